@@ -1,0 +1,284 @@
+"""Say what went wrong, where, and what to do. Knows no store and raises nothing itself.
+
+    FairlaneError
+    ├── ConfigError                a setting is wrong: .key .source .allowed
+    ├── InvalidJob (ValueError)    badly formed: .problems, one entry per bad item and field
+    │   ├── UnknownTask
+    │   ├── UnknownTenant
+    │   ├── TenantRequired
+    │   ├── PayloadTooLarge
+    │   └── SensitivePayload
+    ├── Refused                    well formed, but policy says no
+    │   ├── WaitingLimitReached    .tenant .queue .waiting .limit
+    │   ├── QueueFull              .queue .waiting .limit
+    │   ├── Closed                 .subject .reason
+    │   ├── DuplicateJob           .existing
+    │   ├── IdempotencyMismatch    .existing
+    │   └── TenantMismatch         .tenant .scope
+    ├── JobNotFound (LookupError)
+    ├── JobFailed                  .job; from result() of a dead job
+    ├── JobCancelled               .job
+    ├── ResultGone                 .job
+    ├── BreakerOpen                .until
+    └── StoreError                 .retry_safe: may the same call be repeated?
+        ├── StoreUnavailable
+        ├── StoreBusy
+        ├── EnqueueUnknown         sent, not confirmed; repeat with the same id
+        ├── SchemaTooOld
+        ├── SchemaTooNew
+        └── Unsupported            e.g. connection= where the store cannot join a transaction
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+
+class FairlaneError(Exception):
+    """The root: `except FairlaneError` catches everything that Fairlane raises on purpose."""
+
+
+class ConfigError(FairlaneError):
+    """A setting is wrong; the message names the key, where it was read and what is allowed."""
+
+    def __init__(self, message: str, *, key: str = "", source: str = "", allowed: str = "") -> None:
+        """Build the message from its parts; empty parts are left out."""
+        parts = [f"{key}: {message}" if key else message]
+        if source:
+            parts.append(f"(from {source})")
+        if allowed:
+            parts.append(f"Allowed: {allowed}.")
+        super().__init__(" ".join(parts))
+        self.key = key
+        self.source = source
+        self.allowed = allowed
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One bad field of one item: which, what is wrong, what to do. `code` is stable, for programs."""
+
+    index: int
+    field: str
+    message: str
+    hint: str
+    code: str = "invalid"
+
+    def __str__(self) -> str:
+        """One line for people.
+
+        >>> print(Problem(3, "tenant", "has a space", "use letters"))
+        [3] tenant: has a space; use letters
+        """
+        return f"[{self.index}] {self.field}: {self.message}; {self.hint}"
+
+
+class InvalidJob(FairlaneError, ValueError):
+    """A job is badly formed. Nothing was stored; `problems` lists every bad item and field at once."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        """Keep every problem and show them all, one a line."""
+        self.problems: Sequence[Problem] = tuple(problems)
+        lines = "\n".join(f"  {problem}" for problem in self.problems)
+        super().__init__(f"nothing was enqueued, {len(self.problems)} problem(s):\n{lines}")
+
+
+class UnknownTask(InvalidJob):
+    """No task of that name is registered."""
+
+
+class UnknownTenant(InvalidJob):
+    """The tenant is not declared, and tenancy is `declared`."""
+
+
+class TenantRequired(InvalidJob):
+    """The enqueue names no tenant, and tenancy is not `open`."""
+
+
+class PayloadTooLarge(InvalidJob):
+    """The encoded payload, or the batch, is over its limit."""
+
+
+class SensitivePayload(InvalidJob):
+    """The payload holds what looks like a secret, and the policy is `reject`."""
+
+
+_BY_CODE: dict[str, type[InvalidJob]] = {
+    "unknown_task": UnknownTask,
+    "unknown_tenant": UnknownTenant,
+    "tenant_required": TenantRequired,
+    "too_large": PayloadTooLarge,
+    "sensitive": SensitivePayload,
+}
+
+
+def invalid_job(problems: Sequence[Problem]) -> InvalidJob:
+    """Choose the narrowest error for these problems: a subclass only if all are of its kind.
+
+    >>> a = Problem(0, "payload", "is too large", "send a reference", "too_large")
+    >>> b = Problem(0, "tenant", "is empty", "name one")
+    >>> type(invalid_job([a])).__name__, type(invalid_job([a, b])).__name__
+    ('PayloadTooLarge', 'InvalidJob')
+    """
+    codes = {problem.code for problem in problems}
+    kind = _BY_CODE.get(codes.pop(), InvalidJob) if len(codes) == 1 else InvalidJob
+    return kind(problems)
+
+
+class Refused(FairlaneError):
+    """The job is well formed, but a policy says no. Nothing was stored."""
+
+
+class WaitingLimitReached(Refused):
+    """The tenant has as many waiting jobs in the queue as it may have."""
+
+    def __init__(self, tenant: str, queue: str, waiting: int, limit: int) -> None:
+        """Name the tenant, the queue, what waits and the limit."""
+        super().__init__(f"tenant {tenant} has {waiting} waiting jobs in queue {queue}, the limit is {limit}")
+        self.tenant = tenant
+        self.queue = queue
+        self.waiting = waiting
+        self.limit = limit
+
+
+class QueueFull(Refused):
+    """All tenants together have as many waiting jobs in the queue as it takes."""
+
+    def __init__(self, queue: str, waiting: int, limit: int) -> None:
+        """Name the queue, what waits and the limit."""
+        super().__init__(f"queue {queue} has {waiting} waiting jobs, its max_waiting is {limit}")
+        self.queue = queue
+        self.waiting = waiting
+        self.limit = limit
+
+
+class Closed(Refused):
+    """A queue, tenant or task takes no new jobs for now."""
+
+    def __init__(self, subject: str, reason: str) -> None:
+        """Name what is closed and why."""
+        super().__init__(f"{subject} is closed for new jobs: {reason}")
+        self.subject = subject
+        self.reason = reason
+
+
+class DuplicateJob(Refused):
+    """The idempotency key was used before, and the call asked to hear of it."""
+
+    def __init__(self, key: str, existing: UUID) -> None:
+        """Name the key and the job that has it."""
+        super().__init__(f"idempotency key {key!r} belongs to job {existing}")
+        self.existing = existing
+
+
+class IdempotencyMismatch(Refused):
+    """The idempotency key was used before for another task or other arguments."""
+
+    def __init__(self, key: str, existing: UUID) -> None:
+        """Name the key and the job that has it."""
+        super().__init__(f"idempotency key {key!r} belongs to job {existing} with another task or arguments")
+        self.existing = existing
+
+
+class TenantMismatch(Refused):
+    """A caller inside one tenant named another one."""
+
+    def __init__(self, tenant: str, scope: str) -> None:
+        """Name the tenant asked for and the tenant that asked."""
+        super().__init__(f"tenant {tenant} was named inside tenant {scope}")
+        self.tenant = tenant
+        self.scope = scope
+
+
+class JobNotFound(FairlaneError, LookupError):
+    """No job of that id can be seen from here; another tenant's job answers the same."""
+
+    def __init__(self, id: UUID | str) -> None:  # noqa: A002 (the public word is `id`)
+        """Name the id."""
+        super().__init__(f"no job {id}")
+        self.id = id
+
+
+class _Ended(FairlaneError):
+    """An answer of `result()` that is not a result."""
+
+    verb = "ended"
+
+    def __init__(self, job: Any, why: str = "") -> None:
+        """Keep the job, so that the caller can look at it."""
+        super().__init__(f"job {job.id} {self.verb}{': ' + why if why else ''}")
+        self.job = job
+
+
+class JobFailed(_Ended):
+    """The job is dead."""
+
+    verb = "is dead"
+
+
+class JobCancelled(_Ended):
+    """The job was cancelled."""
+
+    verb = "was cancelled"
+
+
+class ResultGone(_Ended):
+    """The job succeeded, but its result is no longer kept."""
+
+    verb = "succeeded, but its result is no longer kept"
+
+
+class BreakerOpen(FairlaneError):
+    """An external service is held off until its breaker tries again."""
+
+    def __init__(self, name: str, until: datetime) -> None:
+        """Name the breaker and when it tries again."""
+        super().__init__(f"breaker {name} is open until {until.isoformat()}")
+        self.name = name
+        self.until = until
+
+
+class StoreError(FairlaneError):
+    """The store could not do it. `retry_safe` says whether the same call may be repeated."""
+
+    retry_safe = False
+
+    def __init__(self, message: str, *, retry_safe: bool | None = None) -> None:
+        """Keep the class's own answer unless this case differs."""
+        super().__init__(message)
+        if retry_safe is not None:
+            self.retry_safe = retry_safe
+
+
+class StoreUnavailable(StoreError):
+    """The store cannot be reached."""
+
+    retry_safe = True
+
+
+class StoreBusy(StoreError):
+    """The store did not get to it in time."""
+
+    retry_safe = True
+
+
+class EnqueueUnknown(StoreError):
+    """The enqueue was sent and not confirmed; repeating it under the same ids is safe."""
+
+    retry_safe = True
+
+
+class SchemaTooOld(StoreError):
+    """The store needs `fairlane migrate` before this version can use it."""
+
+
+class SchemaTooNew(StoreError):
+    """The store was migrated by a newer version of Fairlane."""
+
+
+class Unsupported(StoreError):
+    """This store cannot do that at all; the documentation has a table of the differences."""

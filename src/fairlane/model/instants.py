@@ -1,0 +1,55 @@
+"""Turn the edge's datetimes and durations into whole microseconds, and back. Reads no clock."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TypeAlias
+
+Instant: TypeAlias = int
+"""Microseconds since 1970-01-01 UTC: the one form of an instant in model, contract and stores (S2)."""
+
+Micros: TypeAlias = int
+"""A duration in whole microseconds."""
+
+Duration: TypeAlias = timedelta | float
+"""A duration at the edge; a number is seconds."""
+
+SECOND: Micros = 1_000_000
+MINUTE: Micros = 60 * SECOND
+HOUR: Micros = 60 * MINUTE
+DAY: Micros = 24 * HOUR
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICRO = timedelta(microseconds=1)
+
+
+def to_instant(moment: datetime) -> Instant:
+    """Count the microseconds from the epoch; exact, whatever the zone. Naive datetimes are refused.
+
+    >>> to_instant(datetime(1970, 1, 1, 1, tzinfo=UTC))
+    3600000000
+    """
+    if moment.tzinfo is None or moment.utcoffset() is None:
+        message = f"{moment.isoformat()} has no time zone"
+        raise ValueError(message)
+    return (moment - _EPOCH) // _MICRO
+
+
+def to_datetime(instant: Instant) -> datetime:
+    """Give the same instant as an aware UTC datetime.
+
+    >>> to_datetime(3_600_000_001).isoformat()
+    '1970-01-01T01:00:00.000001+00:00'
+    """
+    return _EPOCH + timedelta(microseconds=instant)
+
+
+def to_micros(duration: Duration) -> Micros:
+    """Round a duration to whole microseconds.
+
+    >>> to_micros(1.5), to_micros(timedelta(minutes=1))
+    (1500000, 60000000)
+    """
+    if isinstance(duration, timedelta):
+        return duration // _MICRO
+    return round(duration * SECOND)

@@ -1,0 +1,74 @@
+"""Which names are legal (S3). Refuses, never repairs: nothing is trimmed or normalised (S4)."""
+
+from __future__ import annotations
+
+import re
+
+from fairlane.model.errors import Problem
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")
+_TASK = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199}")
+_TENANT = re.compile(r"""(?!-)[^\x00-\x20\x7f-\U0010ffff{}"'`*?\\/]{1,128}""")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+LABEL_BYTES = 255
+"""The longest key, correlation id or tag, in bytes of UTF-8."""
+
+_NAME_HINT = "use 1 to 63 of a-z, 0-9, _ . - and start with a letter or digit"
+_TASK_HINT = "use 1 to 200 of A-Z, a-z, 0-9, _ . : - and start with a letter, digit or _"
+_TENANT_HINT = (
+    "use 1 to 128 printable ASCII characters without space, braces, quotes, * ? \\ / and not starting with -"
+)
+_LABEL_HINT = f"use 1 to {LABEL_BYTES} bytes of UTF-8 without control characters"
+
+
+def name_hint(name: object) -> str | None:
+    """Say what a queue, gate, breaker, budget, schedule or lane name needs; None if it is legal.
+
+    >>> name_hint("bulk"), name_hint("Bulk")
+    (None, 'use 1 to 63 of a-z, 0-9, _ . - and start with a letter or digit')
+    """
+    return None if isinstance(name, str) and _NAME.fullmatch(name) else _NAME_HINT
+
+
+def task_hint(name: object) -> str | None:
+    """Say what a task name needs; None if it is legal."""
+    return None if isinstance(name, str) and _TASK.fullmatch(name) else _TASK_HINT
+
+
+def tenant_hint(name: object) -> str | None:
+    """Say what a tenant name needs; None if it is legal.
+
+    >>> tenant_hint("acme:42@eu"), tenant_hint("-acme") is None
+    (None, False)
+    """
+    return None if isinstance(name, str) and _TENANT.fullmatch(name) else _TENANT_HINT
+
+
+def label_hint(label: object) -> str | None:
+    """Say what a key, correlation id or tag needs; None if it is legal.
+
+    >>> label_hint("fax-7"), label_hint("a" * 256) is None
+    (None, False)
+    """
+    if not isinstance(label, str) or not label or _CONTROL.search(label):
+        return _LABEL_HINT
+    try:
+        size = len(label.encode())
+    except UnicodeEncodeError:  # a lone surrogate has no UTF-8
+        return _LABEL_HINT
+    return None if size <= LABEL_BYTES else _LABEL_HINT
+
+
+def check_name(index: int, field: str, value: object, hint: str | None) -> list[Problem]:
+    """Turn a hint into the problem it is, with the value shown in a bounded way.
+
+    >>> check_name(0, "queue", "", name_hint(""))[0].message
+    "'' is not a legal name"
+    """
+    if hint is None:
+        return []
+    shown = repr(value)
+    if len(shown) > 80:  # noqa: PLR2004 (a screen's width, no rule)
+        shown = shown[:77] + "..."
+    return [Problem(index, field, f"{shown} is not a legal name", hint, "name")]

@@ -1,0 +1,138 @@
+"""Decide whether a new job comes in (S13-S18). The store gathers the standing, this decides, in S15's order.
+
+Form is checked before a store is asked; here follow tenancy, closed queues, the id of a repeated enqueue,
+idempotency, de-duplication and, last, the limits: a repeat never counts against a limit.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TypeAlias
+from uuid import UUID
+
+import msgspec
+
+from fairlane.model.job import NewJob
+from fairlane.model.limits import NO_LIMITS, Limits, has_room
+from fairlane.model.scope import SYSTEM
+
+
+class RefusalKind(StrEnum):
+    """Why a well-formed job was not stored."""
+
+    UNKNOWN_TENANT = "unknown_tenant"
+    CLOSED = "closed"
+    ID_TAKEN = "id_taken"
+    DUPLICATE = "duplicate"
+    IDEMPOTENCY_MISMATCH = "idempotency_mismatch"
+    WAITING_LIMIT = "waiting_limit"
+    QUEUE_FULL = "queue_full"
+
+
+class KeyHolder(msgspec.Struct, frozen=True):
+    """The job that first used an idempotency key, and the fingerprint of its task and arguments."""
+
+    id: UUID
+    fingerprint: bytes
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """What a store knows, at the instant of an enqueue, that bears on one new job.
+
+    `closed` names what takes no jobs, and why. `same_id` is the job that has the id already, in any home
+    if the enqueue is marked as repeated, else in the hot one. `waiting` counts include earlier items of
+    the same batch.
+    """
+
+    is_tenant_known: bool = True
+    closed: str | None = None
+    same_id: UUID | None = None
+    same_key: KeyHolder | None = None
+    same_dedup: UUID | None = None
+    waiting: int = 0
+    limits: Limits = NO_LIMITS
+    queue_waiting: int = 0
+    max_waiting: int | None = None
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """One item that was refused: which, why, and the facts its error shows."""
+
+    index: int
+    kind: RefusalKind
+    tenant: str
+    queue: str
+    detail: str = ""
+    existing: UUID | None = None
+    waiting: int = 0
+    limit: int = 0
+
+
+class Admitted(msgspec.Struct, frozen=True):
+    """The job comes in; `over` tells that it is above a limit whose policy is to warn (S17)."""
+
+    over: int | None = None
+
+
+class Repeat(msgspec.Struct, frozen=True):
+    """An earlier job answers for this enqueue; nothing is stored."""
+
+    existing: UUID
+
+
+Admission: TypeAlias = Admitted | Repeat | Refusal
+
+
+def admit(index: int, job: NewJob, standing: Standing, *, repeated: bool) -> Admission:
+    """Take the checks in the order of S15; the first that speaks decides.
+
+    >>> from uuid import UUID
+    >>> job = NewJob(id=UUID(int=1), tenant="acme", queue="bulk", task="t", payload=b"", checksum=0)
+    >>> admit(0, job, Standing(waiting=500, limits=Limits(waiting=500)), repeated=False)
+    Admitted(over=500)
+    >>> admit(0, job, Standing(queue_waiting=9, max_waiting=9), repeated=False).kind.value
+    'queue_full'
+    """
+    if not standing.is_tenant_known:
+        return _refuse(index, RefusalKind.UNKNOWN_TENANT, job)
+    if standing.closed is not None:
+        return _refuse(index, RefusalKind.CLOSED, job, detail=standing.closed)
+    if standing.same_id is not None:
+        if repeated:
+            return Repeat(standing.same_id)
+        return _refuse(index, RefusalKind.ID_TAKEN, job, existing=standing.same_id)
+    holder = standing.same_key
+    if holder is not None:
+        if holder.fingerprint != job.fingerprint:
+            return _refuse(index, RefusalKind.IDEMPOTENCY_MISMATCH, job, existing=holder.id)
+        if job.on_duplicate == "raise":
+            return _refuse(index, RefusalKind.DUPLICATE, job, existing=holder.id)
+        return Repeat(holder.id)
+    if standing.same_dedup is not None:
+        return Repeat(standing.same_dedup)
+    return _within_limits(index, job, standing)
+
+
+def _within_limits(index: int, job: NewJob, standing: Standing) -> Admitted | Refusal:
+    most = standing.max_waiting
+    if most is not None and not has_room(standing.queue_waiting, most):
+        return _refuse(index, RefusalKind.QUEUE_FULL, job, waiting=standing.queue_waiting, limit=most)
+    limit = standing.limits.waiting
+    if limit is None or has_room(standing.waiting, limit) or job.tenant == SYSTEM:
+        return Admitted()
+    if standing.limits.on_full == "reject":
+        return _refuse(index, RefusalKind.WAITING_LIMIT, job, waiting=standing.waiting, limit=limit)
+    return Admitted(over=limit)
+
+
+def _refuse(  # noqa: PLR0913 (the facts of one refusal)
+    index: int,
+    kind: RefusalKind,
+    job: NewJob,
+    *,
+    detail: str = "",
+    existing: UUID | None = None,
+    waiting: int = 0,
+    limit: int = 0,
+) -> Refusal:
+    return Refusal(index, kind, job.tenant, job.queue, detail, existing, waiting, limit)

@@ -1,0 +1,193 @@
+"""Which states a job can be in, and what moves it. Everything that affects the state machine is here (S23).
+
+Stores never spell a transition: they ask `sources` for the states an event may start from and
+`target` for where it leads, and render the answers into their statements when these are loaded.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+from fairlane.model.instants import Instant
+
+
+class State(StrEnum):
+    """Where a job stands. A failed attempt is history on the job, not a state to get stuck in."""
+
+    DELAYED = "delayed"
+    READY = "ready"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    DEAD = "dead"
+    CANCELLED = "cancelled"
+
+
+class Event(StrEnum):
+    """What can happen to a job."""
+
+    ENQUEUE = "enqueue"
+    DUE = "due"
+    RUN_NOW = "run_now"
+    CLAIM = "claim"
+    CANCEL = "cancel"
+    EXPIRE = "expire"
+    CONDEMN = "condemn"
+    SUCCEED = "succeed"
+    RETRY = "retry"
+    SNOOZE = "snooze"
+    HAND_BACK = "hand_back"
+    EXHAUST = "exhaust"
+    FAIL = "fail"
+    STUCK = "stuck"
+    OBEY_CANCEL = "obey_cancel"
+    ASK_CANCEL = "ask_cancel"
+    LOSE = "lose"
+
+
+class Because(StrEnum):
+    """Why a job is delayed, dead or cancelled: the first word of a job's `because`."""
+
+    TIME = "time"
+    RETRY = "retry"
+    SNOOZE = "snooze"
+    UNKNOWN_TASK = "unknown_task"
+    BREAKER = "breaker"
+    EXHAUSTED = "exhausted"
+    FAILED = "failed"
+    STUCK = "stuck"
+    LOST = "lost"
+    CONDEMNED = "condemned"
+    ASKED = "asked"
+    CHOSEN = "chosen"
+    EXPIRED = "expired"
+    PURGED = "purged"
+
+
+class CancelReply(StrEnum):
+    """The answer to a cancel (S30)."""
+
+    CANCELLED = "cancelled"
+    REQUESTED = "requested"
+    FINISHED = "finished"
+
+
+_TABLE: Final[dict[State | None, dict[Event, tuple[State, ...]]]] = {
+    None: {Event.ENQUEUE: (State.READY, State.DELAYED)},
+    State.DELAYED: {
+        Event.DUE: (State.READY,),
+        Event.RUN_NOW: (State.READY,),
+        Event.CANCEL: (State.CANCELLED,),
+        Event.EXPIRE: (State.CANCELLED,),
+        Event.CONDEMN: (State.DEAD,),
+    },
+    State.READY: {
+        Event.CLAIM: (State.RUNNING,),
+        Event.CANCEL: (State.CANCELLED,),
+        Event.EXPIRE: (State.CANCELLED,),
+        Event.CONDEMN: (State.DEAD,),
+    },
+    State.RUNNING: {
+        Event.SUCCEED: (State.SUCCEEDED,),
+        Event.RETRY: (State.DELAYED,),
+        Event.SNOOZE: (State.DELAYED,),
+        Event.HAND_BACK: (State.READY,),
+        Event.EXHAUST: (State.DEAD,),
+        Event.FAIL: (State.DEAD,),
+        Event.STUCK: (State.DEAD,),
+        Event.OBEY_CANCEL: (State.CANCELLED,),
+        Event.ASK_CANCEL: (State.RUNNING,),
+        Event.LOSE: (State.READY, State.CANCELLED, State.DEAD),
+    },
+    State.SUCCEEDED: {},
+    State.DEAD: {},
+    State.CANCELLED: {},
+}
+
+TRANSITIONS: Final[dict[tuple[State | None, Event], tuple[State, ...]]] = {
+    (state, event): targets for state, row in _TABLE.items() for event, targets in row.items()
+}
+"""Every legal (state, event) and where it leads. None stands before the enqueue. A pair that is not
+here is refused and changes nothing. Where several targets are listed, the rules S2, S25, S30 and S40 choose."""
+
+WAITING: Final = frozenset({State.DELAYED, State.READY})
+"""What a waiting limit counts (S16)."""
+
+HOT: Final = frozenset({State.DELAYED, State.READY, State.RUNNING})
+FINISHED: Final = frozenset({State.SUCCEEDED, State.DEAD, State.CANCELLED})
+
+ENDINGS: Final = frozenset(
+    {
+        Event.SUCCEED,
+        Event.RETRY,
+        Event.SNOOZE,
+        Event.HAND_BACK,
+        Event.EXHAUST,
+        Event.FAIL,
+        Event.STUCK,
+        Event.OBEY_CANCEL,
+    }
+)
+"""The events that a settlement may carry: how an attempt ends while its claim is held."""
+
+
+class Home(StrEnum):
+    """The three places a job can be kept; an id is in exactly one (S50)."""
+
+    HOT = "hot"
+    HISTORY = "history"
+    DEAD = "dead"
+
+
+def home(state: State) -> Home:
+    """Name the home of a state.
+
+    >>> home(State.RUNNING).value, home(State.CANCELLED).value, home(State.DEAD).value
+    ('hot', 'history', 'dead')
+    """
+    if state in HOT:
+        return Home.HOT
+    return Home.DEAD if state is State.DEAD else Home.HISTORY
+
+
+def is_finished(state: State) -> bool:
+    """Whether nothing will ever happen to the job again."""
+    return state in FINISHED
+
+
+def sources(event: Event) -> tuple[State, ...]:
+    """List the states that an event may start from, in the order of `State`.
+
+    >>> [state.value for state in sources(Event.CANCEL)]
+    ['delayed', 'ready']
+    """
+    return tuple(state for state in State if (state, event) in TRANSITIONS)
+
+
+def target(event: Event) -> State:
+    """Give the one state that an event leads to; events with a choice are not asked here.
+
+    >>> target(Event.RETRY).value
+    'delayed'
+    """
+    (only,) = {to for (_, known), to in TRANSITIONS.items() if known is event}
+    (state,) = only
+    return state
+
+
+def is_expired(expires_at: Instant | None, at: Instant) -> bool:
+    """Whether an attempt may no longer start at this instant (S21).
+
+    >>> is_expired(None, 5), is_expired(6, 5), is_expired(5, 5)
+    (False, False, True)
+    """
+    return expires_at is not None and at >= expires_at
+
+
+def because(word: Because, detail: str = "") -> str:
+    """Join the closed word and a free, bounded detail into a job's `because`.
+
+    >>> because(Because.ASKED, "ordered twice"), because(Because.TIME)
+    ('asked: ordered twice', 'time')
+    """
+    return f"{word.value}: {detail[:500]}" if detail else word.value

@@ -1,0 +1,101 @@
+"""How many may wait, run or start (S16-S18, S44, S45). Counts nothing itself: counts are arguments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from fairlane.model.instants import DAY, HOUR, MINUTE, SECOND, Instant, Micros
+
+OnFull: TypeAlias = Literal["warn", "reject"]
+
+_PERIODS: Final[dict[str, Micros]] = {"second": SECOND, "minute": MINUTE, "hour": HOUR, "day": DAY}
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """At most `limit` starts per period, evenly spaced unless `burst` lets some go at once."""
+
+    limit: int
+    per: Literal["second", "minute", "hour", "day"] = "minute"
+    burst: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuse a rate that means nothing."""
+        if self.per not in _PERIODS:
+            message = f"per of a Rate must be one of {', '.join(_PERIODS)}, not {self.per!r}"
+            raise ValueError(message)
+        _at_least(1, self.limit, "limit of a Rate")
+        _at_least(1, self.burst, "burst of a Rate")
+
+    @property
+    def interval(self) -> Micros:
+        """The spacing of starts, rounded up: never more than the limit.
+
+        >>> Rate(50, "minute").interval, Rate(3, "second").interval
+        (1200000, 333334)
+        """
+        return -(-_PERIODS[self.per] // self.limit)
+
+    def free_at(self, arrival: Instant) -> Instant:
+        """Say when the next start is allowed, from the theoretical arrival time kept so far (GCRA).
+
+        >>> Rate(10, "second", burst=20).free_at(2_000_000)
+        100000
+        """
+        return arrival - (self.burst - 1) * self.interval
+
+    def start(self, arrival: Instant, now: Instant) -> Instant:
+        """Give the theoretical arrival time after a start now; a start is never given back.
+
+        >>> Rate(1, "second").start(0, 5_000_000)
+        6000000
+        """
+        return max(arrival, now) + self.interval
+
+    def room(self, arrival: Instant, now: Instant) -> int:
+        """Count the starts that are allowed at this instant.
+
+        >>> Rate(10, "second", burst=20).room(0, 5_000_000)
+        20
+        """
+        spare = now - self.free_at(max(arrival, now))
+        return 1 + spare // self.interval if spare >= 0 else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one tenant may have in one queue; None means no limit."""
+
+    waiting: int | None = None
+    on_full: OnFull = "warn"
+    running: int | None = None
+    rate: Rate | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse limits that mean nothing."""
+        if self.on_full not in {"warn", "reject"}:
+            message = f"on_full of Limits must be warn or reject, not {self.on_full!r}"
+            raise ValueError(message)
+        if self.waiting is not None:
+            _at_least(0, self.waiting, "waiting of Limits")
+        if self.running is not None:
+            _at_least(0, self.running, "running of Limits")
+
+
+NO_LIMITS: Final = Limits()
+
+
+def has_room(used: int, limit: int | None) -> bool:
+    """Whether one more fits: the n+1st is the first over a limit of n.
+
+    >>> has_room(499, 500), has_room(500, 500), has_room(10**9, None)
+    (True, False, True)
+    """
+    return limit is None or used < limit
+
+
+def _at_least(least: int, value: int, what: str) -> None:
+    if value < least:
+        message = f"{what} must be {least} or more, not {value!r}"
+        raise ValueError(message)

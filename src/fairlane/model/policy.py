@@ -1,0 +1,189 @@
+"""The values a team declares: queues, lanes, gates, breakers, budgets. Frozen, comparable, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final, Literal, TypeAlias
+
+from fairlane.model.instants import Duration, to_micros
+from fairlane.model.limits import NO_LIMITS, Limits, Rate
+from fairlane.model.names import name_hint
+from fairlane.model.retry import DEFAULT_BACKOFF, RetryPolicy
+
+Cost: TypeAlias = Literal["jobs", "seconds"]
+Tenancy: TypeAlias = Literal["open", "required", "declared"]
+
+DEFAULT_TIMEOUT: Final = 1800.0
+DEFAULT_ATTEMPTS: Final = 5
+DEFAULT_SLOTS: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A named class of work with its policy. `limits` are per tenant; `rate` and `max_waiting` are of all."""
+
+    name: str
+    timeout: Duration | None = DEFAULT_TIMEOUT
+    max_attempts: int = DEFAULT_ATTEMPTS
+    retry: RetryPolicy = DEFAULT_BACKOFF
+    limits: Limits = NO_LIMITS
+    max_waiting: int | None = None
+    rate: Rate | None = None
+    cost: Cost = "jobs"
+    sla: Duration | None = None
+    escalate: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a queue that means nothing."""
+        _legal("queue", self.name)
+        _positive("timeout", self.timeout)
+        _positive("sla", self.sla)
+        _counted("max_attempts", self.max_attempts, 1)
+        _counted("max_waiting", self.max_waiting, 0)
+        _one_of("cost", self.cost, "jobs", "seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What a queue gets of a lane: a weight, a bound on slots, a minimum where the order is strict."""
+
+    weight: float = 1.0
+    max_slots: int | None = None
+    min_share: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse a share that means nothing."""
+        if self.weight <= 0:
+            _refuse("weight", self.weight, "above 0")
+        _counted("max_slots", self.max_slots, 1)
+        if not 0 <= self.min_share <= 1:
+            _refuse("min_share", self.min_share, "a share from 0 to 1")
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A group of slots in a worker and the queues it serves."""
+
+    name: str
+    slots: int
+    queues: Sequence[str] | Mapping[str, float | Share]
+    order: Literal["weighted", "strict"] = "weighted"
+    headroom: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse a lane that means nothing."""
+        _legal("lane", self.name)
+        _counted("slots", self.slots, 1)
+        _counted("headroom", self.headroom, 0)
+        if self.headroom >= self.slots:
+            _refuse("headroom", self.headroom, f"below the lane's {self.slots} slots")
+        _one_of("order", self.order, "weighted", "strict")
+        if isinstance(self.queues, str) or not self.queues:
+            _refuse("queues", self.queues, "a list of queue names or a table of shares")
+        for queue in self.queues:
+            _legal("queue", queue)
+        if len(set(self.queues)) != len(self.queues):
+            _refuse("queues", self.queues, "names that occur once")
+        shares = self.shares().values()
+        if self.order != "strict" and any(share.min_share for share in shares):
+            _refuse("min_share", "weighted", 'used only with order="strict"')
+        if sum(share.min_share for share in shares) > 1:
+            _refuse("min_share", "their sum", "at most 1 over the lane")
+
+    def shares(self) -> dict[str, Share]:
+        """Give each queue's share, in the listed order; a bare name has weight 1.
+
+        >>> Lane("main", 4, {"a": 3, "b": Share(max_slots=1)}).shares()["a"].weight
+        3
+        """
+        if isinstance(self.queues, Mapping):
+            return {
+                name: share if isinstance(share, Share) else Share(share) for name, share in self.queues.items()
+            }
+        return {name: Share() for name in self.queues}
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A named limit across all workers: on how many run at once, on how often they start, or both."""
+
+    name: str
+    limit: int | None
+    rate: Rate | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a gate that means nothing."""
+        _legal("gate", self.name)
+        _counted("limit", self.limit, 0)
+        if self.limit is None and self.rate is None:
+            _refuse("limit", None, "given, unless the gate has a rate")
+
+
+@dataclass(frozen=True, slots=True)
+class Breaker:
+    """A shared circuit breaker around an external service."""
+
+    name: str
+    failures: int = 5
+    window: Duration = 60.0
+    open_for: Duration = 60.0
+
+    def __post_init__(self) -> None:
+        """Refuse a breaker that means nothing."""
+        _legal("breaker", self.name)
+        _counted("failures", self.failures, 1)
+        _positive("window", self.window)
+        _positive("open_for", self.open_for)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """A ceiling on what tasks may spend in a calendar period."""
+
+    name: str
+    ceiling: Decimal
+    currency: str
+    per: Literal["day", "week", "month"] = "month"
+    timezone: str = "UTC"
+    estimate: Decimal = Decimal(0)
+    on_spent: Literal["fail", "park"] = "fail"
+    per_tenant: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse a budget that means nothing."""
+        _legal("budget", self.name)
+        for field in ("ceiling", "estimate"):
+            amount: Decimal = getattr(self, field)
+            if not amount.is_finite() or amount < 0 or amount % Decimal("0.000001"):
+                _refuse(field, amount, "whole millionths, 0 or more")
+        _one_of("per", self.per, "day", "week", "month")
+        _one_of("on_spent", self.on_spent, "fail", "park")
+
+
+def _refuse(field: str, value: object, wanted: str) -> None:
+    message = f"{field} must be {wanted}, not {value!r}"
+    raise ValueError(message)
+
+
+def _legal(what: str, name: str) -> None:
+    hint = name_hint(name)
+    if hint is not None:
+        message = f"{name!r} is no legal {what} name; {hint}"
+        raise ValueError(message)
+
+
+def _positive(field: str, duration: Duration | None) -> None:
+    if duration is not None and to_micros(duration) <= 0:
+        _refuse(field, duration, "a duration above 0, or None")
+
+
+def _counted(field: str, value: int | None, least: int) -> None:
+    if value is not None and value < least:
+        _refuse(field, value, f"{least} or more")
+
+
+def _one_of(field: str, value: str, *allowed: str) -> None:
+    if value not in allowed:
+        _refuse(field, value, " or ".join(allowed))

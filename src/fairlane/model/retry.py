@@ -1,0 +1,143 @@
+"""How long to wait after a failure (S26). Draws nothing itself: the draw is an argument."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final, TypeAlias
+
+from fairlane.model.failure import ErrorClass
+from fairlane.model.instants import DAY, SECOND, Micros, to_micros
+
+LONGEST_DELAY: Final[Micros] = 365 * DAY
+"""No computed delay is longer, however the exponent grows."""
+
+LONGEST_RETRY_AFTER: Final[Micros] = DAY
+"""`Retry(after=)` and Retry-After are bounded by this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """A schedule of delays between attempts: exponential, a list, or never."""
+
+    base: float = 2.0
+    factor: float = 2.0
+    cap: float = 300.0
+    floor: float = 0.0
+    jitter: float = 0.2
+    steps: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a schedule that means nothing."""
+        checks = (
+            (0 <= self.jitter <= 1, "jitter", "a share from 0 to 1"),
+            (self.base > 0, "base", "seconds above 0"),
+            (self.factor >= 1, "factor", "1 or more"),
+            (self.floor >= 0, "floor", "seconds, 0 or more"),
+            (self.cap >= self.floor and self.cap > 0, "cap", "seconds above 0, not below the floor"),
+            (all(0 <= step < math.inf for step in self.steps or ()), "steps", "seconds, 0 or more"),
+        )
+        for fits, field, wanted in checks:
+            if not fits:
+                message = f"{field} of a Backoff must be {wanted}, not {getattr(self, field)!r}"
+                raise ValueError(message)
+
+    @classmethod
+    def delays(cls, *seconds: float, jitter: float = 0.0) -> Backoff:
+        """Wait exactly these times, the last one repeating; k delays imply k + 1 attempts.
+
+        >>> Backoff.delays(10, 30, 60).implied_attempts
+        4
+        """
+        if not seconds:
+            message = "Backoff.delays needs at least one delay; Backoff.never() retries nothing"
+            raise ValueError(message)
+        return cls(steps=seconds, cap=math.inf, jitter=jitter)
+
+    @classmethod
+    def exponential(
+        cls,
+        base: float = 2.0,
+        *,
+        factor: float = 2.0,
+        cap: float = 300.0,
+        floor: float = 0.0,
+        jitter: float = 0.2,
+    ) -> Backoff:
+        """Wait `base`, then `factor` times as long each time, up to `cap`, spread by `jitter`."""
+        return cls(base=base, factor=factor, cap=cap, floor=floor, jitter=jitter)
+
+    @classmethod
+    def never(cls) -> Backoff:
+        """Give up after the first failure."""
+        return cls(steps=())
+
+    @property
+    def gives_up(self) -> bool:
+        """Whether no failure is followed by another attempt."""
+        return self.steps == ()
+
+    @property
+    def implied_attempts(self) -> int | None:
+        """How many attempts the schedule itself implies: a list of k delays k + 1, never 1, else None."""
+        return None if self.steps is None else len(self.steps) + 1
+
+    def delay(self, failures: int, draw: float) -> timedelta:
+        """Give the wait after this many failures; `draw` in [0, 1) places it inside the jitter.
+
+        >>> Backoff.exponential(1, jitter=0.1).delay(3, 0.5)
+        datetime.timedelta(seconds=4)
+        >>> Backoff.delays(60, 300).delay(9, 0.0)
+        datetime.timedelta(seconds=300)
+        """
+        return timedelta(microseconds=self.micros(failures, draw))
+
+    def micros(self, failures: int, draw: float) -> Micros:
+        """Give the same wait in whole microseconds.
+
+        The upper end of the jitter is cut at the cap, the lower is not: a capped delay still spreads.
+        """
+        middle = self._middle(max(1, failures))
+        low = middle * (1 - self.jitter)
+        high = min(self.cap, middle * (1 + self.jitter))
+        seconds = max(self.floor, low + draw * (high - low))
+        return round(min(seconds, LONGEST_DELAY / SECOND) * SECOND)
+
+    def _middle(self, failures: int) -> float:
+        if self.steps:
+            return self.steps[min(failures, len(self.steps)) - 1]
+        try:
+            return min(self.cap, self.base * self.factor ** (failures - 1))
+        except OverflowError:
+            return min(self.cap, LONGEST_DELAY / SECOND)
+
+
+RetryPolicy: TypeAlias = Backoff | Mapping[ErrorClass, Backoff]
+
+DEFAULT_BACKOFF: Final = Backoff.exponential()
+
+
+def backoff_for(error_class: ErrorClass, *policies: RetryPolicy | None) -> Backoff:
+    """Choose the first policy (call, task, queue, application) that speaks of the class.
+
+    >>> by_class = {ErrorClass.RATE_LIMITED: Backoff.exponential(60)}
+    >>> backoff_for(ErrorClass.RATE_LIMITED, by_class).base, backoff_for(ErrorClass.CRASH, by_class).base
+    (60, 2.0)
+    """
+    for policy in policies:
+        if isinstance(policy, Backoff):
+            return policy
+        if policy is not None and error_class in policy:
+            return policy[error_class]
+    return DEFAULT_BACKOFF
+
+
+def retry_after(after: timedelta | float) -> Micros:
+    """Bound what a handler or a server asked for: never negative, at most 24 hours.
+
+    >>> retry_after(90), retry_after(-1), retry_after(10**9) == LONGEST_RETRY_AFTER
+    (90000000, 0, True)
+    """
+    return min(max(0, to_micros(after)), LONGEST_RETRY_AFTER)

@@ -1,0 +1,291 @@
+"""Write single values that JSON has no form for as tagged objects, and read them back (S5).
+
+Knows no containers, paths, limits or Enums. Reading takes exactly the form that writing makes: one value
+has one text. A zone's name is looked up in the system's time zone database, the one thing outside.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final, NoReturn, TypeAlias
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+Node: TypeAlias = dict[str, Any]
+
+INT64: Final = 1 << 63
+"""Integers on the wire are at least minus this and below it."""
+
+_MICRO = timedelta(microseconds=1)
+_SOME_DAY = "2000-01-01T00:00:00"
+_USE_ZONEINFO = "use zoneinfo.ZoneInfo or datetime.timezone"
+
+
+class Unwritable(ValueError):  # noqa: N818 (it never leaves the model)
+    """A value that would not come back as itself: what it is, and what to do instead."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class Unreadable(ValueError):  # noqa: N818 (it never leaves the model)
+    """A tagged object that writing never makes. The message does not contain it."""
+
+
+def is_utf8(text: str) -> bool:
+    r"""Whether text can be stored at all; a lone surrogate has no UTF-8.
+
+    >>> is_utf8("größe"), is_utf8("\ud800")
+    (True, False)
+    """
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+# --- datetime and time -------------------------------------------------------------------------------
+
+
+def _instant_text(utc: datetime) -> str:
+    return utc.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+
+
+def _offset_text(zone: timezone) -> str:
+    return datetime.fromisoformat(_SOME_DAY).replace(tzinfo=zone).isoformat()[len(_SOME_DAY) :]
+
+
+def _own_name(zone: timezone) -> Node:
+    """Keep the name of a fixed offset if it was given one."""
+    name = str(zone.tzname(None))
+    if name == timezone(zone.utcoffset(None)).tzname(None):
+        return {}
+    if not is_utf8(name):
+        raise Unwritable("has a time zone whose name has a lone surrogate", "name it in valid Unicode")
+    return {"name": name}
+
+
+def _zone_info(key: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(key)
+    except (KeyError, ValueError, OSError):  # absent, malformed, or a folder of the database
+        raise Unreadable("names a time zone that this machine does not know") from None
+
+
+def _write_zone(zone: tzinfo | None) -> Node:
+    if zone is UTC:
+        return {}
+    if type(zone) is timezone:
+        return {"zone": _offset_text(zone)} | _own_name(zone)
+    if type(zone) is not ZoneInfo:
+        raise Unwritable("is a datetime whose tzinfo is of another kind", _USE_ZONEINFO)
+    try:
+        return {"zone": _zone_info(str(zone.key)).key}
+    except Unreadable:
+        raise Unwritable("is a datetime in a time zone without a known IANA key", _USE_ZONEINFO) from None
+
+
+def _write_datetime(moment: datetime) -> Node:
+    if moment.tzinfo is None:
+        raise Unwritable("is a datetime without a time zone", "give it one, e.g. datetime.now(UTC)")
+    zone = _write_zone(moment.tzinfo)
+    try:
+        utc = moment.astimezone(UTC)
+        local = utc.astimezone(moment.tzinfo)
+    except OverflowError:
+        raise Unwritable("is a datetime outside the years 1 to 9999 in UTC", "move it inside") from None
+    node = {"$datetime": _instant_text(utc)} | zone
+    # The instant and the zone say it all, except for a wall time that a clock change leaves out and for a
+    # fold that means nothing at that time: both are legal in Python and must come back.
+    wall = moment.replace(tzinfo=None)
+    if wall != local.replace(tzinfo=None):
+        node["wall"] = wall.isoformat(timespec="microseconds")
+    if moment.fold != local.fold:
+        node["fold"] = moment.fold
+    return node
+
+
+def _text(node: Mapping[str, Any], field: str) -> str:
+    value = node[field]
+    if type(value) is not str:
+        raise Unreadable(f"has a {field} that is not text")
+    return value
+
+
+def _read_offset(text: str, node: Mapping[str, Any]) -> timezone:
+    try:
+        zone = datetime.fromisoformat(_SOME_DAY + text).tzinfo
+    except ValueError:
+        zone = None
+    if not isinstance(zone, timezone) or _offset_text(zone) != text:
+        raise Unreadable("has an offset that is not of the form +HH:MM")
+    return _named(zone, node)
+
+
+def _named(zone: timezone, node: Mapping[str, Any]) -> timezone:
+    return timezone(zone.utcoffset(None), _text(node, "name")) if "name" in node else zone
+
+
+def _read_zone(node: Mapping[str, Any]) -> tzinfo:
+    if "zone" not in node:
+        return UTC
+    text = _text(node, "zone")
+    return _read_offset(text, node) if text[:1] in {"+", "-"} else _zone_info(text)
+
+
+def _read_fold(node: Mapping[str, Any], otherwise: int) -> int:
+    fold = node.get("fold", otherwise)
+    if type(fold) is not int or fold not in {0, 1}:
+        raise Unreadable("has a fold that is not 0 or 1")
+    return fold
+
+
+def _read_wall(node: Mapping[str, Any], otherwise: datetime) -> datetime:
+    if "wall" not in node:
+        return otherwise
+    text = _text(node, "wall")
+    wall = datetime.fromisoformat(text)
+    return wall if wall.isoformat(timespec="microseconds") == text else _bad_form("$datetime")
+
+
+def _read_datetime(node: Mapping[str, Any]) -> datetime:
+    text = _text(node, "$datetime")
+    utc = datetime.fromisoformat(text)
+    if utc.tzinfo is not UTC or _instant_text(utc) != text:
+        _bad_form("$datetime")
+    local = utc.astimezone(_read_zone(node))
+    if "wall" not in node and "fold" not in node:
+        return local
+    wall = _read_wall(node, local.replace(tzinfo=None))
+    exact = wall.replace(tzinfo=local.tzinfo, fold=_read_fold(node, local.fold))
+    # The zone's rules may have changed since: the instant is what the caller meant.
+    return exact if exact.astimezone(UTC) == utc else local
+
+
+def _write_time(value: time) -> Node:
+    zone = value.tzinfo
+    if zone is not None and type(zone) is not timezone:
+        raise Unwritable(
+            "is a time in a zone, whose offset depends on the day",
+            "use a naive time and send the zone's name beside it, or a fixed datetime.timezone",
+        )
+    node: Node = {"$time": value.isoformat(timespec="microseconds")}
+    if value.fold:
+        node["fold"] = value.fold
+    return node if zone is None else node | _own_name(zone)
+
+
+def _read_time(node: Mapping[str, Any]) -> time:
+    text = _text(node, "$time")
+    value = time.fromisoformat(text)
+    if value.isoformat(timespec="microseconds") != text:
+        _bad_form("$time")
+    zone = value.tzinfo
+    return value.replace(
+        tzinfo=_named(zone, node) if isinstance(zone, timezone) else None, fold=_read_fold(node, 0)
+    )
+
+
+# --- the others --------------------------------------------------------------------------------------
+
+
+def _bad_form(tag: str) -> NoReturn:
+    raise Unreadable(f"is not of the form that {tag} has")
+
+
+def _write_timedelta(value: timedelta) -> Node:
+    micros = value // _MICRO
+    if not -INT64 <= micros < INT64:
+        raise Unwritable("is a timedelta beyond 64 bits of microseconds", "use None for 'without end'")
+    return {"$timedelta": micros}
+
+
+def _read_timedelta(node: Mapping[str, Any]) -> timedelta:
+    micros = node["$timedelta"]
+    if type(micros) is not int or not -INT64 <= micros < INT64:
+        _bad_form("$timedelta")
+    return timedelta(microseconds=micros)
+
+
+def _write_decimal(value: Decimal) -> Node:
+    if not value.is_finite():
+        raise Unwritable("is a Decimal that is not a number or not finite", "send None or text instead")
+    return {"$decimal": str(value)}
+
+
+def _written_alike(tag: str, read: Callable[[str], Any], write: Callable[[Any], str]) -> Callable[[Node], Any]:
+    """Read text and demand that writing the value gives the same text."""
+
+    def reader(node: Mapping[str, Any]) -> Any:
+        text = _text(node, tag)
+        value = read(text)
+        return value if write(value) == text else _bad_form(tag)
+
+    return reader
+
+
+def _finite(text: str) -> Decimal:
+    value = Decimal(text)
+    return value if value.is_finite() else _bad_form("$decimal")
+
+
+def _base64(value: bytes) -> str:
+    return b64encode(value).decode("ascii")
+
+
+WRITERS: Final[Mapping[type, Callable[[Any], Node]]] = {
+    datetime: _write_datetime,
+    date: lambda value: {"$date": value.isoformat()},
+    time: _write_time,
+    timedelta: _write_timedelta,
+    Decimal: _write_decimal,
+    UUID: lambda value: {"$uuid": str(value)},
+    bytes: lambda value: {"$bytes": _base64(value)},
+}
+"""By exact type: a subclass would come back as its base."""
+
+_READERS: Final[Mapping[str, Callable[[Node], Any]]] = {
+    "$datetime": _read_datetime,
+    "$date": _written_alike("$date", date.fromisoformat, date.isoformat),
+    "$time": _read_time,
+    "$timedelta": _read_timedelta,
+    "$decimal": _written_alike("$decimal", _finite, str),
+    "$uuid": _written_alike("$uuid", UUID, str),
+    "$bytes": _written_alike("$bytes", b64decode, _base64),
+}
+
+_BESIDE: Final[Mapping[str, frozenset[str]]] = {
+    "$datetime": frozenset({"zone", "name", "wall", "fold"}),
+    "$time": frozenset({"name", "fold"}),
+}
+"""Fields that may stand beside a tag."""
+
+TAGS: Final = frozenset(_READERS)
+
+
+def read_tagged(tag: str, node: Node) -> Any:
+    """Read one tagged object; `Unreadable` says what is wrong with it and never shows it.
+
+    >>> read_tagged("$timedelta", {"$timedelta": 1_500_000})
+    datetime.timedelta(seconds=1, microseconds=500000)
+    >>> read_tagged("$date", {"$date": "20260102"})
+    Traceback (most recent call last):
+    fairlane.model.tagged.Unreadable: is not of the form that $date has
+    """
+    if not node.keys() <= _BESIDE.get(tag, frozenset()) | {tag}:
+        raise Unreadable(f"has fields that {tag} does not have")
+    try:
+        return _READERS[tag](node)
+    except Unreadable:
+        raise
+    except (ValueError, InvalidOperation, OverflowError):
+        # Their messages quote what they could not read.
+        raise Unreadable(f"is not of the form that {tag} has") from None

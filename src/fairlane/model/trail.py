@@ -1,0 +1,50 @@
+"""Say where in a payload a value lies. Knows nothing of the value itself, so a path cannot show it."""
+
+from __future__ import annotations
+
+from types import EllipsisType
+from typing import TypeAlias
+
+Step: TypeAlias = str | int | EllipsisType
+"""One step down: a field, an index, or `...` for a member of a set, which has neither."""
+
+Trail: TypeAlias = tuple["Trail | None", Step]
+"""The way to a value, last step first, so that a step down costs one small tuple and nothing is copied."""
+
+_WIDEST = 40
+"""Characters of an odd key that are shown."""
+
+_LONGEST_FIELD = 64
+
+
+def shown(text: str) -> str:
+    """Quote text from a payload for a message: bounded, and with everything unprintable escaped.
+
+    >>> print(shown("a b\\n"), shown("x" * 50))
+    'a b\\n' 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'…
+    """
+    return repr(text) if len(text) <= _WIDEST else f"{text[:_WIDEST]!r}…"
+
+
+def path_of(trail: Trail) -> str:
+    """Write a trail as people do.
+
+    >>> path_of(((((None, "arguments"), "rows"), 3), "when"))
+    'arguments.rows[3].when'
+    >>> path_of((((None, "arguments"), "due date"), ...))
+    "arguments['due date'][*]"
+    """
+    steps: list[Step] = []
+    rest: Trail | None = trail
+    while rest is not None:
+        rest, step = rest
+        steps.append(step)
+    root, *below = reversed(steps)
+    return f"{root}{''.join(map(_written, below))}"
+
+
+def _written(step: Step) -> str:
+    if isinstance(step, str):
+        plain = len(step) <= _LONGEST_FIELD and step.isidentifier()
+        return f".{step}" if plain else f"[{shown(step)}]"
+    return "[*]" if step is ... else f"[{step}]"

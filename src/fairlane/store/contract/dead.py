@@ -1,0 +1,71 @@
+"""Dead letters: jobs that will not run again without a person. Stored by settle, reclaim and condemn."""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol, TypeAlias
+from uuid import UUID
+
+import msgspec
+
+from fairlane.model.failure import ErrorClass
+from fairlane.model.instants import Instant
+from fairlane.model.job import JobRecord
+from fairlane.store.contract.request import Request
+
+Review: TypeAlias = Literal["pending", "reprocessed", "resolved", "ignored", "discarded"]
+
+
+class DeadLetter(msgspec.Struct, frozen=True):
+    """A dead job, whole, and what people made of it. `error_class` is that of its last failure, if any."""
+
+    job: JobRecord
+    error_class: ErrorClass | None
+    review: Review = "pending"
+
+
+class DeadRequest(Request, frozen=True, kw_only=True):
+    """Filters that must all hold; `since` and `until` are of the time of death."""
+
+    queue: str | None = None
+    task: str | None = None
+    error_class: ErrorClass | None = None
+    review: Review | None = None
+    since: Instant | None = None
+    until: Instant | None = None
+    limit: int = 50
+    cursor: str | None = None
+
+
+class DeadPage(msgspec.Struct, frozen=True):
+    """A page, latest death first; short or even empty with a cursor."""
+
+    letters: tuple[DeadLetter, ...]
+    cursor: str | None
+
+
+class DeadGetRequest(Request, frozen=True, kw_only=True):
+    """Ask for one dead letter."""
+
+    id: UUID
+
+
+class DeadCount(msgspec.Struct, frozen=True, order=True):
+    """How many dead letters of a tenant and queue stand under one review; zero counts are left out."""
+
+    tenant: str
+    queue: str
+    review: Review
+    letters: int
+
+
+class DeadLetters(Protocol):
+    """Read dead letters."""
+
+    async def get(self, request: DeadGetRequest) -> DeadLetter | None:
+        """Give one dead letter with payload and history; None if the id is no dead letter here."""
+
+    async def find(self, request: DeadRequest) -> DeadPage:
+        """Give a page, latest death first, reading at most 10,000 rows. A foreign cursor raises ValueError."""
+
+    async def count(self, request: Request) -> tuple[DeadCount, ...]:
+        """Count per (tenant, queue, review), exactly and sorted."""

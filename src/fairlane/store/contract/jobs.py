@@ -1,0 +1,240 @@
+"""Jobs as callers and operators see them: put in, looked at, changed while they wait."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal, Protocol, TypeAlias
+from uuid import UUID
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from fairlane.model.admission import Refusal
+from fairlane.model.instants import Instant
+from fairlane.model.job import JobRecord, NewJob
+from fairlane.model.lifecycle import CancelReply, State
+from fairlane.store.contract.request import Request
+
+BATCH_MOST: Final = 1_000
+BATCH_BYTES: Final = 16 * 2**20
+
+Scalar: TypeAlias = str | int | float | bool | None
+
+
+class EnqueueRequest(Request, frozen=True, kw_only=True):
+    """Jobs that become visible together. Well formed (S3-S6), at most 1,000 and 16 MB (S12).
+
+    `must_be_declared` asks that tenants are known (S7). `is_repeated` marks the same request sent again
+    after an unknown outcome: ids that are there already, in any home, then answer for themselves (S15).
+    """
+
+    jobs: tuple[NewJob, ...]
+    must_be_declared: bool = False
+    is_repeated: bool = False
+
+
+class Enqueued(msgspec.Struct, frozen=True):
+    """The job that stands for one item: new, or an earlier one that answers for it.
+
+    If the earlier job is no longer kept but its idempotency key is, the record is a husk: the first job's
+    id, final state and `settled_at` with this item's own values.
+    """
+
+    job: JobRecord
+    is_created: bool
+
+
+class OverLimit(msgspec.Struct, frozen=True):
+    """A tenant that was allowed above its waiting limit, to be told of (S17)."""
+
+    tenant: str
+    queue: str
+    waiting: int
+    limit: int
+
+
+class EnqueueReply(msgspec.Struct, frozen=True):
+    """One `Enqueued` per item in order, or the refusals; with any refusal nothing was stored.
+
+    `over` has an entry for each stored job above a limit; `waiting` counts that job too.
+    """
+
+    enqueued: tuple[Enqueued, ...] = ()
+    refused: tuple[Refusal, ...] = ()
+    over: tuple[OverLimit, ...] = ()
+
+
+class GetRequest(Request, frozen=True, kw_only=True):
+    """Ask for jobs by id."""
+
+    ids: tuple[UUID, ...]
+
+
+class FindRequest(Request, frozen=True, kw_only=True):
+    """Filters that must all hold. A time range is of `enqueued_at`: from `since`, before `until`.
+
+    `where` compares arguments: a dotted path into them and the plain value that must stand there.
+    """
+
+    states: frozenset[State] = frozenset()
+    queue: str | None = None
+    task: str | None = None
+    correlation_id: str | None = None
+    tag: str | None = None
+    parent_id: UUID | None = None
+    since: Instant | None = None
+    until: Instant | None = None
+    where: tuple[tuple[str, Scalar], ...] = ()
+    limit: int = 50
+    cursor: str | None = None
+
+
+class FindReply(msgspec.Struct, frozen=True):
+    """A page, newest enqueue first. Short or even empty with a cursor: there may be more."""
+
+    jobs: tuple[JobRecord, ...]
+    cursor: str | None
+
+
+class CountRequest(Request, frozen=True, kw_only=True):
+    """Ask for counts, of one queue or of all."""
+
+    queue: str | None = None
+
+
+class Count(msgspec.Struct, frozen=True, order=True):
+    """How many jobs of a tenant are in one state of one queue; zero counts are left out."""
+
+    tenant: str
+    queue: str
+    state: State
+    jobs: int
+
+
+class PeekRequest(Request, frozen=True, kw_only=True):
+    """Ask for the next jobs of a queue."""
+
+    queue: str
+    most: int = 10
+
+
+class ExplainRequest(Request, frozen=True, kw_only=True):
+    """Ask why a job is not running."""
+
+    id: UUID
+
+
+Reason: TypeAlias = Literal[
+    "turn",
+    "schedule",
+    "retry",
+    "snooze",
+    "paused",
+    "running_limit",
+    "rate",
+    "gate",
+    "no_worker",
+    "running",
+    "finished",
+]
+
+
+class Why(msgspec.Struct, frozen=True):
+    """Why a job waits: what holds it, until when if that is known, and how many of its tenant go first."""
+
+    reason: Reason
+    subject: str = ""
+    until: Instant | None = None
+    ahead: int | None = None
+
+
+class EditRequest(Request, frozen=True, kw_only=True):
+    """New values for one waiting job; what is UNSET stays. A new payload was validated before (S64)."""
+
+    id: UUID
+    priority: int | UnsetType = UNSET
+    run_at: Instant | UnsetType = UNSET
+    expires_at: Instant | None | UnsetType = UNSET
+    tags: tuple[str, ...] | UnsetType = UNSET
+    payload: bytes | UnsetType = UNSET
+    checksum: int | UnsetType = UNSET
+    version: int | UnsetType = UNSET
+
+
+class EditReply(msgspec.Struct, frozen=True):
+    """`edited` with the new record, or why not. `not_delayed`: only a delayed job's time can be moved."""
+
+    answer: Literal["edited", "not_waiting", "not_delayed", "not_found"]
+    job: JobRecord | None = None
+
+
+class StopRequest(Request, frozen=True, kw_only=True):
+    """Cancel or condemn jobs: which, why, and who says so."""
+
+    ids: tuple[UUID, ...]
+    reason: str = ""
+    who: str = ""
+
+
+class RunNowRequest(Request, frozen=True, kw_only=True):
+    """Make delayed jobs due."""
+
+    ids: tuple[UUID, ...]
+
+
+class Jobs(Protocol):
+    """Put jobs in, look at them in any home, change them while they wait."""
+
+    async def enqueue(self, request: EnqueueRequest) -> EnqueueReply:
+        """Store all jobs of the batch, or none.
+
+        Atomic with everything that belongs to them: idempotency and de-duplication keys, counts, limits.
+        Each item is checked in the order of S15 and sees the items before it, so that two equal keys in a
+        batch make one job. A refused item refuses all; every refusal is listed. Acknowledged means durable
+        as the store promises. An empty batch is answered with nothing. A tenant outside the scope raises
+        `TenantMismatch`. Stored jobs wake the workers that wait for their queues.
+        """
+
+    async def get(self, request: GetRequest) -> Mapping[UUID, JobRecord]:
+        """Give the jobs of these ids from whatever home they are in; ids not found are left out."""
+
+    async def find(self, request: FindRequest) -> FindReply:
+        """Give a page of jobs over all homes, newest enqueue first.
+
+        Reads at most 10,000 rows a call. The order never changes, so that paging through with the cursor
+        meets every job that matches throughout exactly once, however jobs settle meanwhile. No cursor means
+        the end. A foreign cursor raises ValueError.
+        """
+
+    async def count(self, request: CountRequest) -> tuple[Count, ...]:
+        """Count jobs per (tenant, queue, state), sorted; exact for hot and dead, for history as it is kept."""
+
+    async def peek(self, request: PeekRequest) -> tuple[JobRecord, ...]:
+        """Give the next jobs in the order in which claims of one slot each would hand them out now (S65).
+
+        Takes nothing and charges nobody. Jobs that could not be claimed now are left out.
+        """
+
+    async def explain(self, request: ExplainRequest) -> Why | None:
+        """Say why a job is not running, or that it runs or is finished; None if there is no such job.
+
+        Checks in this order, the first that holds answers: finished, running, delayed (schedule, retry,
+        snooze), paused (queue, tenant, task), rate of the queue, running limit, rate of the tenant, rate of
+        the task, gate (its limit, then its rate), no live worker that serves the queue, turn.
+        """
+
+    async def edit(self, request: EditRequest) -> EditReply:
+        """Change a delayed or ready job in place. Order, counts and keys follow; idempotency keys stay."""
+
+    async def cancel(self, request: StopRequest) -> Mapping[UUID, CancelReply]:
+        """Cancel waiting jobs at once, ask running ones to stop, leave finished ones (S30).
+
+        A running job gets its flag, its reason is kept, and its worker is woken. Asking twice keeps the
+        first reason. Ids not found are left out.
+        """
+
+    async def condemn(self, request: StopRequest) -> tuple[UUID, ...]:
+        """Move waiting jobs to the dead letters, because `condemned`; name those that moved."""
+
+    async def run_now(self, request: RunNowRequest) -> tuple[UUID, ...]:
+        """Make delayed jobs ready, due now; name those that moved (S53)."""

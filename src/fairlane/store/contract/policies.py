@@ -1,0 +1,124 @@
+"""What is allowed: declared rules, overrides above them, pauses and closes (S46, S54)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import msgspec
+
+from fairlane.model.instants import Instant
+from fairlane.model.layers import Change, Hold, Kind, Override, Rules, Subject
+from fairlane.store.contract.request import Request
+
+
+class PutRequest(Request, frozen=True, kw_only=True):
+    """Values declared by code, file or environment."""
+
+    rules: Mapping[Subject, Rules]
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """A declared value that was another before; None if there was none."""
+
+    subject: Subject
+    before: Rules | None
+    after: Rules
+
+
+class OverrideRequest(Request, frozen=True, kw_only=True):
+    """A change above what is declared: who, why, until when."""
+
+    subject: Subject
+    change: Change
+    who: str
+    note: str = ""
+    until: Instant | None = None
+
+
+class SubjectRequest(Request, frozen=True, kw_only=True):
+    """Name one subject, and who asks."""
+
+    subject: Subject
+    who: str = ""
+    note: str = ""
+
+
+class HoldRequest(Request, frozen=True, kw_only=True):
+    """Pause or close a queue, tenant or task: who, why, until when."""
+
+    subject: Subject
+    who: str
+    reason: str
+    until: Instant | None = None
+
+
+class ReadRequest(Request, frozen=True, kw_only=True):
+    """Ask for the policies of some subjects."""
+
+    subjects: tuple[Subject, ...]
+
+
+class ListRequest(Request, frozen=True, kw_only=True):
+    """Ask for all known subjects of a kind, by name; of tenants only those with these labels."""
+
+    kind: Kind
+    labels: Mapping[str, str] = {}
+    limit: int = 100
+    after: str = ""
+
+
+class PolicyView(msgspec.Struct, frozen=True):
+    """All that holds for a subject: declared, override, what is in force of both, pause, close.
+
+    An override, pause or close whose `until` has passed is not shown.
+    """
+
+    subject: Subject
+    declared: Rules | None
+    override: Override | None
+    effective: Rules
+    paused: Hold | None
+    closed: Hold | None
+
+
+class Policies(Protocol):
+    """Read and change what is allowed. Everything takes effect at the next claim or enqueue.
+
+    Under the scope of one tenant only that tenant's own policy can be read or changed; naming any other
+    subject raises `TenantMismatch`. Gates cannot be held; holding one raises ValueError.
+    """
+
+    async def put(self, request: PutRequest) -> tuple[Difference, ...]:
+        """Replace the declared values of these subjects; others stay. The newest start wins.
+
+        Overrides are not touched. Answers what was different before, so that the caller can log it.
+        """
+
+    async def override(self, request: OverrideRequest) -> PolicyView:
+        """Lay a change above the declared values; it replaces an earlier override of the subject whole.
+
+        A change that the kind of subject does not have, or that is out of range, raises ValueError and
+        stores nothing. A raised limit wakes what waited for it.
+        """
+
+    async def reset(self, request: SubjectRequest) -> PolicyView:
+        """Take the override off; without one nothing changes."""
+
+    async def pause(self, request: HoldRequest) -> PolicyView:
+        """Stop claims of a queue, tenant or task, and nothing else (S46). A later pause replaces it."""
+
+    async def resume(self, request: SubjectRequest) -> PolicyView:
+        """End a pause and wake what it held; without one nothing changes."""
+
+    async def close(self, request: HoldRequest) -> PolicyView:
+        """Refuse new jobs of a queue, tenant or task; what is there goes on."""
+
+    async def reopen(self, request: SubjectRequest) -> PolicyView:
+        """End a close; without one nothing changes."""
+
+    async def read(self, request: ReadRequest) -> Mapping[Subject, PolicyView]:
+        """Give what holds for each subject; one that was never named has defaults."""
+
+    async def list(self, request: ListRequest) -> tuple[PolicyView, ...]:
+        """Give known subjects by name, from after `after` on: declared, overridden, held or with jobs."""

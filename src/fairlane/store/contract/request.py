@@ -1,0 +1,57 @@
+"""What all requests have in common. Holds no verb."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from fairlane.model.instants import Instant
+from fairlane.model.scope import Scope
+
+READ_MOST: Final = 10_000
+"""How many rows one reading verb looks at before it answers with a cursor (S51)."""
+
+PAGE_MOST: Final = 1_000
+"""How many items one page holds at the most."""
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """Every request says on whose behalf it comes."""
+
+    scope: Scope
+
+
+class Place(msgspec.Struct, frozen=True, array_like=True):
+    """Where a reading stopped, in the order newest enqueue first. It never changes for a job."""
+
+    enqueued_at: Instant
+    id: UUID
+
+
+def to_cursor(place: Place) -> str:
+    """Write a place as the opaque text that callers hand back.
+
+    >>> from_cursor(to_cursor(Place(5, UUID(int=7)))) == Place(5, UUID(int=7))
+    True
+    """
+    return base64.urlsafe_b64encode(msgspec.json.encode(place)).decode().rstrip("=")
+
+
+def from_cursor(cursor: str) -> Place:
+    """Read a cursor; ValueError if it was not made by `to_cursor`.
+
+    >>> from_cursor("nonsense")
+    Traceback (most recent call last):
+        ...
+    ValueError: 'nonsense' is no cursor; use the one that came with the page before
+    """
+    try:
+        padded = cursor + "=" * (-len(cursor) % 4)
+        return msgspec.json.decode(base64.b64decode(padded, altchars=b"-_", validate=True), type=Place)
+    except (msgspec.MsgspecError, binascii.Error, ValueError):
+        message = f"{cursor[:60]!r} is no cursor; use the one that came with the page before"
+        raise ValueError(message) from None

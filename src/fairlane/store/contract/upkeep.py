@@ -1,0 +1,124 @@
+"""The store itself: its schema, what it keeps and for how long, its own books."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+from fairlane.model.instants import Micros
+from fairlane.model.lifecycle import Home
+from fairlane.model.retention import Retention
+from fairlane.store.contract.request import Request
+
+
+class MigrateReply(msgspec.Struct, frozen=True):
+    """The schema before and after, and the names of the steps between."""
+
+    before: int
+    after: int
+    steps: tuple[str, ...] = ()
+
+
+class PruneRequest(Request, frozen=True, kw_only=True):
+    """Remove what has been kept long enough, in one bounded pass."""
+
+    retention: Retention
+    most: int = 1_000
+
+
+class PruneReply(msgspec.Struct, frozen=True):
+    """What was removed; `is_partial` says that there was more."""
+
+    jobs: int = 0
+    results: int = 0
+    keys: int = 0
+    is_partial: bool = False
+
+
+class ForgetRequest(Request, frozen=True, kw_only=True):
+    """Erase the contents of one tenant; the scope must be that tenant's."""
+
+    reason: str
+    who: str
+    most: int = 1_000
+
+
+class ForgetReply(msgspec.Struct, frozen=True):
+    """How many jobs were emptied, how many still run, whether there is more to do."""
+
+    erased: int = 0
+    running: int = 0
+    is_partial: bool = False
+
+
+class PurgeRequest(Request, frozen=True, kw_only=True):
+    """Cancel waiting jobs of the scope, of one queue or task or of all, in one bounded pass."""
+
+    reason: str
+    who: str
+    queue: str | None = None
+    task: str | None = None
+    most: int = 1_000
+
+
+class PurgeReply(msgspec.Struct, frozen=True):
+    """How many were cancelled; `is_partial` says that there were more."""
+
+    cancelled: int = 0
+    is_partial: bool = False
+
+
+class StrandBook(msgspec.Struct, frozen=True, order=True):
+    """The store's own counts of one (queue, tenant): what limits are compared with."""
+
+    queue: str
+    tenant: str
+    waiting: int
+    running: int
+
+
+class GateBook(msgspec.Struct, frozen=True, order=True):
+    """The store's own count of one gate."""
+
+    gate: str
+    used: int
+
+
+class Census(msgspec.Struct, frozen=True, kw_only=True):
+    """The store's own books, to be compared with a recount. Zero entries are left out."""
+
+    homes: dict[Home, int]
+    tenants: tuple[StrandBook, ...]
+    gates: tuple[GateBook, ...]
+    idempotency_keys: int
+    dedup_keys: int
+
+
+class Upkeep(Protocol):
+    """Keep the store in shape. Passes are bounded, may be repeated, and lose nothing when cut short."""
+
+    async def migrate(self) -> MigrateReply:
+        """Bring the schema to this version; safe twice and by several at once. Never goes back."""
+
+    async def prune(self, request: PruneRequest) -> PruneReply:
+        """Remove finished jobs, results and idempotency keys whose time is over (S52).
+
+        Never a job that is hot, never a key before its job. Counts follow.
+        """
+
+    async def forget(self, request: ForgetRequest) -> ForgetReply:
+        """Erase payloads, results, errors, tags, metadata and keys of a tenant; husks keep the counts.
+
+        Waiting jobs are cancelled because `purged` first; running ones are asked to stop and are erased by
+        a later pass. `Scope.all()` raises ValueError.
+        """
+
+    async def purge(self, request: PurgeRequest) -> PurgeReply:
+        """Cancel waiting jobs because `purged`, oldest first (S46). Running ones go on."""
+
+    async def census(self, request: Request) -> Census:
+        """Open the books. One instant's truth; for invariants and `doctor`, not for hot paths."""
+
+    async def aclose(self) -> None:
+        """Let go of connections, threads and files. Twice is fine."""

@@ -1,0 +1,410 @@
+"""Short words for long requests, so that a test reads as the rule it checks. Hides no answer."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from fairlane.model.failure import ErrorClass, Failure
+from fairlane.model.identifiers import IdMaker
+from fairlane.model.instants import SECOND, Instant
+from fairlane.model.job import Claim, JobRecord, NewJob, Progress, Settlement
+from fairlane.model.judge import Cancelled, Ending, Failed, HandedBack, Ruined, Snoozed, Succeeded, judge
+from fairlane.model.layers import Change, Kind, Rules, Subject
+from fairlane.model.lifecycle import CancelReply, State
+from fairlane.model.retention import Retention
+from fairlane.model.retry import Backoff
+from fairlane.model.scope import Scope
+from fairlane.store.contract import Store
+from fairlane.store.contract.claims import (
+    ClaimReply,
+    ClaimRequest,
+    PassRequest,
+    PromoteReply,
+    ReclaimReply,
+    ReclaimRequest,
+    Renewal,
+    RenewReply,
+    RenewRequest,
+    SettleReply,
+    SettleRequest,
+    Wish,
+)
+from fairlane.store.contract.dead import DeadGetRequest, DeadLetter, DeadRequest
+from fairlane.store.contract.jobs import (
+    CountRequest,
+    EditReply,
+    EditRequest,
+    EnqueueReply,
+    EnqueueRequest,
+    ExplainRequest,
+    FindRequest,
+    GetRequest,
+    PeekRequest,
+    RunNowRequest,
+    StopRequest,
+    Why,
+)
+from fairlane.store.contract.policies import (
+    HoldRequest,
+    OverrideRequest,
+    PolicyView,
+    PutRequest,
+    ReadRequest,
+    SubjectRequest,
+)
+from fairlane.store.contract.registry import RegisterRequest, TaskCard, WorkerCard
+from fairlane.store.contract.request import Request
+from fairlane.store.contract.upkeep import Census, PruneReply, PruneRequest, PurgeReply, PurgeRequest
+from tests.invariants import check
+from tests.oracle.clock import DrivenClock
+
+ALL = Scope.all()
+PAYLOAD = b'{"v":1,"arguments":{}}'
+LEASE = 12 * SECOND
+
+
+def payload(**arguments: Any) -> bytes:
+    """Write plain arguments as a stored payload."""
+    return msgspec.json.encode({"v": 1, "arguments": arguments})
+
+
+def failed(
+    error_class: ErrorClass = ErrorClass.RETRYABLE, message: str = "boom", after: int | None = None
+) -> Failed:
+    """Give the ending of an attempt that failed."""
+    return Failed(Failure(error_class, "ValueError", message), after)
+
+
+def ruined(error_class: ErrorClass = ErrorClass.NON_RETRYABLE, message: str = "hopeless") -> Ruined:
+    """Give the ending of an attempt that makes its job dead."""
+    return Ruined(Failure(error_class, "ValueError", message))
+
+
+SUCCEEDED = Succeeded()
+SNOOZED = Snoozed(60 * SECOND)
+HANDED_BACK = HandedBack()
+CANCELLED = Cancelled("no longer wanted")
+
+ENDING_IN: Mapping[State, Ending | None] = {
+    State.DELAYED: SNOOZED,
+    State.READY: HANDED_BACK,
+    State.RUNNING: None,
+    State.SUCCEEDED: SUCCEEDED,
+    State.DEAD: ruined(),
+    State.CANCELLED: CANCELLED,
+}
+"""How to end a first attempt so that its job is in this state then; a running one does not end."""
+
+
+class World:
+    """A store, its clock, and the verbs with the defaults that most tests want."""
+
+    def __init__(self, store: Store, clock: DrivenClock) -> None:
+        """Begin with ids that are the same in every run."""
+        self.store = store
+        self.clock = clock
+        self._ids = IdMaker(random.Random(7).getrandbits)
+
+    # ── time ──────────────────────────────────────────────────────────────────
+
+    @property
+    def now(self) -> Instant:
+        """Say what time it is in the store."""
+        return self.clock.now()
+
+    def advance(self, seconds: float) -> Instant:
+        """Let time pass."""
+        return self.clock.advance(seconds)
+
+    # ── jobs in ───────────────────────────────────────────────────────────────
+
+    def new(self, tenant: str = "acme", **values: Any) -> NewJob:
+        """Give a well-formed new job."""
+        values = {"id": self._ids.next(self.now), "queue": "default", "task": "noop", **values}
+        body = {"payload": PAYLOAD, "checksum": 0}
+        return NewJob(**{**body, **values, "tenant": tenant})
+
+    async def send(self, *jobs: NewJob, scope: Scope = ALL, **options: Any) -> EnqueueReply:
+        """Enqueue a batch and give the whole reply."""
+        return await self.store.jobs.enqueue(EnqueueRequest(scope=scope, jobs=jobs, **options))
+
+    async def enqueue(self, tenant: str = "acme", **values: Any) -> JobRecord:
+        """Enqueue one job that must come in."""
+        reply = await self.send(self.new(tenant, **values))
+        assert not reply.refused, reply.refused
+        return reply.enqueued[0].job
+
+    async def enqueue_many(self, number: int, tenant: str = "acme", **values: Any) -> list[JobRecord]:
+        """Enqueue a batch of equal jobs that must come in."""
+        reply = await self.send(*(self.new(tenant, **values) for _ in range(number)))
+        assert not reply.refused, reply.refused
+        return [one.job for one in reply.enqueued]
+
+    # ── jobs out ──────────────────────────────────────────────────────────────
+
+    async def claim_reply(
+        self,
+        total: int = 1,
+        queue: str = "default",
+        *,
+        wishes: Iterable[tuple[str, int]] | None = None,
+        worker: str = "w1",
+        lease: int = LEASE,
+        scope: Scope = ALL,
+        headroom: int = 0,
+        isolates: bool = False,
+    ) -> ClaimReply:
+        """Claim and give the whole reply."""
+        wanted = ((queue, total),) if wishes is None else wishes
+        return await self.store.claims.claim(
+            ClaimRequest(
+                scope=scope,
+                worker=worker,
+                lease=lease,
+                wishes=tuple(Wish(*wish) for wish in wanted),
+                total=total,
+                headroom=headroom,
+                isolates=isolates,
+            )
+        )
+
+    async def claim(self, total: int = 1, queue: str = "default", **options: Any) -> list[Claim]:
+        """Claim and give the claims, asking again while the store says that it stopped early."""
+        claims: list[Claim] = []
+        while True:
+            reply = await self.claim_reply(total - len(claims), queue, **options)
+            claims += reply.claims
+            if not reply.is_partial or len(claims) == total:
+                return claims
+
+    async def claim_one(self, queue: str = "default", **options: Any) -> Claim:
+        """Claim exactly one job, which must be there."""
+        (claim,) = await self.claim(1, queue, **options)
+        return claim
+
+    async def tenants_served(self, total: int, queue: str = "default", **options: Any) -> list[str]:
+        """Claim and give the tenants in the order served."""
+        return [claim.job.tenant for claim in await self.claim(total, queue, **options)]
+
+    def verdict(self, claim: Claim, ending: Ending = SUCCEEDED, **options: Any) -> Settlement:
+        """Judge an ending with a plain policy: one second, doubling, no jitter."""
+        return judge(claim, ending, Backoff.exponential(1, jitter=0), draw=0.5, **options)
+
+    async def settle_reply(
+        self, *settlements: Settlement, worker: str = "w1", scope: Scope = ALL, claim: ClaimRequest | None = None
+    ) -> SettleReply:
+        """Settle and give the whole reply."""
+        return await self.store.claims.settle(
+            SettleRequest(scope=scope, worker=worker, settlements=settlements, claim=claim)
+        )
+
+    async def settle(self, claim: Claim, ending: Ending = SUCCEEDED, worker: str = "w1") -> State:
+        """Settle one claim that must be accepted."""
+        reply = await self.settle_reply(self.verdict(claim, ending), worker=worker)
+        assert not reply.stale
+        return reply.settled[0].state
+
+    async def run(self, ending: Ending = SUCCEEDED, queue: str = "default") -> JobRecord:
+        """Claim one job and end it so; give it as it is then."""
+        claim = await self.claim_one(queue)
+        await self.settle(claim, ending)
+        return await self.get(claim.job.id)
+
+    async def bring_to(self, state: State, tenant: str = "acme", **values: Any) -> Claim:
+        """Enqueue a job and bring it into a state by way of one claim, which is given.
+
+        It must be the first in its queue. A delayed one is snoozed, a ready one was handed back.
+        """
+        job = await self.enqueue(tenant, **values)
+        claim = await self.claim_one(job.queue)
+        assert claim.job.id == job.id
+        ending = ENDING_IN[state]
+        if ending is not None:
+            assert await self.settle(claim, ending) is state
+        return claim
+
+    async def lose(self) -> ReclaimReply:
+        """Let every lease run out and take the claims back."""
+        self.advance(LEASE / SECOND)
+        return await self.reclaim()
+
+    async def renew(
+        self, *claims: Claim, worker: str = "w1", lease: int = LEASE, progress: Progress | None = None
+    ) -> RenewReply:
+        """Renew claims."""
+        renewals = tuple(Renewal(claim.job.id, claim.fence, progress) for claim in claims)
+        return await self.store.claims.renew(
+            RenewRequest(scope=ALL, worker=worker, lease=lease, renewals=renewals)
+        )
+
+    async def reclaim(self, **options: Any) -> ReclaimReply:
+        """Take back what was lost."""
+        return await self.store.claims.reclaim(ReclaimRequest(scope=ALL, **options))
+
+    async def promote(self) -> PromoteReply:
+        """Make due jobs ready."""
+        return await self.store.claims.promote(PassRequest(scope=ALL))
+
+    async def expire(self) -> int:
+        """Cancel what is past its expiry."""
+        return (await self.store.claims.expire(PassRequest(scope=ALL))).expired
+
+    # ── looking and steering ──────────────────────────────────────────────────
+
+    async def get(self, id: UUID, scope: Scope = ALL) -> JobRecord:
+        """Give one job that must be there."""
+        return (await self.store.jobs.get(GetRequest(scope=scope, ids=(id,))))[id]
+
+    async def is_known(self, id: UUID, scope: Scope = ALL) -> bool:
+        """Whether an id exists in this scope."""
+        return id in await self.store.jobs.get(GetRequest(scope=scope, ids=(id,)))
+
+    async def find_all(self, scope: Scope = ALL, page: int = 50, **filters: Any) -> list[JobRecord]:
+        """Page through everything that matches."""
+        found: list[JobRecord] = []
+        cursor: str | None = None
+        while True:
+            reply = await self.store.jobs.find(FindRequest(scope=scope, limit=page, cursor=cursor, **filters))
+            found += reply.jobs
+            cursor = reply.cursor
+            if cursor is None:
+                return found
+
+    async def counts(self, scope: Scope = ALL, queue: str | None = None) -> dict[tuple[str, str, State], int]:
+        """Give all counts by (tenant, queue, state)."""
+        counts = await self.store.jobs.count(CountRequest(scope=scope, queue=queue))
+        return {(one.tenant, one.queue, one.state): one.jobs for one in counts}
+
+    async def states(self) -> Counter[State]:
+        """Count jobs by state over everything."""
+        totals: Counter[State] = Counter()
+        for (_, _, state), number in (await self.counts()).items():
+            totals[state] += number
+        return totals
+
+    async def explain(self, id: UUID, scope: Scope = ALL) -> Why:
+        """Say why a job waits; the job must be there."""
+        why = await self.store.jobs.explain(ExplainRequest(scope=scope, id=id))
+        assert why is not None
+        return why
+
+    async def cancel(self, *ids: UUID, reason: str = "", scope: Scope = ALL) -> Mapping[UUID, CancelReply]:
+        """Cancel jobs."""
+        return await self.store.jobs.cancel(StopRequest(scope=scope, ids=ids, reason=reason, who="ops"))
+
+    async def condemn(self, *ids: UUID, reason: str = "", scope: Scope = ALL) -> tuple[UUID, ...]:
+        """Condemn jobs."""
+        return await self.store.jobs.condemn(StopRequest(scope=scope, ids=ids, reason=reason, who="ops"))
+
+    async def run_now(self, *ids: UUID, scope: Scope = ALL) -> tuple[UUID, ...]:
+        """Make delayed jobs due."""
+        return await self.store.jobs.run_now(RunNowRequest(scope=scope, ids=ids))
+
+    async def edit(self, id: UUID, scope: Scope = ALL, **values: Any) -> EditReply:
+        """Change a waiting job."""
+        return await self.store.jobs.edit(EditRequest(scope=scope, id=id, **values))
+
+    async def peek(self, most: int = 10, queue: str = "default", scope: Scope = ALL) -> tuple[JobRecord, ...]:
+        """Look at the next jobs of a queue."""
+        return await self.store.jobs.peek(PeekRequest(scope=scope, queue=queue, most=most))
+
+    async def purge(self, scope: Scope = ALL, **options: Any) -> PurgeReply:
+        """Cancel what waits."""
+        return await self.store.upkeep.purge(
+            PurgeRequest(scope=scope, reason="spring cleaning", who="ops", **options)
+        )
+
+    async def letters(self, scope: Scope = ALL, page: int = 50, **filters: Any) -> list[DeadLetter]:
+        """Page through all dead letters that match."""
+        found: list[DeadLetter] = []
+        cursor: str | None = None
+        while True:
+            reply = await self.store.dead.find(DeadRequest(scope=scope, limit=page, cursor=cursor, **filters))
+            found += reply.letters
+            cursor = reply.cursor
+            if cursor is None:
+                return found
+
+    async def sight(self) -> tuple[object, ...]:
+        """All that can be seen of jobs, to be compared around a verb that must change none of it."""
+        return await self.find_all(), await self.counts(), await self.letters(), await self.census()
+
+    async def letter(self, id: UUID) -> DeadLetter | None:
+        """Give a job's dead letter, if it has one."""
+        return await self.store.dead.get(DeadGetRequest(scope=ALL, id=id))
+
+    async def census(self) -> Census:
+        """Open the store's own books."""
+        return await self.store.upkeep.census(Request(scope=ALL))
+
+    async def prune(self, **times: Any) -> PruneReply:
+        """Remove what has been kept for these times."""
+        return await self.store.upkeep.prune(PruneRequest(scope=ALL, retention=Retention(**times)))
+
+    # ── policies ──────────────────────────────────────────────────────────────
+
+    async def declare(self, kind: Kind, name: str, rules: Rules) -> None:
+        """Declare the rules of one subject."""
+        await self.store.policies.put(PutRequest(scope=ALL, rules={Subject(kind, name): rules}))
+
+    async def override(
+        self, kind: Kind, name: str, change: Change, until: Instant | None = None
+    ) -> PolicyView:
+        """Lay an override over one subject."""
+        return await self.store.policies.override(
+            OverrideRequest(scope=ALL, subject=Subject(kind, name), change=change, who="ops", until=until)
+        )
+
+    async def reset(self, kind: Kind, name: str) -> PolicyView:
+        """Take an override off."""
+        return await self.store.policies.reset(SubjectRequest(scope=ALL, subject=Subject(kind, name)))
+
+    async def pause(self, kind: Kind, name: str, until: Instant | None = None) -> PolicyView:
+        """Pause one subject."""
+        return await self.store.policies.pause(self._hold(kind, name, until))
+
+    async def resume(self, kind: Kind, name: str) -> PolicyView:
+        """Resume one subject."""
+        return await self.store.policies.resume(SubjectRequest(scope=ALL, subject=Subject(kind, name)))
+
+    async def close(self, kind: Kind, name: str, until: Instant | None = None) -> PolicyView:
+        """Close one subject."""
+        return await self.store.policies.close(self._hold(kind, name, until))
+
+    async def reopen(self, kind: Kind, name: str) -> PolicyView:
+        """Open one subject again."""
+        return await self.store.policies.reopen(SubjectRequest(scope=ALL, subject=Subject(kind, name)))
+
+    def _hold(self, kind: Kind, name: str, until: Instant | None) -> HoldRequest:
+        return HoldRequest(
+            scope=ALL, subject=Subject(kind, name), who="ops", reason="maintenance", until=until
+        )
+
+    async def view(self, kind: Kind, name: str) -> PolicyView:
+        """Read what holds for one subject."""
+        subject = Subject(kind, name)
+        return (await self.store.policies.read(ReadRequest(scope=ALL, subjects=(subject,))))[subject]
+
+    # ── workers ───────────────────────────────────────────────────────────────
+
+    async def register(
+        self, worker: str = "w1", *tasks: TaskCard, renew_every: int = 4 * SECOND
+    ) -> WorkerCard:
+        """Introduce a worker that serves the default queue."""
+        card = WorkerCard(
+            id=worker, host="here", pid=7, version="1", queues=("default",), slots=16, tasks=tasks
+        )
+        await self.store.registry.register(RegisterRequest(scope=ALL, card=card, renew_every=renew_every))
+        return card
+
+    # ── at the end ────────────────────────────────────────────────────────────
+
+    async def check_invariants(self) -> None:
+        """What must hold of any store at rest."""
+        await check(self.store)

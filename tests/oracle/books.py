@@ -1,0 +1,304 @@
+"""All that the oracle knows, and the few moves that change it. Knows no verb."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import msgspec
+
+from fairlane.model.fairness import activate, stride, virtual_now
+from fairlane.model.instants import Instant, Micros
+from fairlane.model.job import JobRecord
+from fairlane.model.layers import (
+    DEFAULTS,
+    EVERY,
+    GateRules,
+    Hold,
+    Kind,
+    Override,
+    QueueRules,
+    Rules,
+    Subject,
+    TaskRules,
+    TenantRules,
+    is_living,
+    limits_of,
+    overlay,
+)
+from fairlane.model.lifecycle import WAITING, State, is_finished
+from fairlane.model.limits import Limits
+from fairlane.store.contract.registry import TaskView, WorkerView
+
+Flow = tuple[str, str]
+"""(queue, tenant): the unit of fairness."""
+
+Strand = tuple[str, str, str]
+"""(queue, tenant, task): the unit of parking."""
+
+
+@dataclass(frozen=True)
+class Parked:
+    """Why something left the ready index, and when time alone ends that."""
+
+    reason: str
+    subject: Subject
+    until: Instant | None
+
+
+@dataclass
+class Clockwork:
+    """The fair order's memory of one (queue, tenant)."""
+
+    vt: int = 0
+    ready_since: int = 0
+    is_ready: bool = False
+    parked: Parked | None = None
+
+
+@dataclass
+class Holding:
+    """What a live claim holds beside its job."""
+
+    gate: str | None
+    is_alone: bool
+    charged: Micros | None
+
+
+@dataclass
+class Key:
+    """An idempotency key and the job that has it."""
+
+    id: UUID
+    fingerprint: bytes
+    state: State | None = None
+    settled_at: Instant | None = None
+
+
+@dataclass
+class Books:
+    """Every fact, in plain dictionaries. `save` is the only way in for a job."""
+
+    jobs: dict[UUID, JobRecord] = field(default_factory=dict)
+    counts: Counter[tuple[str, str, State]] = field(default_factory=Counter)
+    ready: defaultdict[Strand, set[UUID]] = field(default_factory=lambda: defaultdict(set))
+    clockwork: defaultdict[Flow, Clockwork] = field(default_factory=lambda: defaultdict(Clockwork))
+    parked: dict[Strand, Parked] = field(default_factory=dict)
+    floors: Counter[str] = field(default_factory=Counter)
+    sequence: int = 0
+    arrivals: dict[Subject | Flow, Instant] = field(default_factory=dict)
+    estimates: dict[str, Micros] = field(default_factory=dict)
+    holdings: dict[UUID, Holding] = field(default_factory=dict)
+    gate_used: Counter[str] = field(default_factory=Counter)
+    keys: dict[tuple[str, str], Key] = field(default_factory=dict)
+    dedup: dict[tuple[str, str, str], UUID] = field(default_factory=dict)
+    declared: dict[Subject, Rules] = field(default_factory=dict)
+    overrides: dict[Subject, Override] = field(default_factory=dict)
+    paused: dict[Subject, Hold] = field(default_factory=dict)
+    closed: dict[Subject, Hold] = field(default_factory=dict)
+    workers: dict[str, WorkerView] = field(default_factory=dict)
+    tasks: dict[str, TaskView] = field(default_factory=dict)
+    leads: dict[str, tuple[str, Instant]] = field(default_factory=dict)
+    beat_at: Instant | None = None
+    resumed_at: Instant | None = None
+
+    def copy(self) -> Books:
+        """Give books that can be written in without changing these; records are immutable."""
+        other = copy.copy(self)
+        for name in ("jobs", "counts", "parked", "floors", "arrivals", "estimates", "holdings", "gate_used"):
+            setattr(other, name, copy.copy(getattr(self, name)))
+        other.ready = defaultdict(set, {strand: set(ids) for strand, ids in self.ready.items()})
+        other.clockwork = defaultdict(Clockwork, {flow: copy.copy(one) for flow, one in self.clockwork.items()})
+        other.keys = {key: copy.copy(one) for key, one in self.keys.items()}
+        other.dedup = dict(self.dedup)
+        return other
+
+    # ── jobs ──────────────────────────────────────────────────────────────────
+
+    def save(self, job: JobRecord) -> JobRecord:
+        """Write a job, with the counts, keys and turns that follow from its state."""
+        before = self.jobs.get(job.id)
+        if before is not None:
+            self._take_out(before)
+        self.jobs[job.id] = job
+        self.counts[job.tenant, job.queue, job.state] += 1
+        if job.state is State.READY:
+            self.ready[strand_of(job)].add(job.id)
+        self.refresh_turn((job.queue, job.tenant))
+        if is_finished(job.state) and (before is None or not is_finished(before.state)):
+            self._free_keys(job)
+        return job
+
+    def change(self, job: JobRecord, **values: object) -> JobRecord:
+        """Write some fields of a job."""
+        return self.save(msgspec.structs.replace(job, **values))
+
+    def drop(self, job: JobRecord) -> None:
+        """Forget a finished job."""
+        self._take_out(job)
+        del self.jobs[job.id]
+
+    def _take_out(self, job: JobRecord) -> None:
+        key = (job.tenant, job.queue, job.state)
+        self.counts[key] -= 1
+        if not self.counts[key]:
+            del self.counts[key]
+        if job.state is State.READY:
+            strand = strand_of(job)
+            self.ready[strand].discard(job.id)
+            if not self.ready[strand]:
+                del self.ready[strand]
+                self.parked.pop(strand, None)
+
+    def _free_keys(self, job: JobRecord) -> None:
+        key = self.keys.get((job.tenant, job.idempotency_key))
+        if key is not None and key.id == job.id:
+            key.state, key.settled_at = job.state, job.settled_at
+        self.free_dedup(job)
+
+    def free_dedup(self, job: JobRecord) -> None:
+        """Let a de-duplication key go, if it is this job's."""
+        if job.dedup_key is not None and self.dedup.get((job.tenant, job.task, job.dedup_key)) == job.id:
+            del self.dedup[job.tenant, job.task, job.dedup_key]
+
+    def waiting(self, queue: str, tenant: str | None = None) -> int:
+        """Count delayed and ready jobs of a queue, of one tenant or of all."""
+        if tenant is not None:
+            return sum(self.counts[tenant, queue, state] for state in WAITING)
+        return sum(n for (_, q, state), n in self.counts.items() if q == queue and state in WAITING)
+
+    def running(self, queue: str, tenant: str) -> int:
+        """Count running jobs of a tenant in a queue."""
+        return self.counts[tenant, queue, State.RUNNING]
+
+    def head(self, strand: Strand) -> JobRecord:
+        """Give the job of a strand that goes first."""
+        return min((self.jobs[id] for id in self.ready[strand]), key=order_of)
+
+    # ── turns ─────────────────────────────────────────────────────────────────
+
+    def strands(self, flow: Flow) -> Iterator[Strand]:
+        """List the strands of a flow that hold ready jobs."""
+        return (strand for strand in self.ready if strand[:2] == flow and self.ready[strand])
+
+    def is_in_index(self, flow: Flow) -> bool:
+        """Whether a claim would look at this tenant."""
+        if self.clockwork[flow].parked is not None:
+            return False
+        return any(strand not in self.parked for strand in self.strands(flow))
+
+    def refresh_turn(self, flow: Flow) -> None:
+        """Let a flow enter or leave the ready index, as its jobs and parks now say (S41: activation)."""
+        work = self.clockwork[flow]
+        has_ready = any(True for _ in self.strands(flow))
+        if not has_ready:
+            work.ready_since, work.parked = 0, None
+        elif not work.ready_since:
+            self.sequence += 1
+            work.ready_since = self.sequence
+        is_ready = self.is_in_index(flow)
+        if is_ready and not work.is_ready:
+            work.vt = activate(work.vt, self.virtual_now(flow[0]))
+        work.is_ready = is_ready
+
+    def virtual_now(self, queue: str) -> int:
+        """Give V of a queue."""
+        clocks = [work.vt for flow, work in self.clockwork.items() if flow[0] == queue and work.is_ready]
+        return virtual_now(self.floors[queue], clocks)
+
+    def park_flow(self, flow: Flow, parked: Parked) -> None:
+        """Take a tenant out of the ready index of a queue."""
+        self.clockwork[flow].parked = parked
+        self.refresh_turn(flow)
+
+    def park_strand(self, strand: Strand, parked: Parked) -> None:
+        """Take a strand out; its tenant follows if it was the last."""
+        self.parked[strand] = parked
+        self.refresh_turn(strand[:2])
+
+    def wake_flow(self, flow: Flow) -> None:
+        """Let a tenant back in."""
+        self.clockwork[flow].parked = None
+        self.refresh_turn(flow)
+
+    def wake_strand(self, strand: Strand) -> None:
+        """Let a strand back in."""
+        self.parked.pop(strand, None)
+        self.refresh_turn(strand[:2])
+
+    def parked_flows(self) -> list[tuple[Flow, Parked]]:
+        """List what is parked as a whole tenant of a queue, in the order of turns."""
+        found = [(flow, work.parked) for flow, work in self.clockwork.items() if work.parked is not None]
+        return sorted(found, key=lambda one: self._turn(one[0]))
+
+    def parked_strands(self) -> list[tuple[Strand, Parked]]:
+        """List what is parked as a strand, in the order of turns."""
+        return sorted(self.parked.items(), key=lambda one: (*self._turn(one[0][:2]), one[0]))
+
+    def _turn(self, flow: Flow) -> tuple[int, int]:
+        return self.clockwork[flow].vt, self.clockwork[flow].ready_since
+
+    # ── rules ─────────────────────────────────────────────────────────────────
+
+    def rules(self, subject: Subject, now: Instant) -> Rules:
+        """Give what is in force for a subject."""
+        declared = self.declared.get(subject)
+        if declared is None and subject.kind is Kind.TENANT:
+            declared = self.declared.get(Subject(Kind.TENANT, EVERY))
+        return overlay(declared or DEFAULTS[subject.kind], self.overrides.get(subject), now)
+
+    def queue_rules(self, queue: str, now: Instant) -> QueueRules:
+        """Give what is in force for a queue."""
+        rules = self.rules(Subject(Kind.QUEUE, queue), now)
+        assert isinstance(rules, QueueRules)
+        return rules
+
+    def tenant_rules(self, tenant: str, now: Instant) -> TenantRules:
+        """Give what is in force for a tenant."""
+        rules = self.rules(Subject(Kind.TENANT, tenant), now)
+        assert isinstance(rules, TenantRules)
+        return rules
+
+    def task_rules(self, task: str, now: Instant) -> TaskRules:
+        """Give what is in force for a task."""
+        rules = self.rules(Subject(Kind.TASK, task), now)
+        assert isinstance(rules, TaskRules)
+        return rules
+
+    def gate_rules(self, gate: str, now: Instant) -> GateRules:
+        """Give what is in force for a gate."""
+        rules = self.rules(Subject(Kind.GATE, gate), now)
+        assert isinstance(rules, GateRules)
+        return rules
+
+    def limits(self, queue: str, tenant: str, now: Instant) -> Limits:
+        """Give the limits of a tenant in a queue."""
+        everyone = self.tenant_rules(EVERY, now)
+        return limits_of(queue, self.tenant_rules(tenant, now), everyone, self.queue_rules(queue, now))
+
+    def stride(self, tenant: str, now: Instant) -> int:
+        """Give what a job of this tenant costs in virtual time."""
+        return stride(self.tenant_rules(tenant, now).weight)
+
+    def hold(self, holds: dict[Subject, Hold], subject: Subject, now: Instant) -> Hold | None:
+        """Give a pause or close that still holds."""
+        hold = holds.get(subject)
+        return hold if hold is not None and is_living(hold.until, now) else None
+
+    def ends(self, subjects: Iterable[Subject]) -> Instant | None:
+        """Say when the first override of these subjects ends by itself."""
+        found = (self.overrides.get(subject) for subject in subjects)
+        return min((one.until for one in found if one is not None and one.until is not None), default=None)
+
+
+def strand_of(job: JobRecord) -> Strand:
+    """Name the strand of a job."""
+    return job.queue, job.tenant, job.task
+
+
+def order_of(job: JobRecord) -> tuple[int, bytes]:
+    """Give the order inside a strand and between the heads of strands."""
+    return job.sort_key, job.id.bytes

@@ -1,0 +1,463 @@
+"""The claims facet of the oracle: the fair order, spelled out one job at a time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from uuid import UUID
+
+from fairlane.model.fairness import FIRST_ESTIMATE, charge, correction, learn
+from fairlane.model.instants import SECOND, Instant
+from fairlane.model.job import Claim, JobRecord, Settlement
+from fairlane.model.judge import heed, lose
+from fairlane.model.layers import Kind, Subject, is_living
+from fairlane.model.lifecycle import (
+    WAITING,
+    Because,
+    Event,
+    State,
+    because,
+    is_expired,
+    is_finished,
+    target,
+)
+from fairlane.model.limits import Rate, has_room
+from fairlane.model.priority import sort_key
+from fairlane.model.scope import Scope
+from fairlane.store.contract.claims import (
+    ClaimReply,
+    ClaimRequest,
+    ExpireReply,
+    Lost,
+    PassRequest,
+    PromoteReply,
+    ReclaimReply,
+    ReclaimRequest,
+    RenewReply,
+    RenewRequest,
+    Settled,
+    SettleReply,
+    SettleRequest,
+    WorkerRequest,
+)
+from fairlane.store.contract.jobs import Why
+from fairlane.store.contract.registry import LIVE_WITHIN
+from tests.oracle.books import Books, Flow, Holding, Parked, Strand, order_of, strand_of
+from tests.oracle.core import Core
+
+_NOBODY = ClaimRequest(scope=Scope.all(), worker="", lease=SECOND, wishes=(), total=1)
+
+
+class OracleClaims:
+    """Jobs as workers and duties move them."""
+
+    def __init__(self, core: Core) -> None:
+        """Share the books with the other facets."""
+        self._core = core
+
+    async def claim(self, request: ClaimRequest) -> ClaimReply:
+        """See the contract."""
+        books, now = self._core.books, self._core.now()
+        queues = {wish.queue for wish in request.wishes}
+        claims: list[Claim] = []
+        for wish in request.wishes:
+            taken = 0
+            while taken < wish.most and len(claims) < request.total:
+                left = request.total - len(claims)
+                job = claim_one(
+                    books, wish.queue, request.scope, now, request, newcomers=left <= request.headroom
+                )
+                if job is None:
+                    break
+                assert job.lease_until is not None
+                claims.append(Claim(job, job.fence, job.lease_until, books.holdings[job.id].is_alone))
+                taken += 1
+        return ClaimReply(tuple(claims), next_due(books, queues, request.scope, now))
+
+    def _held(self, scope: Scope, worker: str, id: UUID, fence: int) -> JobRecord | None:
+        job = self._core.books.jobs.get(id)
+        if job is None or not scope.covers(job.tenant):
+            return None
+        matches = job.state is State.RUNNING and job.fence == fence and job.worker == worker
+        return job if matches else None
+
+    async def renew(self, request: RenewRequest) -> RenewReply:
+        """See the contract."""
+        books, now = self._core.books, self._core.now()
+        stale, asked = [], []
+        for renewal in request.renewals:
+            job = self._held(request.scope, request.worker, renewal.id, renewal.fence)
+            if job is None:
+                stale.append(renewal.id)
+                continue
+            progress = renewal.progress or job.progress
+            books.change(job, lease_until=now + request.lease, progress=progress)
+            _charge_time(books, job, now, is_final=False)
+            if job.is_cancel_asked:
+                asked.append(job.id)
+        return RenewReply(tuple(stale), tuple(asked), now + request.lease)
+
+    async def settle(self, request: SettleRequest) -> SettleReply:
+        """See the contract."""
+        settled, stale = [], []
+        for settlement in request.settlements:
+            job = self._held(request.scope, request.worker, settlement.id, settlement.fence)
+            if job is None:
+                stale.append(settlement.id)
+            else:
+                settled.append(Settled(job.id, self._settle(job, settlement).state))
+        claimed = None if request.claim is None else await self.claim(request.claim)
+        return SettleReply(tuple(settled), tuple(stale), claimed)
+
+    def _settle(self, job: JobRecord, asked: Settlement) -> JobRecord:
+        books, now = self._core.books, self._core.now()
+        settlement = heed(job, asked, now)
+        _charge_time(books, job, now, is_final=True)
+        if settlement.outcome in {"succeeded", "failed"} and books.holdings[job.id].charged is not None:
+            seen = now - (job.started_at or now)
+            books.estimates[job.task] = learn(books.estimates.get(job.task, FIRST_ESTIMATE), seen)
+        state = target(settlement.event)
+        values: dict[str, object] = {
+            "state": state,
+            "because": settlement.because,
+            "failures": settlement.failures,
+            "crashes": settlement.crashes,
+            "crashes_alone": settlement.crashes_alone,
+            "snoozes": settlement.snoozes,
+            "is_suspect": settlement.is_suspect,
+        }
+        if state is State.DELAYED:
+            run_at = now + settlement.delay
+            values |= {"run_at": run_at, "sort_key": sort_key(run_at, job.priority)}
+        if is_finished(state):
+            values |= {"settled_at": now, "result": settlement.result}
+        return self._core.end_attempt(
+            job, settlement.outcome, settlement.failure, settlement.log, **values
+        )
+
+    async def asked_to_cancel(self, request: WorkerRequest) -> tuple[UUID, ...]:
+        """See the contract."""
+        jobs = self._core.books.jobs.values()
+        return tuple(
+            job.id
+            for job in jobs
+            if job.worker == request.worker and job.is_cancel_asked and request.scope.covers(job.tenant)
+        )
+
+    async def reclaim(self, request: ReclaimRequest) -> ReclaimReply:
+        """See the contract."""
+        books, now = self._core.books, self._core.now()
+        due = [
+            job
+            for job in books.jobs.values()
+            if job.lease_until is not None and job.lease_until <= now and request.scope.covers(job.tenant)
+        ]
+        due.sort(key=lambda job: (job.lease_until, job.id.bytes))
+        lost = []
+        for job in due[: request.most]:
+            loss = lose(job, was_alone=books.holdings[job.id].is_alone, max_crashes=request.max_crashes)
+            _charge_time(books, job, now, is_final=True)
+            self._core.end_attempt(
+                job,
+                loss.outcome,
+                loss.failure,
+                None,
+                state=loss.state,
+                because=loss.because,
+                failures=loss.failures,
+                crashes=loss.crashes,
+                crashes_alone=loss.crashes_alone,
+                is_suspect=True,
+                settled_at=now if is_finished(loss.state) else None,
+            )
+            lost.append(Lost(job.id, job.tenant, job.queue, str(job.worker), job.fence, loss.state))
+        return ReclaimReply(tuple(lost), len(due) > request.most)
+
+    async def promote(self, request: PassRequest) -> PromoteReply:
+        """See the contract."""
+        books, now = self._core.books, self._core.now()
+        due = _due(books, None, request.scope, now)
+        for job in due[: request.most]:
+            _promote(books, job)
+            self._core.hint({job.queue})
+        for queue in {strand[0] for strand in books.ready}:
+            wake_in_time(books, queue, now)
+        for gate in {p.subject.name for p in books.parked.values() if p.reason == "gate"}:
+            self._core.fill_gate(gate, _gate_room(books, gate, now))
+        queues = {job.queue for job in books.jobs.values()}
+        upcoming = next_due(books, queues, request.scope, now)
+        return PromoteReply(len(due[: request.most]), upcoming, len(due) > request.most)
+
+    async def expire(self, request: PassRequest) -> ExpireReply:
+        """See the contract."""
+        books, now = self._core.books, self._core.now()
+        past = [
+            job
+            for job in books.jobs.values()
+            if job.state in WAITING and is_expired(job.expires_at, now) and request.scope.covers(job.tenant)
+        ]
+        past.sort(key=lambda job: (job.expires_at, job.id.bytes))
+        for job in past[: request.most]:
+            _expire(books, job, now)
+        return ExpireReply(len(past[: request.most]), len(past) > request.most)
+
+
+# ── the fair order ────────────────────────────────────────────────────────────
+
+
+def claim_one(  # noqa: PLR0913 (one choice, all its circumstances)
+    books: Books,
+    queue: str,
+    scope: Scope,
+    now: Instant,
+    request: ClaimRequest = _NOBODY,
+    *,
+    newcomers: bool = False,
+) -> JobRecord | None:
+    """Claim the one job whose turn it is, or nothing. Parks what it meets and may not run (S42)."""
+    for due in _due(books, queue, scope, now):
+        _promote(books, due)
+    wake_in_time(books, queue, now)
+    if _queue_block(books, queue, now) is not None:
+        return None
+    while True:
+        flow = _next_flow(books, queue, scope, newcomers=newcomers)
+        if flow is None:
+            if _fill_gates_of(books, queue, now):
+                continue
+            return None
+        block = _flow_block(books, flow, now)
+        if block is not None:
+            books.park_flow(flow, block)
+            continue
+        strand = min(
+            (one for one in books.strands(flow) if one not in books.parked),
+            key=lambda one: order_of(books.head(one)),
+        )
+        block = _strand_block(books, strand, now)
+        if block is not None:
+            books.park_strand(strand, block)
+            continue
+        job = books.head(strand)
+        if is_expired(job.expires_at, now):
+            _expire(books, job, now)
+            continue
+        return _serve(books, flow, job, request, now)
+
+
+def _next_flow(books: Books, queue: str, scope: Scope, *, newcomers: bool) -> Flow | None:
+    ready = [
+        flow
+        for flow, work in books.clockwork.items()
+        if flow[0] == queue
+        and work.is_ready
+        and scope.covers(flow[1])
+        and not (newcomers and books.running(*flow))
+    ]
+    key = books.clockwork
+    return min(ready, key=lambda flow: (key[flow].vt, key[flow].ready_since), default=None)
+
+
+def _serve(books: Books, flow: Flow, job: JobRecord, request: ClaimRequest, now: Instant) -> JobRecord:
+    queue, tenant = flow
+    books.floors[queue] = books.virtual_now(queue)
+    cost = None
+    if books.queue_rules(queue, now).cost == "seconds":
+        cost = books.estimates.get(job.task, FIRST_ESTIMATE)
+    books.clockwork[flow].vt += charge(books.stride(tenant, now), SECOND if cost is None else cost)
+    for name, rate in _rates(books, strand_of(job), now):
+        books.arrivals[name] = rate.start(books.arrivals.get(name, 0), now)
+    gate = books.task_rules(job.task, now).gate
+    if gate is not None:
+        books.gate_used[gate] += 1
+    if job.dedup_until == "started":
+        books.free_dedup(job)
+    is_alone = job.is_suspect and request.isolates
+    books.holdings[job.id] = Holding(gate, is_alone, cost)
+    return books.change(
+        job,
+        state=State.RUNNING,
+        attempt=job.attempt + 1,
+        fence=max(job.fence + 1, now),
+        worker=request.worker,
+        started_at=now,
+        lease_until=now + request.lease,
+    )
+
+
+# ── what may not run now ──────────────────────────────────────────────────────
+
+
+def _rates(books: Books, strand: Strand, now: Instant) -> Iterator[tuple[Subject | Flow, Rate]]:
+    """List every rate that a start of this strand counts against."""
+    queue, tenant, task = strand
+    task_rules = books.task_rules(task, now)
+    gate = task_rules.gate
+    named: list[tuple[Subject | Flow, Rate | None]] = [
+        (Subject(Kind.QUEUE, queue), books.queue_rules(queue, now).rate),
+        ((queue, tenant), books.limits(queue, tenant, now).rate),
+        (Subject(Kind.TASK, task), task_rules.rate),
+    ]
+    if gate is not None:
+        named.append((Subject(Kind.GATE, gate), books.gate_rules(gate, now).rate))
+    return ((name, rate) for name, rate in named if rate is not None)
+
+
+def _rate_block(
+    books: Books, name: Subject | Flow, rate: Rate | None, subject: Subject, now: Instant
+) -> Parked | None:
+    if rate is None:
+        return None
+    free_at = rate.free_at(books.arrivals.get(name, 0))
+    return Parked("rate", subject, free_at) if free_at > now else None
+
+
+def _pause_block(books: Books, subject: Subject, now: Instant) -> Parked | None:
+    hold = books.hold(books.paused, subject, now)
+    return None if hold is None else Parked("paused", subject, hold.until)
+
+
+def _queue_block(books: Books, queue: str, now: Instant) -> Parked | None:
+    subject = Subject(Kind.QUEUE, queue)
+    pause = _pause_block(books, subject, now)
+    return pause or _rate_block(books, subject, books.queue_rules(queue, now).rate, subject, now)
+
+
+def _flow_block(books: Books, flow: Flow, now: Instant) -> Parked | None:
+    queue, tenant = flow
+    subject = Subject(Kind.TENANT, tenant)
+    limits = books.limits(queue, tenant, now)
+    pause = _pause_block(books, subject, now)
+    if pause is not None:
+        return pause
+    if not has_room(books.running(queue, tenant), limits.running):
+        ends = books.ends((subject, Subject(Kind.QUEUE, queue)))
+        return Parked("running_limit", subject, ends)
+    return _rate_block(books, flow, limits.rate, subject, now)
+
+
+def _strand_block(books: Books, strand: Strand, now: Instant) -> Parked | None:
+    task = Subject(Kind.TASK, strand[2])
+    rules = books.task_rules(task.name, now)
+    block = _pause_block(books, task, now) or _rate_block(books, task, rules.rate, task, now)
+    if block is not None or rules.gate is None:
+        return block
+    gate = Subject(Kind.GATE, rules.gate)
+    if _gate_room(books, gate.name, now) <= 0:
+        return Parked("gate", gate, books.ends((gate,)))
+    return _rate_block(books, gate, books.gate_rules(gate.name, now).rate, gate, now)
+
+
+def _gate_room(books: Books, gate: str, now: Instant) -> int:
+    limit = books.gate_rules(gate, now).limit
+    return len(books.ready) + 1 if limit is None else limit - books.gate_used[gate]
+
+
+def _fill_gates_of(books: Books, queue: str, now: Instant) -> bool:
+    """Wake strands of a queue that wait at a gate with room: nobody else may have come to take it."""
+    is_any_ready = False
+    woken: Counter[str] = Counter()
+    for strand, parked in books.parked_strands():
+        gate = parked.subject.name
+        is_here = strand[0] == queue and parked.reason == "gate"
+        if is_here and woken[gate] < _gate_room(books, gate, now):
+            books.wake_strand(strand)
+            woken[gate] += 1
+            is_any_ready = is_any_ready or books.clockwork[strand[:2]].is_ready
+    return is_any_ready
+
+
+def wake_in_time(books: Books, queue: str, now: Instant) -> None:
+    """End the waits of a queue that time has ended."""
+    for flow, parked in books.parked_flows():
+        if flow[0] == queue and not is_living(parked.until, now):
+            books.wake_flow(flow)
+    for strand, parked in books.parked_strands():
+        if strand[0] == queue and not is_living(parked.until, now):
+            books.wake_strand(strand)
+
+
+def next_due(books: Books, queues: set[str], scope: Scope, now: Instant) -> Instant | None:
+    """Say when time alone makes the next job of these queues claimable."""
+    times = [
+        job.run_at
+        for job in books.jobs.values()
+        if job.state is State.DELAYED and job.queue in queues and scope.covers(job.tenant)
+    ]
+    flows = [flow for flow in books.clockwork if flow[0] in queues and scope.covers(flow[1])]
+    for flow in flows:
+        work = books.clockwork[flow]
+        if work.parked is not None and work.parked.until is not None:
+            times.append(work.parked.until)
+        if any(True for _ in books.strands(flow)):
+            block = _queue_block(books, flow[0], now)
+            if block is not None and block.until is not None:
+                times.append(block.until)
+    for strand, parked in books.parked.items():
+        if strand[:2] in flows and parked.until is not None:
+            times.append(parked.until)
+    return min(times, default=None)
+
+
+def explain_ready(books: Books, job: JobRecord, now: Instant) -> Why:
+    """Say what holds a ready job, in the order of the contract."""
+    strand = strand_of(job)
+    subjects = (
+        Subject(Kind.QUEUE, job.queue),
+        Subject(Kind.TENANT, job.tenant),
+        Subject(Kind.TASK, job.task),
+    )
+    ahead = sum(
+        order_of(books.jobs[id]) < order_of(job) for one in books.strands(strand[:2]) for id in books.ready[one]
+    )
+    for subject in subjects:
+        pause = _pause_block(books, subject, now)
+        if pause is not None:
+            return Why("paused", str(subject), pause.until, ahead)
+    for block in (
+        _queue_block(books, job.queue, now),
+        _flow_block(books, strand[:2], now),
+        _strand_block(books, strand, now),
+    ):
+        if block is not None:
+            return Why(block.reason, str(block.subject), block.until, ahead)  # type: ignore[arg-type]
+    is_served = any(
+        job.queue in one.card.queues and now - one.beat_at <= LIVE_WITHIN for one in books.workers.values()
+    )
+    return Why("turn" if is_served else "no_worker", str(subjects[0]), None, ahead)
+
+
+# ── small moves ───────────────────────────────────────────────────────────────
+
+
+def _due(books: Books, queue: str | None, scope: Scope, now: Instant) -> list[JobRecord]:
+    found = [
+        job
+        for job in books.jobs.values()
+        if job.state is State.DELAYED
+        and job.run_at <= now
+        and queue in {None, job.queue}
+        and scope.covers(job.tenant)
+    ]
+    return sorted(found, key=lambda job: (job.run_at, job.id.bytes))
+
+
+def _promote(books: Books, job: JobRecord) -> None:
+    books.change(job, state=target(Event.DUE), because=None)
+
+
+def _expire(books: Books, job: JobRecord, now: Instant) -> None:
+    books.change(job, state=target(Event.EXPIRE), because=because(Because.EXPIRED), settled_at=now)
+
+
+def _charge_time(books: Books, job: JobRecord, now: Instant, *, is_final: bool) -> None:
+    """Charge the time that an attempt really took; at a renewal only what is beyond the charge so far."""
+    holding = books.holdings[job.id]
+    seen = now - (job.started_at or now)
+    if holding.charged is None or (not is_final and seen <= holding.charged):
+        return
+    work = books.clockwork[job.queue, job.tenant]
+    work.vt += correction(books.stride(job.tenant, now), holding.charged, seen)
+    holding.charged = seen
+
+

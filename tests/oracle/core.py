@@ -1,0 +1,113 @@
+"""What the oracle's facets share: the books, the clock, the hints, and moves that several verbs make."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable
+
+from fairlane.model.instants import Instant
+from fairlane.model.job import ATTEMPTS_KEPT, AttemptOutcome, AttemptRecord, JobRecord
+from fairlane.model.failure import Failure
+from fairlane.model.layers import Kind, Subject
+from fairlane.model.lifecycle import State
+from fairlane.model.priority import sort_key
+from tests.oracle.books import Books
+from tests.oracle.clock import DrivenClock
+
+
+class Core:
+    """One installation in memory."""
+
+    def __init__(self, clock: DrivenClock) -> None:
+        """Begin with empty books."""
+        self.clock = clock
+        self.books = Books()
+        self._hints: Counter[str] = Counter()
+        self._seen: dict[str, Counter[str]] = {}
+        self._changed = asyncio.Event()
+
+    def now(self) -> Instant:
+        """Read the store's own clock."""
+        return self.clock.now()
+
+    # ── hints ─────────────────────────────────────────────────────────────────
+
+    def hint(self, queues: Iterable[str] = (), workers: Iterable[str] = ()) -> None:
+        """Leave a hint for whoever waits for these."""
+        self._hints.update([f"queue {queue}" for queue in queues])
+        self._hints.update([f"worker {worker}" for worker in workers])
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def await_hint(self, worker: str, queues: Iterable[str], seconds: float) -> bool:
+        """Wait for a hint that this worker has not seen yet."""
+        names = [f"worker {worker}", *(f"queue {queue}" for queue in queues)]
+        seen = self._seen.setdefault(worker, Counter())
+        try:
+            async with asyncio.timeout(seconds):
+                while all(self._hints[name] == seen[name] for name in names):
+                    await self._changed.wait()
+        except TimeoutError:
+            return False
+        seen.update({name: self._hints[name] - seen[name] for name in names})
+        return True
+
+    # ── moves ─────────────────────────────────────────────────────────────────
+
+    def make_ready(self, job: JobRecord) -> JobRecord:
+        """Make a delayed job due now."""
+        now = self.now()
+        key = sort_key(now, job.priority)
+        self.hint({job.queue})
+        return self.books.change(job, state=State.READY, because=None, run_at=now, sort_key=key)
+
+    def end_attempt(
+        self,
+        job: JobRecord,
+        outcome: AttemptOutcome,
+        failure: Failure | None,
+        log: str | None,
+        **values: object,
+    ) -> JobRecord:
+        """Take a job out of its claim: history, counters, gate, limits."""
+        books, now = self.books, self.now()
+        assert job.started_at is not None
+        assert job.worker is not None
+        ended = AttemptRecord(job.attempt, job.worker, job.started_at, now, outcome, failure, log)
+        values = {
+            "worker": None,
+            "started_at": None,
+            "lease_until": None,
+            "is_cancel_asked": False,
+            "progress": None,
+            "attempts": (*job.attempts, ended)[-ATTEMPTS_KEPT:],
+            **values,
+        }
+        holding = books.holdings.pop(job.id)
+        after = books.change(job, **values)
+        flow = (job.queue, job.tenant)
+        parked = books.clockwork[flow].parked
+        if parked is not None and parked.reason == "running_limit":
+            books.wake_flow(flow)
+        if holding.gate is not None:
+            books.gate_used[holding.gate] -= 1
+            if not books.gate_used[holding.gate]:
+                del books.gate_used[holding.gate]
+            self.fill_gate(holding.gate, 1)
+        self.hint({job.queue})
+        return after
+
+    def fill_gate(self, gate: str, most: int, queue: str | None = None) -> int:
+        """Wake up to so many strands that wait at a gate, the lowest clock first."""
+        waiting = [
+            strand
+            for strand, parked in self.books.parked_strands()
+            if parked.subject == Subject(Kind.GATE, gate)
+            and parked.reason == "gate"
+            and queue in {None, strand[0]}
+        ]
+        for strand in waiting[: max(0, most)]:
+            self.books.wake_strand(strand)
+            self.hint({strand[0]})
+        return len(waiting[: max(0, most)])

@@ -1,0 +1,305 @@
+"""The jobs facet of the oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from uuid import UUID
+
+import msgspec
+from msgspec import UNSET
+
+from fairlane.model.admission import Admitted, KeyHolder, Refusal, Repeat, Standing, admit
+from fairlane.model.errors import TenantMismatch
+from fairlane.model.instants import Instant
+from fairlane.model.job import JobRecord, NewJob, begin
+from fairlane.model.layers import Kind, Subject
+from fairlane.model.lifecycle import (
+    TRANSITIONS,
+    WAITING,
+    Because,
+    CancelReply,
+    Event,
+    State,
+    because,
+    is_finished,
+)
+from fairlane.model.priority import sort_key
+from fairlane.store.contract.jobs import (
+    Count,
+    CountRequest,
+    EditReply,
+    EditRequest,
+    Enqueued,
+    EnqueueReply,
+    EnqueueRequest,
+    ExplainRequest,
+    FindReply,
+    FindRequest,
+    GetRequest,
+    OverLimit,
+    PeekRequest,
+    RunNowRequest,
+    StopRequest,
+    Why,
+)
+from fairlane.store.contract.reading import matches
+from fairlane.store.contract.request import READ_MOST, Place, Request, from_cursor, to_cursor
+from tests.oracle.books import Books, Key
+from tests.oracle.claims import claim_one, explain_ready
+from tests.oracle.core import Core
+
+
+class OracleJobs:
+    """Jobs as callers and operators see them."""
+
+    def __init__(self, core: Core) -> None:
+        """Share the books with the other facets."""
+        self._core = core
+
+    # ── enqueue ───────────────────────────────────────────────────────────────
+
+    async def enqueue(self, request: EnqueueRequest) -> EnqueueReply:
+        """See the contract."""
+        for job in request.jobs:
+            if not request.scope.covers(job.tenant):
+                raise TenantMismatch(job.tenant, str(request.scope.tenant))
+        draft = self._core.books.copy()
+        now = self._core.now()
+        enqueued: list[Enqueued] = []
+        refused: list[Refusal] = []
+        over: list[OverLimit] = []
+        for index, job in enumerate(request.jobs):
+            standing = _standing(draft, job, request, now)
+            match admit(index, job, standing, repeated=request.is_repeated):
+                case Refusal() as refusal:
+                    refused.append(refusal)
+                case Repeat(existing):
+                    enqueued.append(Enqueued(draft.jobs.get(existing) or _husk(draft, job), is_created=False))
+                case Admitted(limit):
+                    enqueued.append(Enqueued(_store(draft, job, now), is_created=True))
+                    if limit is not None:
+                        waiting = draft.waiting(job.queue, job.tenant)
+                        over.append(OverLimit(job.tenant, job.queue, waiting, limit))
+        if refused:
+            return EnqueueReply(refused=tuple(refused))
+        self._core.books = draft
+        self._core.hint({one.job.queue for one in enqueued if one.is_created})
+        return EnqueueReply(tuple(enqueued), (), tuple(over))
+
+    # ── looking ───────────────────────────────────────────────────────────────
+
+    def _seen(self, request: Request) -> Iterable[JobRecord]:
+        return (job for job in self._core.books.jobs.values() if request.scope.covers(job.tenant))
+
+    def _one(self, request: Request, id: UUID) -> JobRecord | None:
+        job = self._core.books.jobs.get(id)
+        return job if job is not None and request.scope.covers(job.tenant) else None
+
+    async def get(self, request: GetRequest) -> Mapping[UUID, JobRecord]:
+        """See the contract."""
+        found = {id: self._one(request, id) for id in request.ids}
+        return {id: job for id, job in found.items() if job is not None}
+
+    async def find(self, request: FindRequest) -> FindReply:
+        """See the contract."""
+        start = None if request.cursor is None else from_cursor(request.cursor)
+        rows = sorted(self._seen(request), key=_place, reverse=True)
+        if start is not None:
+            rows = [job for job in rows if _place(job) < (start.enqueued_at, start.id.bytes)]
+        found: list[JobRecord] = []
+        for read, job in enumerate(rows, 1):
+            if matches(job, request):
+                found.append(job)
+            if (len(found) == request.limit or read == READ_MOST) and read < len(rows):
+                return FindReply(tuple(found), to_cursor(Place(job.enqueued_at, job.id)))
+        return FindReply(tuple(found), None)
+
+    async def count(self, request: CountRequest) -> tuple[Count, ...]:
+        """See the contract."""
+        counts = (Count(*key, number) for key, number in self._core.books.counts.items())
+        return tuple(
+            sorted(
+                one
+                for one in counts
+                if request.scope.covers(one.tenant) and request.queue in {None, one.queue}
+            )
+        )
+
+    async def peek(self, request: PeekRequest) -> tuple[JobRecord, ...]:
+        """See the contract."""
+        draft = self._core.books.copy()
+        now = self._core.now()
+        found: list[JobRecord] = []
+        while len(found) < request.most:
+            job = claim_one(draft, request.queue, request.scope, now)
+            if job is None:
+                break
+            found.append(self._core.books.jobs[job.id])
+        return tuple(found)
+
+    async def explain(self, request: ExplainRequest) -> Why | None:
+        """See the contract."""
+        job = self._one(request, request.id)
+        if job is None:
+            return None
+        if is_finished(job.state):
+            return Why("finished", job.because or job.state.value)
+        if job.state is State.RUNNING:
+            return Why("running", f"worker {job.worker}")
+        now = self._core.now()
+        if job.state is State.DELAYED:
+            word = (job.because or "").partition(":")[0]
+            reason = {Because.TIME.value: "schedule", Because.RETRY.value: "retry"}.get(word, "snooze")
+            return Why(reason, job.because or "", job.run_at)  # type: ignore[arg-type]
+        return explain_ready(self._core.books, job, now)
+
+    # ── changing ──────────────────────────────────────────────────────────────
+
+    async def edit(self, request: EditRequest) -> EditReply:
+        """See the contract."""
+        job = self._one(request, request.id)
+        if job is None:
+            return EditReply("not_found")
+        if job.state not in WAITING:
+            return EditReply("not_waiting")
+        if request.run_at is not UNSET and job.state is not State.DELAYED:
+            return EditReply("not_delayed")
+        now = self._core.now()
+        names = ("priority", "run_at", "expires_at", "tags", "payload", "checksum", "version")
+        given = {name: getattr(request, name) for name in names}
+        changed = msgspec.structs.replace(job, **{k: v for k, v in given.items() if v is not UNSET})
+        if changed.state is State.DELAYED and changed.run_at <= now:
+            changed = msgspec.structs.replace(changed, state=State.READY, because=None, run_at=now)
+        if (changed.run_at, changed.priority) != (job.run_at, job.priority):
+            changed = msgspec.structs.replace(changed, sort_key=sort_key(changed.run_at, changed.priority))
+        self._core.books.save(changed)
+        self._core.hint({job.queue})
+        return EditReply("edited", changed)
+
+    async def cancel(self, request: StopRequest) -> Mapping[UUID, CancelReply]:
+        """See the contract."""
+        replies: dict[UUID, CancelReply] = {}
+        word = because(Because.ASKED, request.reason)
+        for id in request.ids:
+            job = self._one(request, id)
+            if job is None:
+                continue
+            if (job.state, Event.CANCEL) in TRANSITIONS:
+                self._end(job, State.CANCELLED, word)
+                replies[id] = CancelReply.CANCELLED
+            elif (job.state, Event.ASK_CANCEL) in TRANSITIONS:
+                if not job.is_cancel_asked:
+                    self._core.books.change(job, is_cancel_asked=True, because=word)
+                self._core.hint(workers={str(job.worker)})
+                replies[id] = CancelReply.REQUESTED
+            else:
+                replies[id] = CancelReply.FINISHED
+        return replies
+
+    async def condemn(self, request: StopRequest) -> tuple[UUID, ...]:
+        """See the contract."""
+        word = because(Because.CONDEMNED, request.reason)
+        return self._move(request, request.ids, Event.CONDEMN, lambda job: self._end(job, State.DEAD, word))
+
+    async def run_now(self, request: RunNowRequest) -> tuple[UUID, ...]:
+        """See the contract."""
+        return self._move(request, request.ids, Event.RUN_NOW, self._core.make_ready)
+
+    def _move(
+        self, request: Request, ids: tuple[UUID, ...], event: Event, move: Callable[[JobRecord], object]
+    ) -> tuple[UUID, ...]:
+        moved = []
+        for id in dict.fromkeys(ids):
+            job = self._one(request, id)
+            if job is not None and (job.state, event) in TRANSITIONS:
+                move(job)
+                moved.append(id)
+        return tuple(moved)
+
+    def _end(self, job: JobRecord, state: State, word: str) -> None:
+        self._core.books.change(job, state=state, because=word, settled_at=self._core.now())
+
+
+def _place(job: JobRecord) -> tuple[Instant, bytes]:
+    return job.enqueued_at, job.id.bytes
+
+
+def _standing(books: Books, job: NewJob, request: EnqueueRequest, now: Instant) -> Standing:
+    known = Subject(Kind.TENANT, job.tenant) in books.declared
+    rules = books.queue_rules(job.queue, now)
+    key = None if job.idempotency_key is None else books.keys.get((job.tenant, job.idempotency_key))
+    dedup = None if job.dedup_key is None else books.dedup.get((job.tenant, job.task, job.dedup_key))
+    same = books.jobs.get(job.id)
+    return Standing(
+        is_tenant_known=known or not request.must_be_declared or job.tenant == "system",
+        closed=_closed(books, job, now),
+        same_id=None if same is None else same.id,
+        is_id_foreign=same is not None and same.tenant != job.tenant,
+        same_key=None if key is None else KeyHolder(key.id, key.fingerprint),
+        same_dedup=dedup,
+        waiting=books.waiting(job.queue, job.tenant),
+        limits=books.limits(job.queue, job.tenant, now),
+        queue_waiting=books.waiting(job.queue),
+        max_waiting=rules.max_waiting,
+    )
+
+
+def _closed(books: Books, job: NewJob, now: Instant) -> str | None:
+    for kind, name in ((Kind.QUEUE, job.queue), (Kind.TENANT, job.tenant), (Kind.TASK, job.task)):
+        hold = books.hold(books.closed, Subject(kind, name), now)
+        if hold is not None:
+            return f"{Subject(kind, name)}: {hold.reason}"
+    return None
+
+
+def _record(job: NewJob, now: Instant) -> JobRecord:
+    state, run_at = begin(job, now)
+    expires_at = job.expires_at if job.expires_in is None else now + job.expires_in
+    return JobRecord(
+        id=job.id,
+        tenant=job.tenant,
+        queue=job.queue,
+        task=job.task,
+        state=state,
+        because=because(Because.TIME) if state is State.DELAYED else None,
+        payload=job.payload,
+        checksum=job.checksum,
+        version=job.version,
+        priority=job.priority,
+        enqueued_at=now,
+        run_at=run_at,
+        sort_key=sort_key(run_at, job.priority),
+        expires_at=expires_at,
+        settled_at=None,
+        idempotency_key=job.idempotency_key or str(job.id),
+        dedup_key=job.dedup_key,
+        dedup_until=job.dedup_until,
+        correlation_id=job.correlation_id or str(job.id),
+        parent_id=job.parent_id,
+        max_attempts=job.max_attempts,
+        timeout=job.timeout,
+        at_most_once=job.at_most_once,
+        tags=job.tags,
+        metadata=job.metadata,
+        created_by=job.created_by,
+    )
+
+
+def _store(books: Books, job: NewJob, now: Instant) -> JobRecord:
+    if job.idempotency_key is not None:
+        books.keys[job.tenant, job.idempotency_key] = Key(job.id, job.fingerprint)
+    if job.dedup_key is not None:
+        books.dedup[job.tenant, job.task, job.dedup_key] = job.id
+    return books.save(_record(job, now))
+
+
+def _husk(books: Books, job: NewJob) -> JobRecord:
+    key = books.keys[job.tenant, str(job.idempotency_key)]
+    assert key.state is not None
+    assert key.settled_at is not None
+    record = _record(job, key.settled_at)
+    return msgspec.structs.replace(
+        record, id=key.id, state=key.state, because=None, settled_at=key.settled_at
+    )
+
+

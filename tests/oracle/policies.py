@@ -1,0 +1,164 @@
+"""The policies facet of the oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fairlane.model.errors import TenantMismatch
+from fairlane.model.layers import EVERY, Hold, Kind, Override, Subject, TenantRules, is_living, misfits
+from fairlane.store.contract.policies import (
+    Difference,
+    HoldRequest,
+    ListRequest,
+    OverrideRequest,
+    PolicyView,
+    PutRequest,
+    ReadRequest,
+    SubjectRequest,
+)
+from fairlane.store.contract.request import Request
+from tests.oracle.core import Core
+
+
+class OraclePolicies:
+    """What is allowed."""
+
+    def __init__(self, core: Core) -> None:
+        """Share the books with the other facets."""
+        self._core = core
+
+    async def put(self, request: PutRequest) -> tuple[Difference, ...]:
+        """See the contract."""
+        books = self._core.books
+        for subject in request.rules:
+            _within(request, subject)
+        differences = []
+        for subject, rules in sorted(request.rules.items()):
+            before = books.declared.get(subject)
+            if before != rules:
+                differences.append(Difference(subject, before, rules))
+            books.declared[subject] = rules
+            self._wake(subject)
+        return tuple(differences)
+
+    async def override(self, request: OverrideRequest) -> PolicyView:
+        """See the contract."""
+        subject = _within(request, request.subject)
+        problems = misfits(subject.kind, request.change)
+        if problems:
+            message = "; ".join(problems)
+            raise ValueError(message)
+        self._core.books.overrides[subject] = Override(
+            change=request.change,
+            who=request.who,
+            note=request.note,
+            set_at=self._core.now(),
+            until=request.until,
+        )
+        self._wake(subject)
+        return self._view(subject)
+
+    async def reset(self, request: SubjectRequest) -> PolicyView:
+        """See the contract."""
+        subject = _within(request, request.subject)
+        self._core.books.overrides.pop(subject, None)
+        self._wake(subject)
+        return self._view(subject)
+
+    async def pause(self, request: HoldRequest) -> PolicyView:
+        """See the contract."""
+        return self._hold(self._core.books.paused, request)
+
+    async def resume(self, request: SubjectRequest) -> PolicyView:
+        """See the contract."""
+        subject = _within(request, request.subject)
+        self._core.books.paused.pop(subject, None)
+        self._wake(subject)
+        return self._view(subject)
+
+    async def close(self, request: HoldRequest) -> PolicyView:
+        """See the contract."""
+        return self._hold(self._core.books.closed, request)
+
+    async def reopen(self, request: SubjectRequest) -> PolicyView:
+        """See the contract."""
+        subject = _within(request, request.subject)
+        self._core.books.closed.pop(subject, None)
+        return self._view(subject)
+
+    async def read(self, request: ReadRequest) -> Mapping[Subject, PolicyView]:
+        """See the contract."""
+        return {subject: self._view(_within(request, subject)) for subject in request.subjects}
+
+    async def list(self, request: ListRequest) -> tuple[PolicyView, ...]:
+        """See the contract."""
+        if request.scope.tenant is not None and request.kind is not Kind.TENANT:
+            raise TenantMismatch(request.kind.value, request.scope.tenant)
+        names = sorted(name for name in self._names(request.kind) if name > request.after)
+        views = (self._view(Subject(request.kind, name)) for name in names)
+        return tuple(view for view in views if _wanted(view, request))[: request.limit]
+
+    def _names(self, kind: Kind) -> set[str]:
+        books = self._core.books
+        known = [*books.declared, *books.overrides, *books.paused, *books.closed]
+        names = {subject.name for subject in known if subject.kind is kind and subject.name != EVERY}
+        columns = {Kind.TENANT: 0, Kind.QUEUE: 1}
+        if kind in columns:
+            names |= {str(key[columns[kind]]) for key in books.counts}
+        if kind is Kind.TASK:
+            names |= {job.task for job in books.jobs.values()}
+        return names
+
+    def _hold(self, holds: dict[Subject, Hold], request: HoldRequest) -> PolicyView:
+        subject = _within(request, request.subject)
+        if subject.kind is Kind.GATE:
+            message = "a gate cannot be paused or closed; override its limit with 0"
+            raise ValueError(message)
+        holds[subject] = Hold(
+            who=request.who, reason=request.reason, set_at=self._core.now(), until=request.until
+        )
+        self._wake(subject)
+        return self._view(subject)
+
+    def _view(self, subject: Subject) -> PolicyView:
+        books, now = self._core.books, self._core.now()
+        override = books.overrides.get(subject)
+        if override is not None and not is_living(override.until, now):
+            override = None
+        return PolicyView(
+            subject,
+            books.declared.get(subject),
+            override,
+            books.rules(subject, now),
+            books.hold(books.paused, subject, now),
+            books.hold(books.closed, subject, now),
+        )
+
+    def _wake(self, subject: Subject) -> None:
+        """Let everything back in that the subject may have held; a claim parks again what must wait."""
+        books = self._core.books
+        for flow, _ in books.parked_flows():
+            names = {Kind.QUEUE: {flow[0]}, Kind.TENANT: {flow[1], EVERY}}.get(subject.kind, set())
+            if subject.name in names:
+                books.wake_flow(flow)
+        for strand, parked in books.parked_strands():
+            if subject in {parked.subject, Subject(Kind.TASK, strand[2])}:
+                books.wake_strand(strand)
+        self._core.hint({strand[0] for strand in books.ready})
+
+
+def _within(request: Request, subject: Subject) -> Subject:
+    mine = request.scope.tenant
+    if mine is not None and subject != Subject(Kind.TENANT, mine):
+        raise TenantMismatch(str(subject), mine)
+    return subject
+
+
+def _wanted(view: PolicyView, request: ListRequest) -> bool:
+    if view.subject.kind is not Kind.TENANT:
+        return True
+    assert isinstance(view.effective, TenantRules)
+    labels = view.effective.labels
+    return request.scope.covers(view.subject.name) and all(
+        labels.get(key) == value for key, value in request.labels.items()
+    )

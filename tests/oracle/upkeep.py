@@ -1,0 +1,174 @@
+"""The upkeep facet of the oracle."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+
+from fairlane.model.job import AttemptRecord, JobRecord
+from fairlane.model.lifecycle import (
+    HOT,
+    WAITING,
+    Because,
+    Home,
+    State,
+    because,
+    home,
+    is_finished,
+)
+from fairlane.store.contract.request import Request
+from fairlane.store.contract.upkeep import (
+    Census,
+    ForgetReply,
+    ForgetRequest,
+    GateBook,
+    MigrateReply,
+    PruneReply,
+    PruneRequest,
+    PurgeReply,
+    PurgeRequest,
+    StrandBook,
+)
+from tests.oracle.core import Core
+
+
+class OracleUpkeep:
+    """The store itself."""
+
+    def __init__(self, core: Core) -> None:
+        """Share the books with the other facets."""
+        self._core = core
+
+    async def migrate(self) -> MigrateReply:
+        """See the contract: memory has no older form."""
+        return MigrateReply(1, 1)
+
+    async def prune(self, request: PruneRequest) -> PruneReply:
+        """See the contract."""
+        books, now, keep = self._core.books, self._core.now(), request.retention
+        jobs = results = keys = 0
+        finished = [
+            job
+            for job in books.jobs.values()
+            if is_finished(job.state) and request.scope.covers(job.tenant)
+        ]
+        finished.sort(key=lambda job: (job.settled_at, job.id.bytes))
+        for job in finished:
+            age = now - (job.settled_at or now)
+            is_over = age >= keep.keep(job.state, job.queue, job.tenant)
+            is_result_over = job.result is not None and age >= keep.results
+            if jobs + results == request.most and (is_over or is_result_over):
+                return PruneReply(jobs, results, keys, is_partial=True)
+            if is_over:
+                books.drop(job)
+                jobs += 1
+            elif is_result_over:
+                books.change(job, result=None)
+                results += 1
+        for name, key in list(books.keys.items()):
+            is_over = key.settled_at is not None and now - key.settled_at >= keep.keys
+            if is_over and request.scope.covers(name[0]) and key.id not in books.jobs:
+                del books.keys[name]
+                keys += 1
+        return PruneReply(jobs, results, keys)
+
+    async def forget(self, request: ForgetRequest) -> ForgetReply:
+        """See the contract."""
+        tenant = request.scope.tenant
+        if tenant is None:
+            message = "forget needs the scope of one tenant"
+            raise ValueError(message)
+        books, now = self._core.books, self._core.now()
+        mine = [job for job in books.jobs.values() if job.tenant == tenant]
+        erased = running = 0
+        for job in sorted(mine, key=lambda job: job.id.bytes):
+            if job.state is State.RUNNING:
+                running += 1
+                if not job.is_cancel_asked:
+                    word = because(Because.ASKED, request.reason)
+                    books.change(job, is_cancel_asked=True, because=word)
+                self._core.hint(workers={str(job.worker)})
+                continue
+            if not is_forgotten(job):
+                if erased == request.most:
+                    return ForgetReply(erased, running, is_partial=True)
+                if job.state in WAITING:
+                    word = because(Because.PURGED, request.reason)
+                    job = books.change(job, state=State.CANCELLED, because=word, settled_at=now)
+                books.save(erase(job))
+                erased += 1
+        for name in [name for name in books.keys if name[0] == tenant]:
+            if books.jobs.get(books.keys[name].id) is None or is_finished(books.jobs[books.keys[name].id].state):
+                del books.keys[name]
+        return ForgetReply(erased, running)
+
+    async def purge(self, request: PurgeRequest) -> PurgeReply:
+        """See the contract."""
+        books, now = self._core.books, self._core.now()
+        waiting = [
+            job
+            for job in books.jobs.values()
+            if job.state in WAITING
+            and request.scope.covers(job.tenant)
+            and request.queue in {None, job.queue}
+            and request.task in {None, job.task}
+        ]
+        waiting.sort(key=lambda job: (job.enqueued_at, job.id.bytes))
+        word = because(Because.PURGED, request.reason)
+        for job in waiting[: request.most]:
+            books.change(job, state=State.CANCELLED, because=word, settled_at=now)
+        return PurgeReply(len(waiting[: request.most]), len(waiting) > request.most)
+
+    async def census(self, request: Request) -> Census:
+        """See the contract."""
+        books, covers = self._core.books, request.scope.covers
+        homes = Counter(home(job.state) for job in books.jobs.values() if covers(job.tenant))
+        flows = sorted(
+            {(queue, tenant) for (tenant, queue, state) in books.counts if covers(tenant) and state in HOT}
+        )
+        gates = books.gate_used if request.scope.tenant is None else Counter[str]()
+        return Census(
+            homes={one: homes[one] for one in Home if homes[one]},
+            tenants=tuple(
+                StrandBook(queue, tenant, books.waiting(queue, tenant), books.running(queue, tenant))
+                for queue, tenant in flows
+            ),
+            gates=tuple(GateBook(gate, used) for gate, used in sorted(gates.items()) if used),
+            idempotency_keys=sum(covers(tenant) for tenant, _ in books.keys),
+            dedup_keys=sum(covers(key[0]) for key in books.dedup),
+        )
+
+    async def aclose(self) -> None:
+        """See the contract: memory holds nothing open."""
+
+
+def is_forgotten(job: JobRecord) -> bool:
+    """Whether a job has been emptied already."""
+    return is_finished(job.state) and job == erase(job)
+
+
+def erase(job: JobRecord) -> JobRecord:
+    """Empty a finished job: what it carried and said is gone, that it was is not."""
+    return msgspec.structs.replace(
+        job,
+        payload=b"",
+        checksum=0,
+        result=None,
+        because=None if job.because is None else job.because.partition(":")[0],
+        idempotency_key=str(job.id),
+        dedup_key=None,
+        correlation_id=str(job.id),
+        tags=(),
+        metadata=b"{}",
+        created_by=None,
+        progress=None,
+        attempts=tuple(_erase_attempt(attempt) for attempt in job.attempts),
+    )
+
+
+def _erase_attempt(attempt: AttemptRecord) -> AttemptRecord:
+    failure = attempt.failure
+    if failure is not None:
+        failure = msgspec.structs.replace(failure, error_type="", message="", traceback=None)
+    return msgspec.structs.replace(attempt, failure=failure, log=None)

@@ -1,0 +1,621 @@
+"""A Hypothesis state machine that drives any store beside the oracle and compares every answer.
+
+One clock serves both, and it moves only when the machine says so: answers must be equal to the microsecond,
+fences and orders included. Visits per state and per transition are counted, so that a run can be gated on
+having been everywhere (`Visits`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import Any, ClassVar, TypeVar
+from uuid import UUID
+
+import msgspec
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from fairlane.model.failure import ErrorClass, Failure
+from fairlane.model.instants import SECOND
+from fairlane.model.job import Claim, JobRecord, NewJob, Progress
+from fairlane.model.judge import (
+    Cancelled,
+    Ending,
+    Failed,
+    HandedBack,
+    Ruined,
+    Snoozed,
+    Succeeded,
+    Unknown,
+    judge,
+)
+from fairlane.model.layers import Change, GateRules, Kind, QueueRules, Rules, Subject, TaskRules, TenantRules
+from fairlane.model.lifecycle import TRANSITIONS, Event, State
+from fairlane.model.limits import Limits, Rate
+from fairlane.model.retention import Retention
+from fairlane.model.retry import Backoff
+from fairlane.model.scope import Scope
+from fairlane.store.contract import Store
+from fairlane.store.contract.claims import (
+    ClaimReply,
+    ClaimRequest,
+    PassRequest,
+    ReclaimRequest,
+    Renewal,
+    RenewRequest,
+    SettleRequest,
+    Wish,
+    WorkerRequest,
+)
+from fairlane.store.contract.dead import DeadRequest
+from fairlane.store.contract.jobs import (
+    CountRequest,
+    EditRequest,
+    EnqueueRequest,
+    ExplainRequest,
+    FindRequest,
+    GetRequest,
+    PeekRequest,
+    RunNowRequest,
+    StopRequest,
+)
+from fairlane.store.contract.policies import (
+    HoldRequest,
+    ListRequest,
+    OverrideRequest,
+    PutRequest,
+    ReadRequest,
+    SubjectRequest,
+)
+from fairlane.store.contract.registry import (
+    CleanRequest,
+    HeartbeatRequest,
+    LeadRequest,
+    RegisterRequest,
+    WorkerCard,
+    WorkersRequest,
+)
+from fairlane.store.contract.request import Request
+from fairlane.store.contract.upkeep import ForgetRequest, PruneRequest, PurgeRequest
+from tests.invariants import check
+from tests.oracle.clock import DrivenClock
+from tests.oracle.store import OracleStore
+from tests.stores import Opener
+
+R = TypeVar("R")
+
+TENANTS = ("acme", "globex", "initech", "system")
+QUEUES = ("mail", "bulk")
+TASKS = ("send", "sync", "shoot")
+WORKERS = ("w1", "w2")
+SUBJECTS = (
+    *(Subject(Kind.QUEUE, name) for name in QUEUES),
+    *(Subject(Kind.TENANT, name) for name in TENANTS),
+    *(Subject(Kind.TASK, name) for name in TASKS),
+)
+GATE = Subject(Kind.GATE, "screens")
+ALL = Scope.all()
+
+SCOPES = (*(ALL,) * 8, *(Scope(tenant) for tenant in TENANTS[:2]))
+
+mostly_all = st.sampled_from(SCOPES)
+seeds = st.integers(0, 2**16 - 1)
+picks = st.lists(st.integers(0, 10_000), min_size=1, max_size=3)
+maybe_until = st.sampled_from((None, None, 2 * SECOND, 60 * SECOND))
+
+
+class Visits:
+    """How often each state and each transition was met, over all runs of one test."""
+
+    def __init__(self) -> None:
+        """Begin at zero."""
+        self.states: Counter[State] = Counter()
+        self.transitions: Counter[tuple[State | None, Event]] = Counter()
+
+    def missing(self, per_state: int, per_transition: int) -> list[str]:
+        """Name what was visited too rarely."""
+        rare = [f"{s.value}: {self.states[s]}" for s in State if self.states[s] < per_state]
+        for pair in TRANSITIONS:
+            if self.transitions[pair] < per_transition and pair not in UNREACHED:
+                rare.append(f"{pair[0]} --{pair[1]}->: {self.transitions[pair]}")
+        return rare
+
+    def table(self) -> str:
+        """Give the counts for people."""
+        states = "  ".join(f"{state.value} {self.states[state]}" for state in State)
+        pairs = (f"{a or '-'}:{event} {self.transitions[a, event]}" for a, event in TRANSITIONS)
+        return f"states: {states}\ntransitions: {'  '.join(pairs)}"
+
+
+UNREACHED = {(State.RUNNING, Event.STUCK)}
+"""No verb of today causes it: stuck jobs are found by a duty that settles them as any other ending."""
+
+
+class StoreMachine(RuleBasedStateMachine):
+    """Does the same to a store and to the oracle, and demands the same answers."""
+
+    opener: ClassVar[Opener]
+    visits: ClassVar[Visits]
+
+    def __init__(self) -> None:
+        """Open both, empty, on one clock."""
+        super().__init__()
+        self._runner = asyncio.Runner()
+        self._stack = AsyncExitStack()
+        self.clock = DrivenClock()
+        self.oracle: Store = OracleStore(self.clock)
+        self.store: Store = self._run(self._stack.enter_async_context(type(self).opener(self.clock)))
+        self.ids: list[UUID] = []
+        self.claims: list[Claim] = []
+        self.number = 0
+
+    def teardown(self) -> None:
+        """Compare everything once more, check the books, and close."""
+        try:
+            self.both(lambda s: s.jobs.find(FindRequest(scope=ALL, limit=1000)))
+            self._run(check(self.store))
+        finally:
+            self._run(self._stack.aclose())
+            self._runner.close()
+
+    def _run(self, awaitable: Awaitable[R]) -> R:
+        async def wait() -> R:
+            return await awaitable
+
+        return self._runner.run(wait())
+
+    def both(self, verb: Callable[[Store], Awaitable[R]]) -> R:
+        """Ask both and compare; an error must be the same error."""
+        expected, actual = self._answer(self.oracle, verb), self._answer(self.store, verb)
+        assert actual == expected, f"\nstore : {actual}\noracle: {expected}"
+        return expected[0]
+
+    def _answer(self, store: Store, verb: Callable[[Store], Awaitable[R]]) -> tuple[R, str]:
+        try:
+            return self._run(verb(store)), ""
+        except (ValueError, LookupError) as error:
+            return None, type(error).__name__  # type: ignore[return-value]
+        except Exception as error:
+            if type(error).__module__ != "fairlane.model.errors":
+                raise
+            return None, type(error).__name__  # type: ignore[return-value]
+
+    # ── what is counted ───────────────────────────────────────────────────────
+
+    def _snapshot(self) -> dict[UUID, JobRecord]:
+        """Read every job of the oracle, for counting only."""
+        ids = tuple(self.ids)
+        return dict(self._run(self.oracle.jobs.get(GetRequest(scope=ALL, ids=ids))))
+
+    def _count(
+        self, before: dict[UUID, JobRecord], event_of: Callable[[JobRecord, JobRecord], Event]
+    ) -> None:
+        for id, after in self._snapshot().items():
+            self.visits.states[after.state] += 1
+            was = before.get(id)
+            if was is None or (was.state, was.attempt) == (after.state, after.attempt):
+                continue
+            if was.state is State.DELAYED and after.state is State.RUNNING:
+                self.visits.transitions[State.DELAYED, Event.DUE] += 1
+                self.visits.transitions[State.READY, Event.CLAIM] += 1
+            else:
+                event = event_of(was, after)
+                assert (was.state, event) in TRANSITIONS, f"{was.state} --{event}-> {after.state}"
+                assert after.state in TRANSITIONS[was.state, event]
+                self.visits.transitions[was.state, event] += 1
+
+    def moving(
+        self, verb: Callable[[Store], Awaitable[R]], event_of: Callable[[JobRecord, JobRecord], Event]
+    ) -> R:
+        """Ask both and count which transitions it made."""
+        before = self._snapshot()
+        answer = self.both(verb)
+        self._count(before, event_of)
+        return answer
+
+    # ── rules: the ground ─────────────────────────────────────────────────────
+
+    @initialize()
+    def declare(self) -> None:
+        """Give both the same first policies."""
+        rules: dict[Subject, Rules] = {
+            Subject(Kind.QUEUE, "mail"): QueueRules(),
+            Subject(Kind.QUEUE, "bulk"): QueueRules(
+                cost="seconds", limits=Limits(waiting=6, on_full="reject")
+            ),
+            Subject(Kind.TASK, "shoot"): TaskRules(gate="screens"),
+            GATE: GateRules(limit=2),
+            Subject(Kind.TENANT, "globex"): TenantRules(weight=2.5),
+        }
+        self.both(lambda s: s.policies.put(PutRequest(scope=ALL, rules=rules)))
+        self.enqueue(1, 6)
+        self.enqueue(2, 6)
+
+    @rule(seconds=st.sampled_from((0.000001, 0.5, 1, 3, 13, 61, 3700)))
+    def advance(self, seconds: float) -> None:
+        """Let time pass for both."""
+        self.clock.advance(seconds)
+
+    # ── rules: jobs in ────────────────────────────────────────────────────────
+
+    def _new(self, rng: random.Random) -> NewJob:
+        self.number += 1
+        key = rng.choice((None, None, None, None, "k1", "k2"))
+        return NewJob(
+            id=UUID(int=self.number),
+            tenant=rng.choice(TENANTS),
+            queue=rng.choice(QUEUES),
+            task=rng.choice(TASKS),
+            payload=b'{"v":1,"arguments":{"n":%d}}' % rng.choice((1, 2)),
+            checksum=0,
+            priority=rng.choice((0, 0, 0, 1, -1, 100)),
+            delay=rng.choice((0, 0, 0, SECOND, 60 * SECOND)),
+            expires_in=rng.choice((None, None, None, None, 2 * SECOND, 70 * SECOND)),
+            idempotency_key=key,
+            fingerprint=b"" if key is None else rng.choice((b"f1", b"f1", b"f2")),
+            on_duplicate=rng.choice(("return", "return", "raise")),
+            dedup_key=rng.choice((None, None, None, "d1")),
+            dedup_until=rng.choice(("settled", "started")),
+            correlation_id=rng.choice((None, None, "c1")),
+            max_attempts=rng.choice((1, 2, 2, 5, 5)),
+            at_most_once=rng.choice((False, False, False, True)),
+            tags=rng.choice(((), ("x",))),
+        )
+
+    def _enqueue(self, request: EnqueueRequest) -> None:
+        reply = self.both(lambda s: s.jobs.enqueue(request))
+        if reply is None:
+            return  # a tenant outside the scope: both raised
+        for one in reply.enqueued:
+            if one.is_created:
+                self.ids.append(one.job.id)
+                self.visits.transitions[None, Event.ENQUEUE] += 1
+
+    @rule(seed=seeds, size=st.integers(1, 6))
+    def enqueue(self, seed: int, size: int) -> None:
+        """Enqueue a batch."""
+        rng = random.Random(seed)
+        jobs = tuple(self._new(rng) for _ in range(size))
+        declared = rng.random() < 0.1  # noqa: PLR2004 (a tenth of the batches)
+        self._enqueue(EnqueueRequest(scope=ALL, jobs=jobs, must_be_declared=declared))
+
+    @rule(seed=seeds)
+    def enqueue_into_scope(self, seed: int) -> None:
+        """Enqueue under one tenant's scope, which may be a foreign one, and repeat it as if unconfirmed."""
+        jobs = (self._new(random.Random(seed)),)
+        self._enqueue(EnqueueRequest(scope=Scope("acme"), jobs=jobs))
+        self._enqueue(EnqueueRequest(scope=Scope("acme"), jobs=jobs, is_repeated=True))
+
+    # ── rules: the life of a claim ────────────────────────────────────────────
+
+    def _claim_request(self, rng: random.Random) -> ClaimRequest:
+        wishes = [Wish(rng.choice(QUEUES), rng.randint(1, 4)) for _ in range(rng.randint(1, 3))]
+        return ClaimRequest(
+            scope=rng.choice(SCOPES),
+            worker=rng.choice(WORKERS),
+            lease=rng.choice((2, 12)) * SECOND,
+            wishes=tuple(wishes),
+            total=rng.randint(1, 6),
+            headroom=rng.choice((0, 0, 0, 1, 2)),
+            isolates=rng.random() < 0.5,  # noqa: PLR2004 (half of the workers)
+        )
+
+    def _claimed(self, reply: ClaimReply) -> None:
+        self.claims += reply.claims
+
+    @rule(seed=seeds)
+    def claim(self, seed: int) -> None:
+        """Claim, as one worker or the other."""
+        request = self._claim_request(random.Random(seed))
+
+        def event_of(was: JobRecord, after: JobRecord) -> Event:
+            if after.state is State.CANCELLED:
+                return Event.EXPIRE
+            return Event.CLAIM if after.state is State.RUNNING else Event.DUE
+
+        self._claimed(self.moving(lambda s: _claim_whole(s, request), event_of))
+
+    def _ending(self, rng: random.Random) -> Ending:
+        classes = (ErrorClass.RETRYABLE, ErrorClass.TRANSIENT, ErrorClass.CRASH, ErrorClass.NON_RETRYABLE)
+        failure = Failure(rng.choice(classes), "ValueError", "boom")
+        endings: tuple[Ending, ...] = (
+            Succeeded(b'{"v":1,"result":1}'),
+            Succeeded(),
+            *(Failed(failure),) * 3,
+            Failed(failure, 2 * SECOND),
+            Ruined(failure),
+            Snoozed(5 * SECOND, "busy"),
+            Cancelled("gone"),
+            HandedBack(),
+            Unknown(),
+        )
+        return rng.choice(endings)
+
+    @precondition(lambda self: self.claims)
+    @rule(seed=seeds)
+    def settle(self, seed: int) -> None:
+        """Settle some claims, live or long lost, and perhaps claim at once."""
+        rng = random.Random(seed)
+        newest = self.claims[-6:]
+        chosen = rng.sample(newest, k=min(len(newest), rng.randint(1, 4)))
+        claims = list({claim.job.id: claim for claim in chosen}.values())
+        backoff = Backoff.exponential(1, jitter=0)
+        settlements = tuple(judge(claim, self._ending(rng), backoff, draw=0.5) for claim in claims)
+        worker = rng.choice((*(str(claims[0].job.worker),) * 4, *WORKERS))
+        request = SettleRequest(scope=rng.choice(SCOPES), worker=worker, settlements=settlements)
+        asked = {one.id: one.event for one in settlements}
+
+        def event_of(_: JobRecord, after: JobRecord) -> Event:
+            event = asked[after.id]
+            if event is Event.RETRY and after.state is State.DEAD:
+                return Event.EXHAUST
+            return Event.OBEY_CANCEL if after.state is State.CANCELLED else event
+
+        self.moving(lambda s: s.claims.settle(request), event_of)
+        if rng.random() < 0.7:  # noqa: PLR2004 (the rest is kept, to be stale)
+            self.claims = [claim for claim in self.claims if claim not in claims]
+        if rng.random() < 0.3:  # noqa: PLR2004 (sometimes both at once)
+            both = SettleRequest(scope=ALL, worker=worker, settlements=(), claim=self._claim_request(rng))
+            claimed = self.both(lambda s: s.claims.settle(both)).claimed
+            assert claimed is not None
+            self._claimed(claimed)
+
+    @rule(seed=seeds)
+    def work(self, seed: int) -> None:
+        """Be busy for a while: most of what happens to a store is this."""
+        rng = random.Random(seed)
+        for _ in range(12):
+            step = rng.choice(("enqueue", "claim", "claim", "settle", "settle", "cancel", "lose", "pass"))
+            if step == "enqueue":
+                self.enqueue(rng.getrandbits(16), rng.randint(1, 4))
+            elif step == "claim":
+                self.claim(rng.getrandbits(16))
+            elif step == "settle" and self.claims:
+                self.settle(rng.getrandbits(16))
+            elif step == "cancel" and self.claims:
+                self._cancel((rng.choice(self.claims).job.id,), ALL)
+            elif step == "lose":
+                self.clock.advance(2.5)
+                self.reclaim(ALL, 500, 3)
+            else:
+                self.clock.advance(rng.choice((0.000001, 1, 2)))
+
+    @precondition(lambda self: self.claims)
+    @rule(picked=picks, worker=st.sampled_from(WORKERS), scope=mostly_all, done=st.sampled_from((None, 0.5)))
+    def renew(self, picked: list[int], worker: str, scope: Scope, done: float | None) -> None:
+        """Renew some claims, live or long lost."""
+        claims = [self.claims[n % len(self.claims)] for n in picked]
+        progress = None if done is None else Progress(done, "half")
+        renewals = tuple(Renewal(claim.job.id, claim.fence, progress) for claim in claims)
+        request = RenewRequest(scope=scope, worker=worker, lease=12 * SECOND, renewals=renewals)
+        self.both(lambda s: s.claims.renew(request))
+        self.both(lambda s: s.claims.asked_to_cancel(WorkerRequest(scope=scope, worker=worker)))
+
+    @rule(scope=mostly_all, most=st.sampled_from((1, 500)), max_crashes=st.sampled_from((1, 3)))
+    def reclaim(self, scope: Scope, most: int, max_crashes: int) -> None:
+        """Take back lost claims."""
+        request = ReclaimRequest(scope=scope, most=most, max_crashes=max_crashes)
+        self.moving(lambda s: s.claims.reclaim(request), lambda *_: Event.LOSE)
+
+    @rule(scope=mostly_all, most=st.sampled_from((1, 1000)))
+    def promote(self, scope: Scope, most: int) -> None:
+        """Make due jobs ready."""
+        self.moving(lambda s: s.claims.promote(PassRequest(scope=scope, most=most)), lambda *_: Event.DUE)
+
+    @rule(scope=mostly_all, most=st.sampled_from((1, 1000)))
+    def expire(self, scope: Scope, most: int) -> None:
+        """Cancel what is past its time."""
+        self.moving(lambda s: s.claims.expire(PassRequest(scope=scope, most=most)), lambda *_: Event.EXPIRE)
+
+    # ── rules: steering jobs ──────────────────────────────────────────────────
+
+    def _ids(self, picked: list[int]) -> tuple[UUID, ...]:
+        return tuple(dict.fromkeys(self.ids[n % len(self.ids)] for n in picked))
+
+    @precondition(lambda self: self.ids)
+    @rule(picked=picks, scope=mostly_all)
+    def cancel(self, picked: list[int], scope: Scope) -> None:
+        """Cancel some jobs in whatever state."""
+        self._cancel(self._ids(picked), scope)
+
+    def _cancel(self, ids: tuple[UUID, ...], scope: Scope) -> None:
+        request = StopRequest(scope=scope, ids=ids, reason="enough", who="ops")
+        before = self._snapshot()
+        replies = self.moving(lambda s: s.jobs.cancel(request), lambda *_: Event.CANCEL)
+        asked = [id for id, reply in replies.items() if reply == "requested"]
+        self.visits.transitions[State.RUNNING, Event.ASK_CANCEL] += sum(
+            before[id].state is State.RUNNING for id in asked
+        )
+
+    @precondition(lambda self: self.ids)
+    @rule(picked=picks, scope=mostly_all, verb=st.sampled_from(("condemn", "run_now")))
+    def condemn_or_run_now(self, picked: list[int], scope: Scope, verb: str) -> None:
+        """Condemn some jobs, or make them due."""
+        ids = self._ids(picked)
+        if verb == "condemn":
+            stop = StopRequest(scope=scope, ids=ids, reason="no", who="ops")
+            self.moving(lambda s: s.jobs.condemn(stop), lambda *_: Event.CONDEMN)
+        else:
+            now = RunNowRequest(scope=scope, ids=ids)
+            self.moving(lambda s: s.jobs.run_now(now), lambda *_: Event.RUN_NOW)
+
+    @precondition(lambda self: self.ids)
+    @rule(
+        picked=picks,
+        scope=mostly_all,
+        values=st.fixed_dictionaries(
+            {},
+            optional={
+                "priority": st.sampled_from((-5, 0, 50)),
+                "tags": st.just(("y", "z")),
+                "expires_at": st.sampled_from((None, 1_800_000_100 * SECOND)),
+                "payload": st.just(b'{"v":1,"arguments":{"n":9}}'),
+            },
+        ),
+        later=st.sampled_from((None, None, -5, 30)),
+    )
+    def edit(self, picked: list[int], scope: Scope, values: dict[str, Any], later: int | None) -> None:
+        """Edit a job in whatever state."""
+        if later is not None:
+            values = {**values, "run_at": self.clock.now() + later * SECOND}
+        request = EditRequest(scope=scope, id=self._ids(picked)[0], **values)
+        self.moving(lambda s: s.jobs.edit(request), lambda *_: Event.DUE)
+
+    # ── rules: policies ───────────────────────────────────────────────────────
+
+    @rule(subject=st.sampled_from(SUBJECTS), verb=st.sampled_from(("pause", "resume", "resume", "close", "reopen")),
+          until=maybe_until)  # fmt: skip
+    def hold(self, subject: Subject, verb: str, until: int | None) -> None:
+        """Pause, resume, close or open something."""
+        end = None if until is None else self.clock.now() + until
+        hold = HoldRequest(scope=ALL, subject=subject, who="ops", reason="why not", until=end)
+        plain = SubjectRequest(scope=ALL, subject=subject, who="ops")
+        verbs: dict[str, Callable[[Store], Awaitable[Any]]] = {
+            "pause": lambda s: s.policies.pause(hold),
+            "resume": lambda s: s.policies.resume(plain),
+            "close": lambda s: s.policies.close(hold),
+            "reopen": lambda s: s.policies.reopen(plain),
+        }
+        self.both(verbs[verb])
+
+    @rule(
+        subject=st.sampled_from((*SUBJECTS, GATE)),
+        change=st.sampled_from(
+            (
+                Change(limits=Limits(running=1)),
+                Change(limits=Limits(waiting=2, on_full="warn")),
+                Change(limits=Limits(rate=Rate(1, "second", burst=2))),
+                Change(queue_limits={"mail": Limits(running=2)}),
+                Change(queue_limits={"*": Limits(rate=Rate(30, "minute"))}),
+                Change(weight=4.0),
+                Change(weight=5000.0),
+                Change(rate=Rate(2, "second")),
+                Change(rate=None),
+                Change(limit=1),
+                Change(limit=0),
+                Change(max_waiting=5),
+            )
+        ),
+        until=maybe_until,
+    )
+    def override(self, subject: Subject, change: Change, until: int | None) -> None:
+        """Lay an override over something; many do not fit and must be refused alike."""
+        end = None if until is None else self.clock.now() + until
+        request = OverrideRequest(scope=ALL, subject=subject, change=change, who="ops", until=end)
+        self.both(lambda s: s.policies.override(request))
+
+    @rule(subject=st.sampled_from((*SUBJECTS, GATE)), scope=mostly_all)
+    def reset(self, subject: Subject, scope: Scope) -> None:
+        """Take an override off, perhaps from a scope that may not."""
+        self.both(lambda s: s.policies.reset(SubjectRequest(scope=scope, subject=subject, who="ops")))
+        self.both(lambda s: s.policies.read(ReadRequest(scope=scope, subjects=(subject,))))
+        self.both(lambda s: s.policies.list(ListRequest(scope=scope, kind=subject.kind)))
+
+    # ── rules: reading ────────────────────────────────────────────────────────
+
+    @rule(
+        scope=mostly_all,
+        filters=st.fixed_dictionaries(
+            {"limit": st.sampled_from((1, 3, 50))},
+            optional={
+                "states": st.sampled_from(
+                    (frozenset({State.READY}), frozenset({State.DEAD, State.CANCELLED}))
+                ),
+                "queue": st.sampled_from(QUEUES),
+                "task": st.sampled_from(TASKS),
+                "correlation_id": st.just("c1"),
+                "tag": st.just("x"),
+                "where": st.just((("n", 1),)),
+            },
+        ),
+    )
+    def find(self, scope: Scope, filters: dict[str, Any]) -> None:
+        """Page through what matches some filters."""
+        cursor = None
+        for _ in range(3):
+            request = FindRequest(scope=scope, cursor=cursor, **filters)
+            cursor = self.both(lambda s, r=request: s.jobs.find(r)).cursor  # type: ignore[misc]
+            if cursor is None:
+                break
+
+    @rule(scope=mostly_all, queue=st.sampled_from(QUEUES))
+    def peek(self, scope: Scope, queue: str) -> None:
+        """Look at the next jobs; the oracle's own claims follow in other rules."""
+        self.both(lambda s: s.jobs.peek(PeekRequest(scope=scope, queue=queue, most=5)))
+        self.both(lambda s: s.jobs.count(CountRequest(scope=scope, queue=queue)))
+        self.both(lambda s: s.upkeep.census(Request(scope=scope)))
+
+    @precondition(lambda self: self.ids)
+    @rule(picked=picks, scope=mostly_all)
+    def explain(self, picked: list[int], scope: Scope) -> None:
+        """Ask why a job waits, and read dead letters."""
+        for id in self._ids(picked):
+            self.both(lambda s, i=id: s.jobs.explain(ExplainRequest(scope=scope, id=i)))  # type: ignore[misc]
+        self.both(lambda s: s.dead.find(DeadRequest(scope=scope, limit=2)))
+
+    # ── rules: upkeep and registry ────────────────────────────────────────────
+
+    @rule(
+        scope=mostly_all,
+        most=st.sampled_from((1, 1000)),
+        verb=st.sampled_from(("prune", "prune", "prune", "purge", "forget")),
+    )
+    def tidy(self, scope: Scope, most: int, verb: str) -> None:
+        """Prune what is old, or rarely purge or forget."""
+        if verb == "prune":
+            keep = Retention(
+                succeeded=3600 * SECOND,
+                cancelled=3600 * SECOND,
+                dead=7200 * SECOND,
+                results=60 * SECOND,
+                keys=7200 * SECOND,
+            )
+            self.both(lambda s: s.upkeep.prune(PruneRequest(scope=scope, retention=keep, most=most)))
+        elif verb == "purge":
+            request = PurgeRequest(scope=scope, queue="bulk", reason="spring", who="ops", most=most)
+            self.moving(lambda s: s.upkeep.purge(request), lambda *_: Event.CANCEL)
+        else:
+            forget = ForgetRequest(scope=scope, reason="asked to", who="ops", most=most)
+            self.moving(lambda s: s.upkeep.forget(forget), lambda *_: Event.CANCEL)
+
+    @rule(worker=st.sampled_from(WORKERS), verb=st.sampled_from(("register", "heartbeat", "lead", "clean")))
+    def registry(self, worker: str, verb: str) -> None:
+        """Let workers come, live, lead and be forgotten."""
+        card = WorkerCard(id=worker, host="h", pid=1, version="1", queues=("mail",), slots=4)
+        verbs: dict[str, Callable[[Store], Awaitable[Any]]] = {
+            "register": lambda s: s.registry.register(
+                RegisterRequest(scope=ALL, card=card, renew_every=4 * SECOND)
+            ),
+            "heartbeat": lambda s: s.registry.heartbeat(
+                HeartbeatRequest(scope=ALL, worker=worker, state="idle", renew_every=4 * SECOND)
+            ),
+            "lead": lambda s: s.registry.lead(
+                LeadRequest(scope=ALL, name="duties", worker=worker, lease=10 * SECOND)
+            ),
+            "clean": lambda s: s.registry.clean(CleanRequest(scope=ALL, silent_for=60 * SECOND)),
+        }
+        self.both(verbs[verb])
+        self.both(lambda s: s.registry.workers(WorkersRequest(scope=ALL)))
+        self.both(lambda s: s.registry.pulse(Request(scope=ALL)))
+
+    # ── after every step ──────────────────────────────────────────────────────
+
+    @invariant()
+    def counts_agree(self) -> None:
+        """The counts are the same after every step."""
+        self.both(lambda s: s.jobs.count(CountRequest(scope=ALL)))
+
+
+async def _claim_whole(store: Store, request: ClaimRequest) -> ClaimReply:
+    """Claim until the store says that it did not stop early by its own bounds."""
+    reply = await store.claims.claim(request)
+    claims = reply.claims
+    while reply.is_partial and len(claims) < request.total:
+        rest = msgspec.structs.replace(request, total=request.total - len(claims))
+        reply = await store.claims.claim(rest)
+        claims += reply.claims
+    return msgspec.structs.replace(reply, claims=claims, is_partial=False)

@@ -1,0 +1,185 @@
+"""The state machine is worth something only if it finds faults: each of these must make it red."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import Phase
+
+from fairlane.model.scope import Scope
+from fairlane.store.contract import Store
+from tests.oracle.clock import DrivenClock
+from tests.oracle.core import Core
+from tests.oracle.store import OracleStore
+from tests.properties.test_stores import drive
+
+Fault = Callable[[OracleStore, Core], None]
+
+
+def _after(facet: Any, verb: str, spoil: Callable[[], object]) -> None:
+    """Let something go wrong after every call of a verb."""
+    right = getattr(facet, verb)
+
+    async def wrong(request: Any) -> Any:
+        reply = await right(request)
+        spoil()
+        return reply
+
+    setattr(facet, verb, wrong)
+
+
+def _instead(facet: Any, verb: str, change: Callable[[Any], Any]) -> None:
+    """Let every call of a verb see a changed request."""
+    right = getattr(facet, verb)
+
+    async def wrong(request: Any) -> Any:
+        return await right(change(request))
+
+    setattr(facet, verb, wrong)
+
+
+def _widened(request: Any) -> Any:
+    return msgspec.structs.replace(request, scope=Scope.all())
+
+
+def fence_out_of_settle(store: OracleStore, core: Core) -> None:
+    """A settlement is accepted under any fence."""
+    right = store.claims._held
+
+    def held(scope: Scope, worker: str, id: Any, fence: int) -> Any:  # noqa: ARG001 (that is the fault)
+        job = core.books.jobs.get(id)
+        return right(scope, worker, id, job.fence if job else 0)
+
+    store.claims._held = held  # type: ignore[method-assign]
+
+
+def fence_is_a_plain_counter(store: OracleStore, core: Core) -> None:
+    """A fence is last + 1, without the clock."""
+
+    def spoil() -> None:
+        for job in core.books.jobs.values():
+            if job.started_at == core.now() and job.fence == core.now():
+                core.books.jobs[job.id] = msgspec.structs.replace(job, fence=job.attempt)
+
+    _after(store.claims, "claim", spoil)
+
+
+def drained_clock_forgotten(store: OracleStore, core: Core) -> None:
+    """A tenant that drains loses its virtual time."""
+
+    def spoil() -> None:
+        for flow in [flow for flow, work in core.books.clockwork.items() if not work.ready_since]:
+            del core.books.clockwork[flow]
+
+    _after(store.claims, "claim", spoil)
+
+
+def activation_without_virtual_now(store: OracleStore, core: Core) -> None:
+    """A tenant that becomes ready keeps an old, low virtual time."""
+
+    def spoil() -> None:
+        core.books.virtual_now = lambda queue: 0  # type: ignore[method-assign]  # noqa: ARG005
+
+    spoil()
+    _after(store.jobs, "enqueue", spoil)
+
+
+def gate_not_released(store: OracleStore, core: Core) -> None:
+    """A settled job keeps its place at the gate."""
+
+    def spoil() -> None:
+        core.books.gate_used["screens"] = max(core.books.gate_used["screens"], 1)
+
+    _after(store.claims, "settle", spoil)
+
+
+def tenant_filter_out_of_get(store: OracleStore, core: Core) -> None:  # noqa: ARG001
+    """Finding looks at every tenant."""
+    _instead(store.jobs, "find", _widened)
+
+
+def tenant_filter_out_of_cancel(store: OracleStore, core: Core) -> None:  # noqa: ARG001
+    """Cancelling reaches every tenant."""
+    _instead(store.jobs, "cancel", _widened)
+
+
+def dedup_key_kept_after_the_end(store: OracleStore, core: Core) -> None:
+    """Settling does not free the de-duplication key."""
+    kept: dict[Any, Any] = {}
+
+    def spoil() -> None:
+        kept.update(core.books.dedup)
+        core.books.dedup = {**kept, **core.books.dedup}
+
+    _after(store.claims, "settle", spoil)
+    _after(store.jobs, "enqueue", lambda: kept.update(core.books.dedup))
+
+
+def retry_keeps_its_old_place(store: OracleStore, core: Core) -> None:
+    """A retried job is sorted by its enqueue time."""
+
+    def spoil() -> None:
+        for job in core.books.jobs.values():
+            if (job.because or "").startswith("retry"):
+                core.books.jobs[job.id] = msgspec.structs.replace(job, sort_key=job.enqueued_at)
+
+    _after(store.claims, "settle", spoil)
+
+
+def override_lost(store: OracleStore, core: Core) -> None:
+    """An override is gone with the next declaration."""
+    _after(store.claims, "promote", lambda: core.books.overrides.clear())
+
+
+def result_lost(store: OracleStore, core: Core) -> None:
+    """A result does not reach history."""
+
+    def spoil() -> None:
+        for job in core.books.jobs.values():
+            core.books.jobs[job.id] = msgspec.structs.replace(job, result=None)
+
+    _after(store.claims, "settle", spoil)
+
+
+def idempotency_key_lost_at_the_end(store: OracleStore, core: Core) -> None:
+    """A finished job's key is free at once."""
+
+    def spoil() -> None:
+        core.books.keys = {name: key for name, key in core.books.keys.items() if key.state is None}
+
+    for facet, verb in ((store.claims, "settle"), (store.jobs, "cancel"), (store.jobs, "condemn")):
+        _after(facet, verb, spoil)
+
+
+FAULTS: tuple[Fault, ...] = (
+    fence_out_of_settle,
+    fence_is_a_plain_counter,
+    drained_clock_forgotten,
+    activation_without_virtual_now,
+    gate_not_released,
+    tenant_filter_out_of_get,
+    tenant_filter_out_of_cancel,
+    dedup_key_kept_after_the_end,
+    retry_keeps_its_old_place,
+    override_lost,
+    result_lost,
+    idempotency_key_lost_at_the_end,
+)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+def test_the_machine_finds_a_fault(fault: Fault) -> None:
+    """A store with one fault does not pass beside the oracle."""
+
+    @asynccontextmanager
+    async def open_faulty(clock: DrivenClock) -> AsyncIterator[Store]:
+        store = OracleStore(clock)
+        fault(store, store.claims._core)
+        yield store
+
+    with pytest.raises(AssertionError, match="oracle: |invariants broken"):
+        drive(open_faulty, 300, phases=(Phase.generate,))

@@ -65,7 +65,9 @@ def _facts(job: JobRecord) -> Iterator[tuple[bool, str]]:
     is_running = job.state is State.RUNNING
     claim = (job.worker, job.started_at, job.lease_until)
     yield (
-        all(part is not None for part in claim) if is_running else not any(part is not None for part in claim),
+        all(part is not None for part in claim)
+        if is_running
+        else not any(part is not None for part in claim),
         "has a live claim if and only if it is running",
     )
     yield (job.settled_at is not None) == is_finished(job.state), "is settled if and only if it is finished"
@@ -84,7 +86,10 @@ def _facts(job: JobRecord) -> Iterator[tuple[bool, str]]:
     yield numbers == list(range(ended - len(numbers) + 1, ended + 1)), "has attempts out of order"
     yield (job.fence > 0) == (job.attempt > 0), "has a fence if and only if it was claimed"
     yield job.sort_key == sort_key(job.run_at, job.priority), "has a sort key that is not of its time"
-    yield job.failures < job.max_attempts or is_finished(job.state) or is_running, "lives on past its attempts"
+    yield (
+        job.failures < job.max_attempts or is_finished(job.state) or is_running,
+        "lives on past its attempts",
+    )
 
 
 def _together(jobs: list[JobRecord]) -> Iterator[str]:

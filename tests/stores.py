@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
 from fairlane.store.contract import Store
+from fairlane.store.opening import open_store
 from tests.oracle.clock import DrivenClock
 from tests.oracle.store import OracleStore
 
@@ -21,5 +24,19 @@ async def open_oracle(clock: DrivenClock) -> AsyncIterator[Store]:
     await store.upkeep.aclose()
 
 
-STORES: dict[str, Opener] = {"oracle": open_oracle}
+MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 (a folder of its own inside)
+
+
+@asynccontextmanager
+async def open_sqlite(clock: DrivenClock) -> AsyncIterator[Store]:
+    """Open the SQLite store on a new file, in memory where the machine has a place for that."""
+    with TemporaryDirectory(dir=MEMORY) as folder:
+        store = open_store(f"sqlite:///{folder}/fairlane.db", clock=clock)
+        try:
+            yield store
+        finally:
+            await store.upkeep.aclose()
+
+
+STORES: dict[str, Opener] = {"oracle": open_oracle, "sqlite": open_sqlite}
 """Name to opener. A new store is added here and nowhere else; every test then runs on it, too."""

@@ -14,8 +14,18 @@ from fairlane.model.failure import ErrorClass, Failure
 from fairlane.model.identifiers import IdMaker
 from fairlane.model.instants import SECOND, Instant
 from fairlane.model.job import Claim, JobRecord, NewJob, Progress, Settlement
-from fairlane.model.judge import Cancelled, Ending, Failed, HandedBack, Ruined, Snoozed, Succeeded, judge
-from fairlane.model.layers import Change, Kind, Rules, Subject
+from fairlane.model.judge import (
+    Cancelled,
+    Ending,
+    Failed,
+    HandedBack,
+    Ruined,
+    Snoozed,
+    Succeeded,
+    Unknown,
+    judge,
+)
+from fairlane.model.layers import Change, Kind, Rules, Subject, TaskRules
 from fairlane.model.lifecycle import CancelReply, State
 from fairlane.model.retention import Retention
 from fairlane.model.retry import Backoff
@@ -58,7 +68,7 @@ from fairlane.store.contract.policies import (
     ReadRequest,
     SubjectRequest,
 )
-from fairlane.store.contract.registry import RegisterRequest, TaskCard, WorkerCard
+from fairlane.store.contract.registry import HeartbeatRequest, Pulse, RegisterRequest, TaskCard, WorkerCard
 from fairlane.store.contract.request import Request
 from fairlane.store.contract.upkeep import Census, PruneReply, PruneRequest, PurgeReply, PurgeRequest
 from tests.invariants import check
@@ -67,6 +77,8 @@ from tests.oracle.clock import DrivenClock
 ALL = Scope.all()
 PAYLOAD = b'{"v":1,"arguments":{}}'
 LEASE = 12 * SECOND
+MICRO = 0.000001
+"""The smallest step of a clock, in the seconds that `advance` takes."""
 
 
 def payload(**arguments: Any) -> bytes:
@@ -100,6 +112,29 @@ ENDING_IN: Mapping[State, Ending | None] = {
     State.CANCELLED: CANCELLED,
 }
 """How to end a first attempt so that its job is in this state then; a running one does not end."""
+
+ENDINGS: Mapping[str, Ending] = {
+    "succeeded": SUCCEEDED,
+    "retried": failed(),
+    "exhausted": failed(ErrorClass.NON_RETRYABLE),
+    "snoozed": SNOOZED,
+    "ruined": ruined(),
+    "cancelled": CANCELLED,
+    "handed back": HANDED_BACK,
+    "unknown task": Unknown(),
+}
+"""Every way in which a worker can end an attempt."""
+
+
+def _still_open(wishes: Iterable[tuple[str, int]], claims: Iterable[Claim]) -> list[tuple[str, int]]:
+    """Take what was claimed off the wishes, the first of a queue first."""
+    served = Counter(claim.job.queue for claim in claims)
+    left = []
+    for queue, most in wishes:
+        taken = min(most, served[queue])
+        served[queue] -= taken
+        left.append((queue, most - taken))
+    return left
 
 
 class World:
@@ -148,7 +183,7 @@ class World:
 
     # ── jobs out ──────────────────────────────────────────────────────────────
 
-    async def claim_reply(
+    def claim_request(
         self,
         total: int = 1,
         queue: str = "default",
@@ -159,29 +194,43 @@ class World:
         scope: Scope = ALL,
         headroom: int = 0,
         isolates: bool = False,
-    ) -> ClaimReply:
-        """Claim and give the whole reply."""
+    ) -> ClaimRequest:
+        """Give the request of a claim, to be sent alone or with a settlement."""
         wanted = ((queue, total),) if wishes is None else wishes
-        return await self.store.claims.claim(
-            ClaimRequest(
-                scope=scope,
-                worker=worker,
-                lease=lease,
-                wishes=tuple(Wish(*wish) for wish in wanted),
-                total=total,
-                headroom=headroom,
-                isolates=isolates,
-            )
+        return ClaimRequest(
+            scope=scope,
+            worker=worker,
+            lease=lease,
+            wishes=tuple(Wish(*wish) for wish in wanted),
+            total=total,
+            headroom=headroom,
+            isolates=isolates,
         )
+
+    async def claim_reply(self, total: int = 1, queue: str = "default", **options: Any) -> ClaimReply:
+        """Claim once and give the whole reply, which may be partial."""
+        return await self.store.claims.claim(self.claim_request(total, queue, **options))
+
+    async def claim_whole(
+        self,
+        total: int = 1,
+        queue: str = "default",
+        wishes: Iterable[tuple[str, int]] | None = None,
+        **options: Any,
+    ) -> ClaimReply:
+        """Claim and give one reply, asking for the rest while the store says that it stopped early."""
+        open_wishes = [(queue, total)] if wishes is None else list(wishes)
+        claims: list[Claim] = []
+        while True:
+            reply = await self.claim_reply(total - len(claims), wishes=open_wishes, **options)
+            claims += reply.claims
+            if not reply.is_partial or len(claims) == total:
+                return ClaimReply(tuple(claims), reply.next_due_at)
+            open_wishes = _still_open(open_wishes, reply.claims)
 
     async def claim(self, total: int = 1, queue: str = "default", **options: Any) -> list[Claim]:
         """Claim and give the claims, asking again while the store says that it stopped early."""
-        claims: list[Claim] = []
-        while True:
-            reply = await self.claim_reply(total - len(claims), queue, **options)
-            claims += reply.claims
-            if not reply.is_partial or len(claims) == total:
-                return claims
+        return list((await self.claim_whole(total, queue, **options)).claims)
 
     async def claim_one(self, queue: str = "default", **options: Any) -> Claim:
         """Claim exactly one job, which must be there."""
@@ -197,7 +246,11 @@ class World:
         return judge(claim, ending, Backoff.exponential(1, jitter=0), draw=0.5, **options)
 
     async def settle_reply(
-        self, *settlements: Settlement, worker: str = "w1", scope: Scope = ALL, claim: ClaimRequest | None = None
+        self,
+        *settlements: Settlement,
+        worker: str = "w1",
+        scope: Scope = ALL,
+        claim: ClaimRequest | None = None,
     ) -> SettleReply:
         """Settle and give the whole reply."""
         return await self.store.claims.settle(
@@ -247,9 +300,9 @@ class World:
         """Take back what was lost."""
         return await self.store.claims.reclaim(ReclaimRequest(scope=ALL, **options))
 
-    async def promote(self) -> PromoteReply:
+    async def promote(self, scope: Scope = ALL, **options: Any) -> PromoteReply:
         """Make due jobs ready."""
-        return await self.store.claims.promote(PassRequest(scope=ALL))
+        return await self.store.claims.promote(PassRequest(scope=scope, **options))
 
     async def expire(self) -> int:
         """Cancel what is past its expiry."""
@@ -269,10 +322,13 @@ class World:
         """Page through everything that matches."""
         found: list[JobRecord] = []
         cursor: str | None = None
+        used: list[str | None] = []
         while True:
             reply = await self.store.jobs.find(FindRequest(scope=scope, limit=page, cursor=cursor, **filters))
             found += reply.jobs
             cursor = reply.cursor
+            assert cursor not in used, "this cursor leads round in a circle"
+            used.append(cursor)
             if cursor is None:
                 return found
 
@@ -324,10 +380,13 @@ class World:
         """Page through all dead letters that match."""
         found: list[DeadLetter] = []
         cursor: str | None = None
+        used: list[str | None] = []
         while True:
             reply = await self.store.dead.find(DeadRequest(scope=scope, limit=page, cursor=cursor, **filters))
             found += reply.letters
             cursor = reply.cursor
+            assert cursor not in used, "this cursor leads round in a circle"
+            used.append(cursor)
             if cursor is None:
                 return found
 
@@ -352,6 +411,14 @@ class World:
     async def declare(self, kind: Kind, name: str, rules: Rules) -> None:
         """Declare the rules of one subject."""
         await self.store.policies.put(PutRequest(scope=ALL, rules={Subject(kind, name): rules}))
+
+    async def put(self, rules: Mapping[Subject, Rules]) -> None:
+        """Declare the rules of many subjects."""
+        await self.store.policies.put(PutRequest(scope=ALL, rules=rules))
+
+    async def put_gate(self, gate: str, *tasks: str) -> None:
+        """Declare that these tasks go through a gate."""
+        await self.put({Subject(Kind.TASK, task): TaskRules(gate=gate) for task in tasks})
 
     async def override(
         self, kind: Kind, name: str, change: Change, until: Instant | None = None
@@ -402,6 +469,16 @@ class World:
         )
         await self.store.registry.register(RegisterRequest(scope=ALL, card=card, renew_every=renew_every))
         return card
+
+    async def beat(self, worker: str = "w1", renew_every: int = 4 * SECOND) -> bool:
+        """Let a worker say that it lives."""
+        return await self.store.registry.heartbeat(
+            HeartbeatRequest(scope=ALL, worker=worker, state="busy", renew_every=renew_every)
+        )
+
+    async def pulse(self) -> Pulse:
+        """Say when workers were last heard of."""
+        return await self.store.registry.pulse(Request(scope=ALL))
 
     # ── at the end ────────────────────────────────────────────────────────────
 

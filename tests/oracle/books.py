@@ -111,7 +111,9 @@ class Books:
         for name in ("jobs", "counts", "parked", "floors", "arrivals", "estimates", "holdings", "gate_used"):
             setattr(other, name, copy.copy(getattr(self, name)))
         other.ready = defaultdict(set, {strand: set(ids) for strand, ids in self.ready.items()})
-        other.clockwork = defaultdict(Clockwork, {flow: copy.copy(one) for flow, one in self.clockwork.items()})
+        other.clockwork = defaultdict(
+            Clockwork, {flow: copy.copy(one) for flow, one in self.clockwork.items()}
+        )
         other.keys = {key: copy.copy(one) for key, one in self.keys.items()}
         other.dedup = dict(self.dedup)
         return other
@@ -245,10 +247,11 @@ class Books:
 
     def rules(self, subject: Subject, now: Instant) -> Rules:
         """Give what is in force for a subject."""
-        declared = self.declared.get(subject)
-        if declared is None and subject.kind is Kind.TENANT:
-            declared = self.declared.get(Subject(Kind.TENANT, EVERY))
-        return overlay(declared or DEFAULTS[subject.kind], self.overrides.get(subject), now)
+        beneath = self.declared.get(subject, DEFAULTS[subject.kind])
+        everyone = Subject(Kind.TENANT, EVERY)
+        if subject.kind is Kind.TENANT and subject not in self.declared and subject != everyone:
+            beneath = self.rules(everyone, now)
+        return overlay(beneath, self.overrides.get(subject), now)
 
     def queue_rules(self, queue: str, now: Instant) -> QueueRules:
         """Give what is in force for a queue."""
@@ -288,10 +291,11 @@ class Books:
         hold = holds.get(subject)
         return hold if hold is not None and is_living(hold.until, now) else None
 
-    def ends(self, subjects: Iterable[Subject]) -> Instant | None:
-        """Say when the first override of these subjects ends by itself."""
+    def ends(self, subjects: Iterable[Subject], now: Instant) -> list[Instant]:
+        """Say when overrides of these subjects end by themselves: what is in force may change then."""
         found = (self.overrides.get(subject) for subject in subjects)
-        return min((one.until for one in found if one is not None and one.until is not None), default=None)
+        untils = (one.until for one in found if one is not None)
+        return sorted(until for until in untils if until is not None and until > now)
 
 
 def strand_of(job: JobRecord) -> Strand:

@@ -10,19 +10,17 @@ from fairlane.model.fairness import FIRST_ESTIMATE, charge, correction, learn
 from fairlane.model.instants import SECOND, Instant
 from fairlane.model.job import Claim, JobRecord, Settlement
 from fairlane.model.judge import heed, lose
-from fairlane.model.layers import Kind, Subject, is_living
+from fairlane.model.layers import EVERY, Kind, Subject, is_living
 from fairlane.model.lifecycle import (
     WAITING,
     Because,
-    Event,
     State,
     because,
     is_expired,
-    is_finished,
-    target,
 )
 from fairlane.model.limits import Rate, has_room
-from fairlane.model.priority import sort_key
+from fairlane.model.moves import claimed, promoted, settled, stopped
+from fairlane.model.moves import lost as taken_back
 from fairlane.model.scope import Scope
 from fairlane.store.contract.claims import (
     ClaimReply,
@@ -59,6 +57,7 @@ class OracleClaims:
         """See the contract."""
         books, now = self._core.books, self._core.now()
         queues = {wish.queue for wish in request.wishes}
+        prepare(books, [wish.queue for wish in request.wishes], request.scope, now)
         claims: list[Claim] = []
         for wish in request.wishes:
             taken = 0
@@ -99,15 +98,15 @@ class OracleClaims:
 
     async def settle(self, request: SettleRequest) -> SettleReply:
         """See the contract."""
-        settled, stale = [], []
+        done, stale = [], []
         for settlement in request.settlements:
             job = self._held(request.scope, request.worker, settlement.id, settlement.fence)
             if job is None:
                 stale.append(settlement.id)
             else:
-                settled.append(Settled(job.id, self._settle(job, settlement).state))
+                done.append(Settled(job.id, self._settle(job, settlement).state))
         claimed = None if request.claim is None else await self.claim(request.claim)
-        return SettleReply(tuple(settled), tuple(stale), claimed)
+        return SettleReply(tuple(done), tuple(stale), claimed)
 
     def _settle(self, job: JobRecord, asked: Settlement) -> JobRecord:
         books, now = self._core.books, self._core.now()
@@ -116,24 +115,7 @@ class OracleClaims:
         if settlement.outcome in {"succeeded", "failed"} and books.holdings[job.id].charged is not None:
             seen = now - (job.started_at or now)
             books.estimates[job.task] = learn(books.estimates.get(job.task, FIRST_ESTIMATE), seen)
-        state = target(settlement.event)
-        values: dict[str, object] = {
-            "state": state,
-            "because": settlement.because,
-            "failures": settlement.failures,
-            "crashes": settlement.crashes,
-            "crashes_alone": settlement.crashes_alone,
-            "snoozes": settlement.snoozes,
-            "is_suspect": settlement.is_suspect,
-        }
-        if state is State.DELAYED:
-            run_at = now + settlement.delay
-            values |= {"run_at": run_at, "sort_key": sort_key(run_at, job.priority)}
-        if is_finished(state):
-            values |= {"settled_at": now, "result": settlement.result}
-        return self._core.end_attempt(
-            job, settlement.outcome, settlement.failure, settlement.log, **values
-        )
+        return self._core.end_attempt(settled(job, settlement, now))
 
     async def asked_to_cancel(self, request: WorkerRequest) -> tuple[UUID, ...]:
         """See the contract."""
@@ -157,19 +139,7 @@ class OracleClaims:
         for job in due[: request.most]:
             loss = lose(job, was_alone=books.holdings[job.id].is_alone, max_crashes=request.max_crashes)
             _charge_time(books, job, now, is_final=True)
-            self._core.end_attempt(
-                job,
-                loss.outcome,
-                loss.failure,
-                None,
-                state=loss.state,
-                because=loss.because,
-                failures=loss.failures,
-                crashes=loss.crashes,
-                crashes_alone=loss.crashes_alone,
-                is_suspect=True,
-                settled_at=now if is_finished(loss.state) else None,
-            )
+            self._core.end_attempt(taken_back(job, loss, now))
             lost.append(Lost(job.id, job.tenant, job.queue, str(job.worker), job.fence, loss.state))
         return ReclaimReply(tuple(lost), len(due) > request.most)
 
@@ -205,7 +175,15 @@ class OracleClaims:
 # ── the fair order ────────────────────────────────────────────────────────────
 
 
-def claim_one(  # noqa: PLR0913 (one choice, all its circumstances)
+def prepare(books: Books, queues: list[str], scope: Scope, now: Instant) -> None:
+    """Make ready what time has made ready in the queues that a claim asks for, reached or not."""
+    for queue in dict.fromkeys(queues):
+        for due in _due(books, queue, scope, now):
+            _promote(books, due)
+        wake_in_time(books, queue, now)
+
+
+def claim_one(
     books: Books,
     queue: str,
     scope: Scope,
@@ -215,9 +193,6 @@ def claim_one(  # noqa: PLR0913 (one choice, all its circumstances)
     newcomers: bool = False,
 ) -> JobRecord | None:
     """Claim the one job whose turn it is, or nothing. Parks what it meets and may not run (S42)."""
-    for due in _due(books, queue, scope, now):
-        _promote(books, due)
-    wake_in_time(books, queue, now)
     if _queue_block(books, queue, now) is not None:
         return None
     while True:
@@ -264,6 +239,8 @@ def _serve(books: Books, flow: Flow, job: JobRecord, request: ClaimRequest, now:
     cost = None
     if books.queue_rules(queue, now).cost == "seconds":
         cost = books.estimates.get(job.task, FIRST_ESTIMATE)
+        if job.timeout is not None:
+            cost = min(cost, job.timeout)
     books.clockwork[flow].vt += charge(books.stride(tenant, now), SECOND if cost is None else cost)
     for name, rate in _rates(books, strand_of(job), now):
         books.arrivals[name] = rate.start(books.arrivals.get(name, 0), now)
@@ -274,15 +251,7 @@ def _serve(books: Books, flow: Flow, job: JobRecord, request: ClaimRequest, now:
         books.free_dedup(job)
     is_alone = job.is_suspect and request.isolates
     books.holdings[job.id] = Holding(gate, is_alone, cost)
-    return books.change(
-        job,
-        state=State.RUNNING,
-        attempt=job.attempt + 1,
-        fence=max(job.fence + 1, now),
-        worker=request.worker,
-        started_at=now,
-        lease_until=now + request.lease,
-    )
+    return books.save(claimed(job, request.worker, request.lease, now))
 
 
 # ── what may not run now ──────────────────────────────────────────────────────
@@ -304,12 +273,13 @@ def _rates(books: Books, strand: Strand, now: Instant) -> Iterator[tuple[Subject
 
 
 def _rate_block(
-    books: Books, name: Subject | Flow, rate: Rate | None, subject: Subject, now: Instant
+    books: Books, name: Subject | Flow, rate: Rate | None, layers: tuple[Subject, ...], now: Instant
 ) -> Parked | None:
-    if rate is None:
+    """Wait until the rate allows a start, or until an override ends and another rate may be in force."""
+    free_at = now if rate is None else rate.free_at(books.arrivals.get(name, 0))
+    if free_at <= now:
         return None
-    free_at = rate.free_at(books.arrivals.get(name, 0))
-    return Parked("rate", subject, free_at) if free_at > now else None
+    return Parked("rate", layers[0], min([free_at, *books.ends(layers, now)]))
 
 
 def _pause_block(books: Books, subject: Subject, now: Instant) -> Parked | None:
@@ -320,32 +290,32 @@ def _pause_block(books: Books, subject: Subject, now: Instant) -> Parked | None:
 def _queue_block(books: Books, queue: str, now: Instant) -> Parked | None:
     subject = Subject(Kind.QUEUE, queue)
     pause = _pause_block(books, subject, now)
-    return pause or _rate_block(books, subject, books.queue_rules(queue, now).rate, subject, now)
+    return pause or _rate_block(books, subject, books.queue_rules(queue, now).rate, (subject,), now)
 
 
 def _flow_block(books: Books, flow: Flow, now: Instant) -> Parked | None:
     queue, tenant = flow
     subject = Subject(Kind.TENANT, tenant)
+    layers = (subject, Subject(Kind.TENANT, EVERY), Subject(Kind.QUEUE, queue))
     limits = books.limits(queue, tenant, now)
     pause = _pause_block(books, subject, now)
     if pause is not None:
         return pause
     if not has_room(books.running(queue, tenant), limits.running):
-        ends = books.ends((subject, Subject(Kind.QUEUE, queue)))
-        return Parked("running_limit", subject, ends)
-    return _rate_block(books, flow, limits.rate, subject, now)
+        return Parked("running_limit", subject, min(books.ends(layers, now), default=None))
+    return _rate_block(books, flow, limits.rate, layers, now)
 
 
 def _strand_block(books: Books, strand: Strand, now: Instant) -> Parked | None:
     task = Subject(Kind.TASK, strand[2])
     rules = books.task_rules(task.name, now)
-    block = _pause_block(books, task, now) or _rate_block(books, task, rules.rate, task, now)
+    block = _pause_block(books, task, now) or _rate_block(books, task, rules.rate, (task,), now)
     if block is not None or rules.gate is None:
         return block
     gate = Subject(Kind.GATE, rules.gate)
     if _gate_room(books, gate.name, now) <= 0:
-        return Parked("gate", gate, books.ends((gate,)))
-    return _rate_block(books, gate, books.gate_rules(gate.name, now).rate, gate, now)
+        return Parked("gate", gate, min(books.ends((gate,), now), default=None))
+    return _rate_block(books, gate, books.gate_rules(gate.name, now).rate, (gate,), now)
 
 
 def _gate_room(books: Books, gate: str, now: Instant) -> int:
@@ -362,8 +332,9 @@ def _fill_gates_of(books: Books, queue: str, now: Instant) -> bool:
         is_here = strand[0] == queue and parked.reason == "gate"
         if is_here and woken[gate] < _gate_room(books, gate, now):
             books.wake_strand(strand)
-            woken[gate] += 1
-            is_any_ready = is_any_ready or books.clockwork[strand[:2]].is_ready
+            if books.clockwork[strand[:2]].is_ready:  # else its tenant is parked and cannot take the place
+                woken[gate] += 1
+                is_any_ready = True
     return is_any_ready
 
 
@@ -408,7 +379,9 @@ def explain_ready(books: Books, job: JobRecord, now: Instant) -> Why:
         Subject(Kind.TASK, job.task),
     )
     ahead = sum(
-        order_of(books.jobs[id]) < order_of(job) for one in books.strands(strand[:2]) for id in books.ready[one]
+        order_of(books.jobs[id]) < order_of(job)
+        for one in books.strands(strand[:2])
+        for id in books.ready[one]
     )
     for subject in subjects:
         pause = _pause_block(books, subject, now)
@@ -443,11 +416,11 @@ def _due(books: Books, queue: str | None, scope: Scope, now: Instant) -> list[Jo
 
 
 def _promote(books: Books, job: JobRecord) -> None:
-    books.change(job, state=target(Event.DUE), because=None)
+    books.save(promoted(job))
 
 
 def _expire(books: Books, job: JobRecord, now: Instant) -> None:
-    books.change(job, state=target(Event.EXPIRE), because=because(Because.EXPIRED), settled_at=now)
+    books.save(stopped(job, State.CANCELLED, because(Because.EXPIRED), now))
 
 
 def _charge_time(books: Books, job: JobRecord, now: Instant, *, is_final: bool) -> None:
@@ -459,5 +432,3 @@ def _charge_time(books: Books, job: JobRecord, now: Instant, *, is_final: bool) 
     work = books.clockwork[job.queue, job.tenant]
     work.vt += correction(books.stride(job.tenant, now), holding.charged, seen)
     holding.charged = seen
-
-

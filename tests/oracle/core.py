@@ -7,11 +7,9 @@ from collections import Counter
 from collections.abc import Iterable
 
 from fairlane.model.instants import Instant
-from fairlane.model.job import ATTEMPTS_KEPT, AttemptOutcome, AttemptRecord, JobRecord
-from fairlane.model.failure import Failure
+from fairlane.model.job import JobRecord
 from fairlane.model.layers import Kind, Subject
-from fairlane.model.lifecycle import State
-from fairlane.model.priority import sort_key
+from fairlane.model.moves import hurried
 from tests.oracle.books import Books
 from tests.oracle.clock import DrivenClock
 
@@ -57,36 +55,15 @@ class Core:
 
     def make_ready(self, job: JobRecord) -> JobRecord:
         """Make a delayed job due now."""
-        now = self.now()
-        key = sort_key(now, job.priority)
         self.hint({job.queue})
-        return self.books.change(job, state=State.READY, because=None, run_at=now, sort_key=key)
+        return self.books.save(hurried(job, self.now()))
 
-    def end_attempt(
-        self,
-        job: JobRecord,
-        outcome: AttemptOutcome,
-        failure: Failure | None,
-        log: str | None,
-        **values: object,
-    ) -> JobRecord:
+    def end_attempt(self, after: JobRecord) -> JobRecord:
         """Take a job out of its claim: history, counters, gate, limits."""
-        books, now = self.books, self.now()
-        assert job.started_at is not None
-        assert job.worker is not None
-        ended = AttemptRecord(job.attempt, job.worker, job.started_at, now, outcome, failure, log)
-        values = {
-            "worker": None,
-            "started_at": None,
-            "lease_until": None,
-            "is_cancel_asked": False,
-            "progress": None,
-            "attempts": (*job.attempts, ended)[-ATTEMPTS_KEPT:],
-            **values,
-        }
-        holding = books.holdings.pop(job.id)
-        after = books.change(job, **values)
-        flow = (job.queue, job.tenant)
+        books = self.books
+        holding = books.holdings.pop(after.id)
+        books.save(after)
+        flow = (after.queue, after.tenant)
         parked = books.clockwork[flow].parked
         if parked is not None and parked.reason == "running_limit":
             books.wake_flow(flow)
@@ -95,7 +72,7 @@ class Core:
             if not books.gate_used[holding.gate]:
                 del books.gate_used[holding.gate]
             self.fill_gate(holding.gate, 1)
-        self.hint({job.queue})
+        self.hint({after.queue})
         return after
 
     def fill_gate(self, gate: str, most: int, queue: str | None = None) -> int:

@@ -11,7 +11,7 @@ from msgspec import UNSET
 from fairlane.model.admission import Admitted, KeyHolder, Refusal, Repeat, Standing, admit
 from fairlane.model.errors import TenantMismatch
 from fairlane.model.instants import Instant
-from fairlane.model.job import JobRecord, NewJob, begin
+from fairlane.model.job import JobRecord, NewJob
 from fairlane.model.layers import Kind, Subject
 from fairlane.model.lifecycle import (
     TRANSITIONS,
@@ -23,6 +23,7 @@ from fairlane.model.lifecycle import (
     because,
     is_finished,
 )
+from fairlane.model.moves import born, stopped
 from fairlane.model.priority import sort_key
 from fairlane.store.contract.jobs import (
     Count,
@@ -45,7 +46,7 @@ from fairlane.store.contract.jobs import (
 from fairlane.store.contract.reading import matches
 from fairlane.store.contract.request import READ_MOST, Place, Request, from_cursor, to_cursor
 from tests.oracle.books import Books, Key
-from tests.oracle.claims import claim_one, explain_ready
+from tests.oracle.claims import claim_one, explain_ready, prepare
 from tests.oracle.core import Core
 
 
@@ -129,6 +130,7 @@ class OracleJobs:
         """See the contract."""
         draft = self._core.books.copy()
         now = self._core.now()
+        prepare(draft, [request.queue], request.scope, now)
         found: list[JobRecord] = []
         while len(found) < request.most:
             job = claim_one(draft, request.queue, request.scope, now)
@@ -168,7 +170,7 @@ class OracleJobs:
         names = ("priority", "run_at", "expires_at", "tags", "payload", "checksum", "version")
         given = {name: getattr(request, name) for name in names}
         changed = msgspec.structs.replace(job, **{k: v for k, v in given.items() if v is not UNSET})
-        if changed.state is State.DELAYED and changed.run_at <= now:
+        if request.run_at is not UNSET and changed.run_at <= now:
             changed = msgspec.structs.replace(changed, state=State.READY, because=None, run_at=now)
         if (changed.run_at, changed.priority) != (job.run_at, job.priority):
             changed = msgspec.structs.replace(changed, sort_key=sort_key(changed.run_at, changed.priority))
@@ -217,7 +219,7 @@ class OracleJobs:
         return tuple(moved)
 
     def _end(self, job: JobRecord, state: State, word: str) -> None:
-        self._core.books.change(job, state=state, because=word, settled_at=self._core.now())
+        self._core.books.save(stopped(job, state, word, self._core.now()))
 
 
 def _place(job: JobRecord) -> tuple[Instant, bytes]:
@@ -252,54 +254,19 @@ def _closed(books: Books, job: NewJob, now: Instant) -> str | None:
     return None
 
 
-def _record(job: NewJob, now: Instant) -> JobRecord:
-    state, run_at = begin(job, now)
-    expires_at = job.expires_at if job.expires_in is None else now + job.expires_in
-    return JobRecord(
-        id=job.id,
-        tenant=job.tenant,
-        queue=job.queue,
-        task=job.task,
-        state=state,
-        because=because(Because.TIME) if state is State.DELAYED else None,
-        payload=job.payload,
-        checksum=job.checksum,
-        version=job.version,
-        priority=job.priority,
-        enqueued_at=now,
-        run_at=run_at,
-        sort_key=sort_key(run_at, job.priority),
-        expires_at=expires_at,
-        settled_at=None,
-        idempotency_key=job.idempotency_key or str(job.id),
-        dedup_key=job.dedup_key,
-        dedup_until=job.dedup_until,
-        correlation_id=job.correlation_id or str(job.id),
-        parent_id=job.parent_id,
-        max_attempts=job.max_attempts,
-        timeout=job.timeout,
-        at_most_once=job.at_most_once,
-        tags=job.tags,
-        metadata=job.metadata,
-        created_by=job.created_by,
-    )
-
-
 def _store(books: Books, job: NewJob, now: Instant) -> JobRecord:
     if job.idempotency_key is not None:
         books.keys[job.tenant, job.idempotency_key] = Key(job.id, job.fingerprint)
     if job.dedup_key is not None:
         books.dedup[job.tenant, job.task, job.dedup_key] = job.id
-    return books.save(_record(job, now))
+    return books.save(born(job, now))
 
 
 def _husk(books: Books, job: NewJob) -> JobRecord:
     key = books.keys[job.tenant, str(job.idempotency_key)]
     assert key.state is not None
     assert key.settled_at is not None
-    record = _record(job, key.settled_at)
+    record = born(job, key.settled_at)
     return msgspec.structs.replace(
         record, id=key.id, state=key.state, because=None, settled_at=key.settled_at
     )
-
-

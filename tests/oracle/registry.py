@@ -57,7 +57,7 @@ class OracleRegistry:
             state=request.state,
             beat_at=self._core.now(),
             running=request.running,
-            processed=request.processed,
+            settled=request.settled,
             failed=request.failed,
         )
         self._beat(changed, request.renew_every)
@@ -99,7 +99,7 @@ class OracleRegistry:
             books.leads[request.name] = (holder, until)
         return LeadReply(holder, until)
 
-    async def pulse(self, request: Request) -> Pulse:  # noqa: ARG002 (the contract's shape)
+    async def pulse(self, request: Request) -> Pulse:
         """See the contract."""
         books = self._core.books
         return Pulse(self._core.now(), books.beat_at, books.resumed_at)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-import msgspec
-
-from fairlane.model.job import AttemptRecord, JobRecord
+from fairlane.model.job import JobRecord
 from fairlane.model.lifecycle import (
     HOT,
     WAITING,
@@ -17,6 +15,7 @@ from fairlane.model.lifecycle import (
     home,
     is_finished,
 )
+from fairlane.model.moves import erased, stopped
 from fairlane.store.contract.request import Request
 from fairlane.store.contract.upkeep import (
     Census,
@@ -49,22 +48,20 @@ class OracleUpkeep:
         books, now, keep = self._core.books, self._core.now(), request.retention
         jobs = results = keys = 0
         finished = [
-            job
-            for job in books.jobs.values()
-            if is_finished(job.state) and request.scope.covers(job.tenant)
+            job for job in books.jobs.values() if is_finished(job.state) and request.scope.covers(job.tenant)
         ]
         finished.sort(key=lambda job: (job.settled_at, job.id.bytes))
         for job in finished:
             age = now - (job.settled_at or now)
             is_over = age >= keep.keep(job.state, job.queue, job.tenant)
-            is_result_over = job.result is not None and age >= keep.results
+            is_result_over = bool(job.result) and age >= keep.results
             if jobs + results == request.most and (is_over or is_result_over):
                 return PruneReply(jobs, results, keys, is_partial=True)
             if is_over:
                 books.drop(job)
                 jobs += 1
             elif is_result_over:
-                books.change(job, result=None)
+                books.change(job, result=b"")
                 results += 1
         for name, key in list(books.keys.items()):
             is_over = key.settled_at is not None and now - key.settled_at >= keep.keys
@@ -81,27 +78,26 @@ class OracleUpkeep:
             raise ValueError(message)
         books, now = self._core.books, self._core.now()
         mine = [job for job in books.jobs.values() if job.tenant == tenant]
-        erased = running = 0
-        for job in sorted(mine, key=lambda job: job.id.bytes):
-            if job.state is State.RUNNING:
-                running += 1
-                if not job.is_cancel_asked:
-                    word = because(Because.ASKED, request.reason)
-                    books.change(job, is_cancel_asked=True, because=word)
-                self._core.hint(workers={str(job.worker)})
-                continue
-            if not is_forgotten(job):
-                if erased == request.most:
-                    return ForgetReply(erased, running, is_partial=True)
-                if job.state in WAITING:
-                    word = because(Because.PURGED, request.reason)
-                    job = books.change(job, state=State.CANCELLED, because=word, settled_at=now)
-                books.save(erase(job))
-                erased += 1
+        running = [job for job in mine if job.state is State.RUNNING]
+        for job in running:
+            if not job.is_cancel_asked:
+                books.change(job, is_cancel_asked=True, because=because(Because.ASKED, request.reason))
+            self._core.hint(workers={str(job.worker)})
+        left = [job for job in mine if job.state is not State.RUNNING and not is_forgotten(job)]
+        left.sort(key=lambda job: job.id.bytes)
+        for job in left[: request.most]:
+            ended = job
+            if job.state in WAITING:
+                word = because(Because.PURGED, request.reason)
+                ended = books.save(stopped(job, State.CANCELLED, word, now))
+            books.save(erased(ended))
+        if len(left) > request.most:
+            return ForgetReply(request.most, len(running), is_partial=True)
         for name in [name for name in books.keys if name[0] == tenant]:
-            if books.jobs.get(books.keys[name].id) is None or is_finished(books.jobs[books.keys[name].id].state):
+            holder = books.jobs.get(books.keys[name].id)
+            if holder is None or is_finished(holder.state):
                 del books.keys[name]
-        return ForgetReply(erased, running)
+        return ForgetReply(len(left), len(running))
 
     async def purge(self, request: PurgeRequest) -> PurgeReply:
         """See the contract."""
@@ -145,30 +141,4 @@ class OracleUpkeep:
 
 def is_forgotten(job: JobRecord) -> bool:
     """Whether a job has been emptied already."""
-    return is_finished(job.state) and job == erase(job)
-
-
-def erase(job: JobRecord) -> JobRecord:
-    """Empty a finished job: what it carried and said is gone, that it was is not."""
-    return msgspec.structs.replace(
-        job,
-        payload=b"",
-        checksum=0,
-        result=None,
-        because=None if job.because is None else job.because.partition(":")[0],
-        idempotency_key=str(job.id),
-        dedup_key=None,
-        correlation_id=str(job.id),
-        tags=(),
-        metadata=b"{}",
-        created_by=None,
-        progress=None,
-        attempts=tuple(_erase_attempt(attempt) for attempt in job.attempts),
-    )
-
-
-def _erase_attempt(attempt: AttemptRecord) -> AttemptRecord:
-    failure = attempt.failure
-    if failure is not None:
-        failure = msgspec.structs.replace(failure, error_type="", message="", traceback=None)
-    return msgspec.structs.replace(attempt, failure=failure, log=None)
+    return is_finished(job.state) and job == erased(job)

@@ -119,10 +119,12 @@ class Visits:
     def missing(self, per_state: int, per_transition: int) -> list[str]:
         """Name what was visited too rarely."""
         rare = [f"{s.value}: {self.states[s]}" for s in State if self.states[s] < per_state]
-        for pair in TRANSITIONS:
-            if self.transitions[pair] < per_transition and pair not in UNREACHED:
-                rare.append(f"{pair[0]} --{pair[1]}->: {self.transitions[pair]}")
-        return rare
+        expected = [pair for pair in TRANSITIONS if pair not in UNREACHED]
+        return rare + [
+            f"{state} --{event}->: {self.transitions[state, event]}"
+            for state, event in expected
+            if self.transitions[state, event] < per_transition
+        ]
 
     def table(self) -> str:
         """Give the counts for people."""
@@ -280,7 +282,7 @@ class StoreMachine(RuleBasedStateMachine):
         """Enqueue a batch."""
         rng = random.Random(seed)
         jobs = tuple(self._new(rng) for _ in range(size))
-        declared = rng.random() < 0.1  # noqa: PLR2004 (a tenth of the batches)
+        declared = rng.random() < 0.1
         self._enqueue(EnqueueRequest(scope=ALL, jobs=jobs, must_be_declared=declared))
 
     @rule(seed=seeds)
@@ -301,7 +303,7 @@ class StoreMachine(RuleBasedStateMachine):
             wishes=tuple(wishes),
             total=rng.randint(1, 6),
             headroom=rng.choice((0, 0, 0, 1, 2)),
-            isolates=rng.random() < 0.5,  # noqa: PLR2004 (half of the workers)
+            isolates=rng.random() < 0.5,
         )
 
     def _claimed(self, reply: ClaimReply) -> None:
@@ -356,9 +358,9 @@ class StoreMachine(RuleBasedStateMachine):
             return Event.OBEY_CANCEL if after.state is State.CANCELLED else event
 
         self.moving(lambda s: s.claims.settle(request), event_of)
-        if rng.random() < 0.7:  # noqa: PLR2004 (the rest is kept, to be stale)
+        if rng.random() < 0.7:
             self.claims = [claim for claim in self.claims if claim not in claims]
-        if rng.random() < 0.3:  # noqa: PLR2004 (sometimes both at once)
+        if rng.random() < 0.3:
             both = SettleRequest(scope=ALL, worker=worker, settlements=(), claim=self._claim_request(rng))
             claimed = self.both(lambda s: s.claims.settle(both)).claimed
             assert claimed is not None
@@ -467,8 +469,11 @@ class StoreMachine(RuleBasedStateMachine):
 
     # ── rules: policies ───────────────────────────────────────────────────────
 
-    @rule(subject=st.sampled_from(SUBJECTS), verb=st.sampled_from(("pause", "resume", "resume", "close", "reopen")),
-          until=maybe_until)  # fmt: skip
+    @rule(
+        subject=st.sampled_from(SUBJECTS),
+        verb=st.sampled_from(("pause", "resume", "resume", "close", "reopen")),
+        until=maybe_until,
+    )
     def hold(self, subject: Subject, verb: str, until: int | None) -> None:
         """Pause, resume, close or open something."""
         end = None if until is None else self.clock.now() + until

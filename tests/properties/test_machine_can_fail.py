@@ -50,7 +50,7 @@ def fence_out_of_settle(store: OracleStore, core: Core) -> None:
     """A settlement is accepted under any fence."""
     right = store.claims._held
 
-    def held(scope: Scope, worker: str, id: Any, fence: int) -> Any:  # noqa: ARG001 (that is the fault)
+    def held(scope: Scope, worker: str, id: Any, fence: int) -> Any:
         job = core.books.jobs.get(id)
         return right(scope, worker, id, job.fence if job else 0)
 
@@ -82,7 +82,7 @@ def activation_without_virtual_now(store: OracleStore, core: Core) -> None:
     """A tenant that becomes ready keeps an old, low virtual time."""
 
     def spoil() -> None:
-        core.books.virtual_now = lambda queue: 0  # type: ignore[method-assign]  # noqa: ARG005
+        core.books.virtual_now = lambda queue: 0  # type: ignore[method-assign]
 
     spoil()
     _after(store.jobs, "enqueue", spoil)
@@ -97,12 +97,12 @@ def gate_not_released(store: OracleStore, core: Core) -> None:
     _after(store.claims, "settle", spoil)
 
 
-def tenant_filter_out_of_get(store: OracleStore, core: Core) -> None:  # noqa: ARG001
+def tenant_filter_out_of_get(store: OracleStore, core: Core) -> None:
     """Finding looks at every tenant."""
     _instead(store.jobs, "find", _widened)
 
 
-def tenant_filter_out_of_cancel(store: OracleStore, core: Core) -> None:  # noqa: ARG001
+def tenant_filter_out_of_cancel(store: OracleStore, core: Core) -> None:
     """Cancelling reaches every tenant."""
     _instead(store.jobs, "cancel", _widened)
 
@@ -132,7 +132,7 @@ def retry_keeps_its_old_place(store: OracleStore, core: Core) -> None:
 
 def override_lost(store: OracleStore, core: Core) -> None:
     """An override is gone with the next declaration."""
-    _after(store.claims, "promote", lambda: core.books.overrides.clear())
+    _after(store.claims, "promote", lambda: core.books.overrides.clear())  # noqa: PLW0108 (the books are replaced meanwhile)
 
 
 def result_lost(store: OracleStore, core: Core) -> None:
@@ -181,5 +181,5 @@ def test_the_machine_finds_a_fault(fault: Fault) -> None:
         fault(store, store.claims._core)
         yield store
 
-    with pytest.raises(AssertionError, match="oracle: |invariants broken"):
+    with pytest.raises(AssertionError, match=r"oracle: |invariants broken"):
         drive(open_faulty, 300, phases=(Phase.generate,))

@@ -1,6 +1,6 @@
 """Decide whether a new job comes in (S13-S18). The store gathers the standing, this decides, in S15's order.
 
-Form is checked before a store is asked; here follow tenancy, closed queues, the id of a repeated enqueue,
+Form is checked before a store is asked; here follow the id of a repeated enqueue, tenancy, closed queues,
 idempotency, de-duplication and, last, the limits: a repeat never counts against a limit.
 """
 
@@ -39,14 +39,15 @@ class KeyHolder(msgspec.Struct, frozen=True):
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """What a store knows, at the instant of an enqueue, that bears on one new job.
 
-    `closed` names what takes no jobs, and why. `same_id` is the job that has the id already, in any home
-    if the enqueue is marked as repeated, else in the hot one. `waiting` counts include earlier items of
-    the same batch.
+    `closed` names what takes no jobs, and why. `same_id` is the tenant's own job that has the id already, in
+    any home if the enqueue is marked as repeated, else in the hot one at least; `is_id_foreign` says that
+    another tenant's job has it. `waiting` counts include earlier items of the same batch.
     """
 
     is_tenant_known: bool = True
     closed: str | None = None
     same_id: UUID | None = None
+    is_id_foreign: bool = False
     same_key: KeyHolder | None = None
     same_dedup: UUID | None = None
     waiting: int = 0
@@ -93,13 +94,16 @@ def admit(index: int, job: NewJob, standing: Standing, *, repeated: bool) -> Adm
     >>> admit(0, job, Standing(queue_waiting=9, max_waiting=9), repeated=False).kind.value
     'queue_full'
     """
+    if repeated and standing.same_id is not None and not standing.is_id_foreign:
+        # The first sending arrived: whatever was closed or filled up since, the answer is that job.
+        return Repeat(standing.same_id)
     if not standing.is_tenant_known:
         return _refuse(index, RefusalKind.UNKNOWN_TENANT, job)
     if standing.closed is not None:
         return _refuse(index, RefusalKind.CLOSED, job, detail=standing.closed)
+    if standing.is_id_foreign:
+        return _refuse(index, RefusalKind.ID_TAKEN, job)
     if standing.same_id is not None:
-        if repeated:
-            return Repeat(standing.same_id)
         return _refuse(index, RefusalKind.ID_TAKEN, job, existing=standing.same_id)
     holder = standing.same_key
     if holder is not None:
@@ -125,7 +129,7 @@ def _within_limits(index: int, job: NewJob, standing: Standing) -> Admitted | Re
     return Admitted(over=limit)
 
 
-def _refuse(  # noqa: PLR0913 (the facts of one refusal)
+def _refuse(
     index: int,
     kind: RefusalKind,
     job: NewJob,

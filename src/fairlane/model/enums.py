@@ -5,16 +5,14 @@ Never finds a class by its stored name: the application's type hints say which c
 
 from __future__ import annotations
 
-import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from enum import Enum, Flag
-from functools import reduce
-from operator import or_
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
-from fairlane.model.tagged import Node, Unreadable, Unwritable
+from fairlane.model.tagged import Node, Unreadable, Unwritable, as_array, is_utf8
 from fairlane.model.trail import shown
 
 Enums: TypeAlias = Mapping[str, type[Enum]]
@@ -23,6 +21,7 @@ Enums: TypeAlias = Mapping[str, type[Enum]]
 NO_ENUMS: Final[Enums] = MappingProxyType({})
 
 _ANNOTATE = "annotate the parameter with the Enum class, so that a worker knows it"
+_FORM = "is not of the form that $enum has"
 
 
 def write_enum(member: Enum, known: Enums | None) -> Node:
@@ -36,38 +35,57 @@ def write_enum(member: Enum, known: Enums | None) -> Node:
     kind = type(member)
     wire_name = kind.__qualname__
     if known is not None and known.get(wire_name) is not kind:
-        raise Unwritable(f"is a member of the Enum {wire_name}, which the task does not name", _ANNOTATE)
-    return {"$enum": [wire_name, *_names(member)]}
+        raise Unwritable(f"is of the Enum {shown(wire_name)}, which the task does not name", _ANNOTATE)
+    content = [wire_name, *_names(member)]
+    if not all(map(is_utf8, content)):
+        raise Unwritable("is an Enum member with a lone surrogate in its name", "rename it")
+    return {"$enum": content}
 
 
 def _names(member: Enum) -> list[str]:
     kind = type(member)
     if kind.__members__.get(member.name) is member:
         return [member.name]
-    parts = [part for part in kind if isinstance(member, Flag) and part in member]
-    if reduce(or_, parts, kind(0)) is not member:
+    parts = _parts(member) if isinstance(member, Flag) else None
+    if parts is None:
         raise Unwritable(
-            f"is a {kind.__qualname__} with bits that have no name", "use members that the class declares"
+            f"is a {shown(kind.__qualname__)} that its class does not declare", "use declared members"
         )
-    return [part.name for part in parts]
+    return parts
+
+
+def _parts(member: Flag) -> list[str] | None:
+    """Name the declared flags that make this one up; None if some of its bits have no name."""
+    kind = type(member)
+    names: list[str] = []
+    whole = kind(0)
+    for name, part in kind.__members__.items():
+        if part in member and part not in whole:
+            names.append(name)
+            whole |= part
+    return names if whole is member else None
 
 
 def read_enum(node: Node, known: Enums) -> Enum:
     """Give the member back, through the classes that the application named and no others."""
-    content = node["$enum"]
-    if len(node) != 1 or type(content) is not list or not all(type(part) is str for part in content):
-        raise Unreadable("is not of the form that $enum has")
-    wire_name, *names = content or [""]
+    content = as_array(node["$enum"]) or [None]
+    wire_name, *names = [part for part in content if isinstance(part, str)] or [""]
+    if len(node) != 1 or len(names) + 1 != len(content) or not wire_name:
+        raise Unreadable(_FORM)
     kind = known.get(wire_name)
     if kind is None:
         raise Unreadable(f"is of the Enum {shown(wire_name)}, which the task does not name; {_ANNOTATE}")
-    members = [kind.__members__.get(name) for name in names]
-    if None in members:
-        raise Unreadable(f"is no member that the Enum {shown(wire_name)} still has")
+    try:
+        members = [kind.__members__[name] for name in names]
+    except KeyError:
+        raise Unreadable(f"is no member that the Enum {shown(wire_name)} still has") from None
     if issubclass(kind, Flag):
-        return reduce(or_, members, kind(0))
+        whole = kind(0)
+        for name in names:
+            whole |= kind.__members__[name]
+        return whole
     if len(members) != 1:
-        raise Unreadable("is not of the form that $enum has")
+        raise Unreadable(_FORM)
     return members[0]
 
 
@@ -92,7 +110,10 @@ def enums_of(hints: Iterable[Any]) -> dict[str, type[Enum]]:
         seen[id(hint)] = hint
         if isinstance(hint, type) and issubclass(hint, Enum):
             _add(found, hint)
-        else:
+            continue
+        # A name that only a type checker sees cannot be resolved. An Enum behind it is refused at enqueue,
+        # with the advice to annotate.
+        with suppress(NameError, AttributeError, TypeError):
             waiting.extend(_inside(hint))
     return found
 
@@ -119,19 +140,9 @@ def _inside(hint: Any) -> Iterator[Any]:
     if isinstance(hint, TypeVar):
         yield from (hint.__bound__, *hint.__constraints__)
         return
-    # Annotated's metadata is among its arguments; none of it is an Enum class by accident.
+    yield typing.get_origin(hint)
     yield from typing.get_args(hint)
     yield getattr(hint, "__supertype__", None)  # NewType
     yield getattr(hint, "__value__", None)  # a `type` statement
-    if isinstance(hint, type) and not isinstance(hint, types.GenericAlias):
-        yield from _fields(hint)
-
-
-def _fields(kind: type) -> Iterator[Any]:
-    record = hasattr(kind, "__dataclass_fields__") or hasattr(kind, "_fields") or typing.is_typeddict(kind)
-    if record:
-        try:
-            yield from typing.get_type_hints(kind).values()
-        except NameError:
-            # A name that only a type checker sees. An Enum behind it is refused at enqueue, with advice.
-            return
+    if hasattr(hint, "__dataclass_fields__") or hasattr(hint, "_fields") or typing.is_typeddict(hint):
+        yield from typing.get_type_hints(hint).values()

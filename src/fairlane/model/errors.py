@@ -1,32 +1,32 @@
 """Say what went wrong, where, and what to do. Knows no store and raises nothing itself.
 
-    FairlaneError
-    ├── ConfigError                a setting is wrong: .key .source .allowed
-    ├── InvalidJob (ValueError)    badly formed: .problems, one entry per bad item and field
-    │   ├── UnknownTask
-    │   ├── UnknownTenant
-    │   ├── TenantRequired
-    │   ├── PayloadTooLarge
-    │   └── SensitivePayload
-    ├── Refused                    well formed, but policy says no
-    │   ├── WaitingLimitReached    .tenant .queue .waiting .limit
-    │   ├── QueueFull              .queue .waiting .limit
-    │   ├── Closed                 .subject .reason
-    │   ├── DuplicateJob           .existing
-    │   ├── IdempotencyMismatch    .existing
-    │   └── TenantMismatch         .tenant .scope
-    ├── JobNotFound (LookupError)
-    ├── JobFailed                  .job; from result() of a dead job
-    ├── JobCancelled               .job
-    ├── ResultGone                 .job
-    ├── BreakerOpen                .until
-    └── StoreError                 .retry_safe: may the same call be repeated?
-        ├── StoreUnavailable
-        ├── StoreBusy
-        ├── EnqueueUnknown         sent, not confirmed; repeat with the same id
-        ├── SchemaTooOld
-        ├── SchemaTooNew
-        └── Unsupported            e.g. connection= where the store cannot join a transaction
+FairlaneError
+├── ConfigError                a setting is wrong: .key .source .allowed
+├── InvalidJob (ValueError)    badly formed: .problems, one entry per bad item and field
+│   ├── UnknownTask
+│   ├── UnknownTenant
+│   ├── TenantRequired
+│   ├── PayloadTooLarge
+│   └── SensitivePayload
+├── Refused                    well formed, but policy says no
+│   ├── WaitingLimitReached    .tenant .queue .waiting .limit
+│   ├── QueueFull              .queue .waiting .limit
+│   ├── Closed                 .subject .reason
+│   ├── DuplicateJob           .existing
+│   ├── IdempotencyMismatch    .existing
+│   └── TenantMismatch         .tenant .scope
+├── JobNotFound (LookupError)
+├── JobFailed                  .job; from result() of a dead job
+├── JobCancelled               .job
+├── ResultGone                 .job
+├── BreakerOpen                .until
+└── StoreError                 .retry_safe: may the same call be repeated?
+    ├── StoreUnavailable
+    ├── StoreBusy
+    ├── EnqueueUnknown         sent, not confirmed; repeat with the same id
+    ├── SchemaTooOld
+    ├── SchemaTooNew
+    └── Unsupported            e.g. connection= where the store cannot join a transaction
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ class TenantMismatch(Refused):
 class JobNotFound(FairlaneError, LookupError):
     """No job of that id can be seen from here; another tenant's job answers the same."""
 
-    def __init__(self, id: UUID | str) -> None:  # noqa: A002 (the public word is `id`)
+    def __init__(self, id: UUID | str) -> None:
         """Name the id."""
         super().__init__(f"no job {id}")
         self.id = id

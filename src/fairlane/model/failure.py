@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+TYPE_CHARS: Final = 200
 MESSAGE_CHARS: Final = 2_000
 TRACEBACK_CHARS: Final = 16_000
 
@@ -67,9 +68,10 @@ class Classified(msgspec.Struct, frozen=True):
 
 
 def classify(error: BaseException, classifier: Classifier | None, maps: Iterable[ClassMap]) -> Classified:
-    """Ask the task's classifier, then each mapping (task, queue, application, built-in), then say `retryable`.
+    """Ask the task's classifier, then the mappings of task, queue, application and built-in.
 
-    In a mapping the nearest ancestor wins. A classifier that raises counts as silent.
+    In a mapping the nearest ancestor wins. A classifier that raises, or answers with no class, counts as
+    silent. If nobody speaks, the failure is `retryable`.
 
     >>> classify(ConnectionResetError(), None, [BUILT_IN]).error_class.value
     'transient'
@@ -80,11 +82,10 @@ def classify(error: BaseException, classifier: Classifier | None, maps: Iterable
     if classifier is not None:
         try:
             answer = classifier(error)
-        except Exception as broken:  # noqa: BLE001 (a user's function; S27 says that it then counts as silent)
-            trouble = shown(broken)
-        else:
             if answer is not None:
                 return Classified(ErrorClass(answer))
+        except BaseException as broken:  # noqa: BLE001 (a user's function; S27: it then counts as silent)
+            trouble = shown(broken)
     for known in maps:
         for kind in type(error).__mro__:
             if kind in known:
@@ -102,13 +103,13 @@ def describe(error: BaseException, error_class: ErrorClass) -> Failure:
     name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
     try:
         trace = "".join(tracebacks.format_exception(error))
-    except Exception:  # noqa: BLE001 (formatting runs the error's own code)
-        trace = None
-    return Failure(error_class, name[:200], shown(error)[:MESSAGE_CHARS], trace and _tail(trace))
+    except BaseException:  # noqa: BLE001 (formatting runs the error's own code)
+        trace = ""
+    return Failure(error_class, bounded(name, TYPE_CHARS), shown(error), _tail(trace) or None)
 
 
 def shown(error: BaseException) -> str:
-    """Give the error's text; an error whose own text fails is named instead.
+    """Give the error's text, bounded; an error whose own text fails is named instead.
 
     >>> class Mute(Exception):
     ...     def __str__(self): raise RuntimeError
@@ -116,11 +117,25 @@ def shown(error: BaseException) -> str:
     '<Mute without text>'
     """
     try:
-        return str(error)
-    except Exception:  # noqa: BLE001 (a user's __str__)
-        return f"<{type(error).__name__} without text>"
+        return bounded(str(error), MESSAGE_CHARS)
+    except BaseException:  # noqa: BLE001 (a user's __str__)
+        return f"<{bounded(type(error).__name__, TYPE_CHARS)} without text>"
+
+
+def bounded(text: str, most: int) -> str:
+    r"""Cut free text, and escape the few characters that not every store can hold: NUL, lone surrogates.
+
+    An error's text must never be what keeps its attempt from being settled.
+
+    >>> print(bounded("no\x00byte, no \udc80, not endless", 24))
+    no\x00byte, no \udc80, n
+    """
+    kept = text[:most].encode("utf-8", "backslashreplace").decode()
+    return kept.replace("\x00", "\\x00")[:most]
 
 
 def _tail(trace: str) -> str:
     """Keep the end of a long traceback: the innermost frames and the error stand there."""
-    return trace if len(trace) <= TRACEBACK_CHARS else "...\n" + trace[-(TRACEBACK_CHARS - 4) :]
+    if len(trace) > TRACEBACK_CHARS:
+        trace = "...\n" + trace[-(TRACEBACK_CHARS - 4) :]
+    return bounded(trace, TRACEBACK_CHARS)

@@ -110,7 +110,7 @@ def water_fill(contenders: Sequence[Contender], slots: int) -> list[int]:
     served: list[int] = []
     while heap and len(served) < slots:
         vt, since, position, room = heap[0]
-        if room == 0:
+        if room <= 0:  # below it where a limit was lowered under what runs (S45)
             heapq.heappop(heap)
             continue
         served.append(position)

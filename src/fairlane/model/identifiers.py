@@ -18,6 +18,7 @@ _VERSION: Final = 7 << 76
 _COUNTER_BITS: Final = 42
 _RANDOM_BITS: Final = 32
 _ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_BASE32_LENGTH: Final = 26
 
 
 class IdMaker:
@@ -64,7 +65,7 @@ def slot_id(tenant: str, schedule: str, slot: Instant) -> UUID:
     return _layout(slot // 1000, int.from_bytes(digest, "big") >> 6)
 
 
-def made_at(id: UUID) -> Instant:  # noqa: A002 (the public word is `id`)
+def made_at(id: UUID) -> Instant:
     """Read the millisecond in which an id was made.
 
     >>> made_at(UUID("00000000-03e8-7000-8000-000000000000"))
@@ -73,7 +74,7 @@ def made_at(id: UUID) -> Instant:  # noqa: A002 (the public word is `id`)
     return (id.int >> 80) * 1000
 
 
-def to_base32(id: UUID) -> str:  # noqa: A002
+def to_base32(id: UUID) -> str:
     """Show an id as 26 characters that sort like it and cannot be misread.
 
     >>> to_base32(UUID(int=33))
@@ -92,15 +93,21 @@ def parse_id(text: str | UUID) -> UUID:
     if isinstance(text, UUID):
         return text
     try:
-        if len(text) == 26:  # noqa: PLR2004 (128 bits in groups of five)
-            value = 0
-            for letter in text.upper():
-                value = value << 5 | _ALPHABET.index(letter)
-            return UUID(int=value)
-        return UUID(text)
+        found = UUID(int=_from_base32(text)) if len(text) == _BASE32_LENGTH else UUID(text)
+        # Only what would be written so: `UUID` also reads braces, signs, spaces and other scripts' digits.
+        if text.lower() in {str(found), found.hex, to_base32(found).lower()}:
+            return found
     except ValueError:
-        message = f"{text[:60]!r} is no job id; give a UUID or its 26-character form"
-        raise ValueError(message) from None
+        pass
+    message = f"{text[:60]!r} is no job id; give a UUID or its 26-character form"
+    raise ValueError(message)
+
+
+def _from_base32(text: str) -> int:
+    value = 0
+    for letter in text.upper():
+        value = value << 5 | _ALPHABET.index(letter)
+    return value
 
 
 def _layout(millis: int, rest: int) -> UUID:

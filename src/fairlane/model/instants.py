@@ -45,11 +45,15 @@ def to_datetime(instant: Instant) -> datetime:
 
 
 def to_micros(duration: Duration) -> Micros:
-    """Round a duration to whole microseconds.
+    """Round a duration to whole microseconds; ValueError for one that is infinite or no number.
 
     >>> to_micros(1.5), to_micros(timedelta(minutes=1))
     (1500000, 60000000)
     """
     if isinstance(duration, timedelta):
         return duration // _MICRO
-    return round(duration * SECOND)
+    try:
+        return round(duration * SECOND)
+    except (OverflowError, ValueError):
+        message = f"a duration is a finite number of seconds, not {duration!r}"
+        raise ValueError(message) from None

@@ -80,7 +80,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     `run_at` is when the job was or is due. While it runs, `worker`, `fence`, `started_at` and `lease_until`
     speak of the live claim; afterwards they are None, except the fence, which only grows. `attempts` holds
-    the last ended ones, oldest first.
+    the last ended ones, oldest first. `result` is None if there was none, and empty if it is no longer kept.
     """
 
     id: UUID

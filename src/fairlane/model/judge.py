@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from fairlane.model.failure import RETRIED, ClassMap, Classifier, ErrorClass, Failure, classify, describe
+from fairlane.model.failure import RETRIED, Classifier, ClassMap, ErrorClass, Failure, classify, describe
 from fairlane.model.instants import HOUR, SECOND, Instant, Micros, to_micros
 from fairlane.model.job import AttemptOutcome, AttemptRecord, Claim, JobRecord, Settlement
 from fairlane.model.lifecycle import Because, Event, State, because, is_expired
@@ -34,10 +34,14 @@ class Succeeded(msgspec.Struct, frozen=True):
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """The attempt failed: an error, a timeout, a crash of its child, or `Retry`, which may name a delay."""
+    """The attempt failed: an error, a timeout, a crash of its child, or `Retry`, which may name a delay.
+
+    `classifier_error` is what the task's classifier itself raised, for the worker to log (S27).
+    """
 
     failure: Failure
     after: Micros | None = None
+    classifier_error: str | None = None
 
 
 class Snoozed(msgspec.Struct, frozen=True):
@@ -83,7 +87,7 @@ def interpret(said: BaseException, classifier: Classifier | None, maps: Iterable
     match said:
         case Retry():
             after = None if said.after is None else retry_after(said.after)
-            return Failed(describe(said, said.error_class), after)
+            return Failed(describe(said, _survived(said.error_class)), after)
         case Snooze():
             return Snoozed(to_micros(said.delay), said.reason)
         case Fail():
@@ -93,7 +97,14 @@ def interpret(said: BaseException, classifier: Classifier | None, maps: Iterable
         case Outcome():
             return Failed(describe(said, ErrorClass.RETRYABLE))
         case _:
-            return Failed(describe(said, classify(said, classifier, maps).error_class))
+            found = classify(said, classifier, maps)
+            failure = describe(said, _survived(found.error_class))
+            return Failed(failure, classifier_error=found.classifier_error)
+
+
+def _survived(error_class: ErrorClass) -> ErrorClass:
+    # Only a death counts as a crash (S40): who lives to tell of one has merely failed, and accuses nobody.
+    return ErrorClass.RETRYABLE if error_class is ErrorClass.CRASH else error_class
 
 
 def judge(
@@ -128,7 +139,7 @@ def judge(
         case Ruined():
             word = because(Because.FAILED, ending.failure.message)
             return _dead(base, Event.FAIL, word, ending.failure, job.failures + 1)
-        case Snoozed() if job.snoozes >= MOST_SNOOZES:
+        case Snoozed(word=Because.SNOOZE) if job.snoozes >= MOST_SNOOZES:
             word = because(Because.EXHAUSTED, f"snoozed more than {MOST_SNOOZES} times")
             return with_(base, event=Event.EXHAUST, outcome="snoozed", because=word, snoozes=job.snoozes + 1)
         case Snoozed():
@@ -148,11 +159,11 @@ def judge(
         case HandedBack():
             # A suspect that was never started is still one.
             return with_(base, is_suspect=job.is_suspect, crashes_alone=job.crashes_alone)
-        case Unknown():
+        case _:
             return _unknown(job, ending, base)
 
 
-def _failed(  # noqa: PLR0913 (the parts of one decision)
+def _failed(
     claim: Claim,
     ending: Failed,
     base: Settlement,
@@ -165,10 +176,11 @@ def _failed(  # noqa: PLR0913 (the parts of one decision)
     if failure.error_class is ErrorClass.CRASH:
         alone = job.crashes_alone + 1 if claim.is_alone else 0
         base = msgspec.structs.replace(base, crashes=job.crashes + 1, crashes_alone=alone, is_suspect=True)
-        if is_poison(base.crashes, alone, max_crashes):
-            return _dead(
-                base, Event.EXHAUST, because(Because.EXHAUSTED, f"crashed {base.crashes} times"), failure, failures
-            )
+        word = _last_word(job, base.crashes, alone, max_crashes)
+        if word is not None:
+            return _dead(base, Event.EXHAUST, word, failure, failures)
+    if failure.error_class is ErrorClass.STUCK:
+        return _dead(base, Event.STUCK, because(Because.STUCK, failure.message), failure, failures)
     if failure.error_class not in RETRIED:
         return _dead(base, Event.FAIL, because(Because.FAILED, failure.message), failure, failures)
     backoff = backoff_for(failure.error_class, *policies)
@@ -199,8 +211,15 @@ def _unknown(job: JobRecord, ending: Unknown, base: Settlement) -> Settlement:
     if ending.unseen_for >= _UNKNOWN_FOR:
         return _dead(base, Event.FAIL, because(Because.FAILED, message), failure, job.failures)
     delay = min(_UNKNOWN_FIRST << unknown_in_a_row(job.attempts), _UNKNOWN_LONGEST)
-    word = because(Because.UNKNOWN_TASK)
-    return msgspec.structs.replace(base, event=Event.SNOOZE, because=word, delay=delay, failure=failure)
+    return msgspec.structs.replace(
+        base,
+        event=Event.SNOOZE,
+        because=because(Because.UNKNOWN_TASK),
+        delay=delay,
+        failure=failure,
+        is_suspect=job.is_suspect,
+        crashes_alone=job.crashes_alone,
+    )
 
 
 def unknown_in_a_row(attempts: tuple[AttemptRecord, ...]) -> int:
@@ -211,6 +230,15 @@ def unknown_in_a_row(attempts: tuple[AttemptRecord, ...]) -> int:
             break
         count += 1
     return count
+
+
+def _last_word(job: JobRecord, crashes: int, crashes_alone: int, max_crashes: int) -> str | None:
+    """Say why a job that died under its worker must not run again, whatever attempts are left."""
+    if job.at_most_once:
+        return because(Because.LOST, "the task runs at most once")
+    if is_poison(crashes, crashes_alone, max_crashes):
+        return because(Because.EXHAUSTED, f"crashed {crashes} times")
+    return None
 
 
 def is_poison(crashes: int, crashes_alone: int, max_crashes: int) -> bool:
@@ -256,13 +284,10 @@ def lose(job: JobRecord, *, was_alone: bool, max_crashes: int = MAX_CRASHES) -> 
     failures, crashes = job.failures + 1, job.crashes + 1
     alone = job.crashes_alone + 1 if was_alone else 0
     failure = Failure(ErrorClass.CRASH, "LostLease", f"worker {job.worker} stopped renewing its lease")
-    state, word = State.READY, None
+    word = _last_word(job, crashes, alone, max_crashes)
+    if word is None and failures >= job.max_attempts:
+        word = because(Because.EXHAUSTED, failure.message)
+    state = State.READY if word is None else State.DEAD
     if job.is_cancel_asked:
         state, word = State.CANCELLED, job.because
-    elif job.at_most_once:
-        state, word = State.DEAD, because(Because.LOST, "the task runs at most once")
-    elif is_poison(crashes, alone, max_crashes):
-        state, word = State.DEAD, because(Because.EXHAUSTED, f"crashed {crashes} times")
-    elif failures >= job.max_attempts:
-        state, word = State.DEAD, because(Because.EXHAUSTED, failure.message)
     return Loss(state, word, failures, crashes, alone, failure)

@@ -1,22 +1,25 @@
 """Share a lane's slots between its queues (S47-S49). Lives in a worker's memory; knows no tenants.
 
 The answer is an ordered list of (queue, most): a claim takes up to `most` from each entry in turn until
-its total is full. First comes what each queue is due, then, so that no slot idles, each queue once more
-with all the room that its `max_slots` leaves.
+its total is full. First comes the plan, what each queue is due of the next starts; then, so that no slot
+idles, each queue once more with all the room that its `max_slots` leaves.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
+from itertools import groupby
 from typing import Final
 
-from fairlane.model.fairness import SCALE
-from fairlane.model.policy import Lane
+from fairlane.model.fairness import stride
+from fairlane.model.policy import WHOLE, Lane, Share
 
 Wishes = list[tuple[str, int]]
+Room = Mapping[str, int]
 
-_CREDIT: Final = 10_000
-"""A minimum share is kept in ten-thousandths: integers give exactly that share of any 100 starts."""
+_WINDOW: Final = 100
+"""A minimum share is promised of any so many starts."""
 
 
 class LaneClock:
@@ -30,58 +33,149 @@ class LaneClock:
     def __init__(self, lane: Lane) -> None:
         """Start all queues of the lane at the same point."""
         self._shares = lane.shares()
-        self._is_strict = lane.order == "strict"
-        self._strides = {name: max(1, round(SCALE / share.weight)) for name, share in self._shares.items()}
-        self._clocks = dict.fromkeys(self._shares, 0)
-        self._earning = {name: round(share.min_share * _CREDIT) for name, share in self._shares.items()}
-        self._credits = dict.fromkeys(self._shares, 0)
-        self._due: dict[str, int] = {}
+        self._order = _Strict(self._shares) if lane.order == "strict" else _Weighted(self._shares)
+        self._asked: Wishes = []
+        self._narrow: dict[str, int] = {}
 
     def wishes(self, free: int, running: Mapping[str, int]) -> Wishes:
         """Say what to ask for with this many free slots, given how many of each queue run in the lane."""
         room = {
-            name: free if share.max_slots is None else min(free, max(0, share.max_slots - running.get(name, 0)))
-            for name, share in self._shares.items()
+            name: free if most is None else min(free, max(0, most - running.get(name, 0)))
+            for name, most in ((name, share.max_slots) for name, share in self._shares.items())
         }
-        self._due = self._owed(free, room) if self._is_strict else self._weighted(free, room)
-        rest = [(name, room[name] - self._due.get(name, 0)) for name in self._in_order()]
-        return [(name, most) for name, most in [*self._due.items(), *rest] if most > 0]
+        self._narrow = {name: most for name, most in room.items() if most < free}
+        plan = self._order.plan(free, room)
+        due = [(name, len(list(run))) for name, run in groupby(plan)]
+        rest = [(name, room[name] - plan.count(name)) for name in self._order.listed()]
+        self._asked = [(name, most) for name, most in [*due, *rest] if most > 0]
+        return self._asked
 
     def started(self, starts: Mapping[str, int]) -> None:
-        """Count what the claim brought. A queue that had less than it was due was dry and keeps no credit."""
-        total = sum(starts.values())
-        dry = {name for name, due in self._due.items() if starts.get(name, 0) < due}
-        for name in self._shares:
-            count = starts.get(name, 0)
+        """Count what the claim brought. Fewer than asked is normal; a claim without starts says nothing."""
+        came = +Counter(starts)
+        if came:
+            full = {name for name, most in self._narrow.items() if came[name] >= most}
+            self._order.count(came, self._passed(came), full)
+
+    def _passed(self, came: Counter[str]) -> set[str]:
+        """Name the queues that were dry: the claim went on to a later entry before theirs was full.
+
+        Entries after the last start say nothing: the claim may have ended there for other reasons, such as
+        the lane's headroom.
+        """
+        left = came.copy()
+        passed: set[str] = set()
+        for name, most in self._asked:
+            taken = min(most, left[name])
+            left[name] -= taken
+            if not left.total():
+                break
+            if taken < most:
+                passed.add(name)
+        return passed
+
+
+class _Weighted:
+    """Start-time fair over the queues: each start goes to the lowest clock, ties to the heavier queue."""
+
+    def __init__(self, shares: Mapping[str, Share]) -> None:
+        self._strides = {name: stride(share.weight) for name, share in shares.items()}
+        self._clocks = dict.fromkeys(shares, 0)
+
+    def listed(self) -> list[str]:
+        """Give the queues in the order of their turns."""
+        return sorted(self._clocks, key=lambda name: (self._clocks[name], self._strides[name]))
+
+    def plan(self, free: int, room: Room) -> list[str]:
+        """Lay out the next starts, those of a queue together."""
+        clocks = dict(self._clocks)
+        due: Counter[str] = Counter()
+        for _ in range(free):
+            waiting = [name for name in clocks if due[name] < room[name]]
+            if not waiting:
+                break
+            name = min(waiting, key=lambda one: (clocks[one], self._strides[one]))
+            due[name] += 1
+            clocks[name] += self._strides[name]
+        return list(due.elements())
+
+    def count(self, came: Counter[str], dry: set[str], full: set[str]) -> None:
+        """Move the clocks. A queue that was dry, or had all the slots it may have, keeps no credit for it."""
+        for name, count in came.items():
             self._clocks[name] += count * self._strides[name]
-            earned = self._credits[name] + total * self._earning[name] - count * _CREDIT
-            self._credits[name] = 0 if name in dry else max(0, earned)
-        busy = [clock for name, clock in self._clocks.items() if name not in dry]
-        level = min(busy, default=max(self._clocks.values()))
-        for name in dry:
+        idle = dry | full
+        level = min(
+            (clock for name, clock in self._clocks.items() if name not in idle),
+            default=max(self._clocks.values()),
+        )
+        for name in idle:
             self._clocks[name] = max(self._clocks[name], level)
 
-    def _in_order(self) -> list[str]:
-        if self._is_strict:
-            return list(self._shares)
-        return sorted(self._shares, key=lambda name: (self._clocks[name], self._strides[name]))
 
-    def _weighted(self, free: int, room: Mapping[str, int]) -> dict[str, int]:
-        clocks = dict(self._clocks)
-        due: dict[str, int] = {}
-        for _ in range(free):  # the lowest clock first, ties to the heavier queue
-            open_queues = [name for name in clocks if due.get(name, 0) < room[name]]
-            if not open_queues:
+class _Strict:
+    """The listed order, but for what minimum shares are owed.
+
+    Of each start a minimum share earns its part, and a start that is owed to it costs it a whole. One alone
+    is exact in any window; several are exact while none of them is dry, and else within a start for each
+    that comes back.
+    """
+
+    def __init__(self, shares: Mapping[str, Share]) -> None:
+        self._names = list(shares)
+        self._earnings = {name: share.min_parts for name, share in shares.items() if share.min_parts}
+        self._credits = dict.fromkeys(self._earnings, 0)
+        self._dry: set[str] = set()
+        self._probes: Counter[str] = Counter()
+        self._owed: list[str | None] = []
+
+    def listed(self) -> list[str]:
+        """Give the queues in the order of the lane."""
+        return self._names
+
+    def plan(self, free: int, room: Room) -> list[str]:
+        """Lay out the next starts in listed order, with what is owed in between.
+
+        A queue that was dry is only probed, ahead of all, lest its turns be lost to others that are owed.
+        """
+        balance, self._probes, self._owed = dict(self._credits), Counter(), []
+        for name, earning in self._earnings.items():
+            if name in self._dry:
+                self._probes[name] = min(room[name], max(0, (balance[name] + free * earning) // WHOLE))
+        plan = list(self._probes.elements())
+        left = {name: most - self._probes[name] for name, most in room.items()}
+        for _ in range(free):
+            able = [name for name in balance if left[name] and name not in self._dry]
+            owed = self._most_urgent(able, balance)
+            queue = owed or next((name for name in self._names if left[name]), None)
+            if queue is None:
                 break
-            name = min(open_queues, key=lambda one: (clocks[one], self._strides[one]))
-            due[name] = due.get(name, 0) + 1
-            clocks[name] += self._strides[name]
-        return due
+            plan.append(queue)
+            self._owed.append(owed)
+            left[queue] -= 1
+            for name, earning in self._earnings.items():
+                balance[name] += earning - WHOLE * (name == owed)
+        return plan
 
-    def _owed(self, free: int, room: Mapping[str, int]) -> dict[str, int]:
-        """Count the starts among the next `free` that minimum shares are owed."""
-        owed = {
-            name: min(room[name], (self._credits[name] + free * earning) // _CREDIT)
-            for name, earning in self._earning.items()
-        }
-        return {name: count for name, count in owed.items() if count}
+    def _most_urgent(self, queues: list[str], balance: Mapping[str, int]) -> str | None:
+        """Name the queue whose minimum share must have the next start, if any.
+
+        It must when otherwise, for some number of starts ahead, more would be due than there are. Looking
+        only at the next one is too late for two that fall due together.
+        """
+        spare = WHOLE - sum(self._earnings[name] for name in queues)
+        saved = sum(max(0, balance[name]) for name in queues)
+        horizon = _WINDOW if spare <= 0 else min(_WINDOW, saved // spare)  # beyond it the rest suffices
+        for ahead in range(1, horizon + 1):
+            due = (balance[name] + ahead * self._earnings[name] for name in queues)
+            if sum(max(0, credit // WHOLE) for credit in due) >= ahead:
+                return min(queues, key=lambda name: -((balance[name] - WHOLE) // self._earnings[name]))
+        return None
+
+    def count(self, came: Counter[str], dry: set[str], full: set[str]) -> None:
+        """Let minimum shares earn and pay. What nobody else wanted is free; who idles saves up one start."""
+        self._dry = (self._dry - came.keys()) | dry
+        total, probed = came.total(), self._probes & came
+        owed = probed + Counter(self._owed[: total - probed.total()])
+        for name, earning in self._earnings.items():
+            credit = self._credits[name] + total * earning - min(owed[name], came[name]) * WHOLE
+            self._credits[name] = min(WHOLE, credit) if name in self._dry | full else credit

@@ -96,10 +96,10 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
     limits: Limits | UnsetType = UNSET
     queue_limits: Mapping[str, Limits] | UnsetType = UNSET
-    rate: Rate | None | UnsetType = UNSET
-    max_waiting: int | None | UnsetType = UNSET
+    rate: Rate | UnsetType | None = UNSET
+    max_waiting: int | UnsetType | None = UNSET
     weight: float | UnsetType = UNSET
-    limit: int | None | UnsetType = UNSET
+    limit: int | UnsetType | None = UNSET
 
     def fields(self) -> dict[str, object]:
         """Give the values that are set, by name."""
@@ -145,6 +145,10 @@ def misfits(kind: Kind, change: Change) -> list[str]:
     ]
     if not change.fields():
         problems.append("nothing is set")
+    for name in ("max_waiting", "limit"):
+        count = change.fields().get(name)
+        if isinstance(count, int) and count < 0:
+            problems.append(f"{name} must be 0 or more, not {count}")
     try:
         stride(1.0 if change.weight is UNSET else change.weight)
     except ValueError as error:

@@ -9,11 +9,12 @@ taken before or after the call decides what it proves, so each record says which
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Final as Constant, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
 from fairlane.model.errors import FairlaneError
+from fairlane.model.lifecycle import Event, Home, State
 
 Moment: TypeAlias = int
 """Microseconds of the recording machine's clock; no `Instant`, since its epoch may be the machine's start."""
@@ -21,42 +22,33 @@ Moment: TypeAlias = int
 Positive: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
 Natural: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 
-Home: TypeAlias = Literal["hot", "history", "dead"]
-State: TypeAlias = Literal["delayed", "ready", "running", "succeeded", "dead", "cancelled"]
-Outcome: TypeAlias = Literal["succeeded", "retry", "snoozed", "handed_back", "dead", "cancelled"]
-
-KEYS: Constant = {
+KEYS: Final = {
     "job": "j",
     "tenant": "t",
     "queue": "q",
     "task": "k",
     "gate": "g",
-    "once": "1",
     "key": "i",
     "batch": "b",
     "created": "c",
-    "schedule": "sc",
-    "slot": "sl",
     "attempt": "n",
     "fence": "f",
     "worker": "w",
     "pid": "p",
-    "outcome": "o",
     "state": "s",
     "home": "h",
-    "attempts": "ns",
-    "failures": "x",
-    "limit": "l",
     "from_at": "from",
 }
 """The short key of each field on a line; a field that is not listed is written by its own name."""
+
+_TAG: Final = "e"
+_OPENING: Final = b'{"e":"'
 
 
 class LedgerError(FairlaneError, ValueError):
     """A ledger holds something that no recorder writes; ``line`` counts from 1 within its file."""
 
     def __init__(self, line: int, why: str) -> None:
-        """Name the line and what is wrong with it."""
         super().__init__(f"line {line} of the ledger is no record: {why}")
         self.line = line
 
@@ -68,7 +60,8 @@ class _Line(
     gc=False,
     omit_defaults=True,
     forbid_unknown_fields=True,
-    tag_field="e",
+    tag_field=_TAG,
+    tag=str.lower,
     rename=KEYS,
 ):
     """One line. Holds only text and numbers, so the garbage collector need not follow it."""
@@ -86,34 +79,34 @@ class _Work(_Line, frozen=True, kw_only=True):
     once: bool = False
 
 
-class Attempted(_Work, frozen=True, kw_only=True, tag="try"):
+class Attempted(_Work, frozen=True, kw_only=True):
     """An enqueue is about to be sent under this id; the job may or may not come to be.
 
     Written *before* the call by whoever can be killed in it, else its job would look like nobody's.
-    A ``batch`` label says that its members become visible together (S12): label only members whose
-    keys cannot make one of them a repeat.
+    ``key`` is an idempotency key. A ``batch`` label says that its members become visible together (S12):
+    label only members whose keys cannot make one of them a repeat.
     """
 
     key: str | None = None
     batch: str | None = None
 
 
-class Acknowledged(_Work, frozen=True, kw_only=True, tag="ack"):
-    """The store confirmed an enqueue; ``at`` is after the reply. A repeat has ``created=False`` (S13, S14)."""
+class Acknowledged(_Work, frozen=True, kw_only=True):
+    """The store confirmed an enqueue; ``at`` is after the reply. A repeat has ``created=False`` (S13)."""
 
     key: str | None = None
     batch: str | None = None
     created: bool = True
 
 
-class Due(_Work, frozen=True, kw_only=True, tag="due"):
+class Due(_Work, frozen=True, kw_only=True):
     """A slot that policy says must be fired, and the id its job will have (S57); the harness knows both."""
 
     schedule: str
     slot: int
 
 
-class Fired(_Work, frozen=True, kw_only=True, tag="fire"):
+class Fired(_Work, frozen=True, kw_only=True):
     """A schedule slot made a job, and the store confirmed it; ``at`` is after the reply."""
 
     schedule: str
@@ -121,8 +114,8 @@ class Fired(_Work, frozen=True, kw_only=True, tag="fire"):
     created: bool = True
 
 
-class Started(_Line, frozen=True, kw_only=True, tag="start"):
-    """A handler began: its very first act, so ``at`` is after the claim. ``tenant`` is what the handler saw."""
+class Started(_Line, frozen=True, kw_only=True):
+    """A handler began: its first act, so ``at`` is after the claim. ``tenant`` is the one it saw."""
 
     job: str
     attempt: Positive
@@ -133,8 +126,8 @@ class Started(_Line, frozen=True, kw_only=True, tag="start"):
     tenant: str | None = None
 
 
-class Ended(_Line, frozen=True, kw_only=True, tag="end"):
-    """A handler left, by returning or by raising: its very last act."""
+class Ended(_Line, frozen=True, kw_only=True):
+    """A handler left, by returning or by raising: its last act."""
 
     job: str
     attempt: Positive
@@ -143,17 +136,21 @@ class Ended(_Line, frozen=True, kw_only=True, tag="end"):
     at: Moment
 
 
-class Settled(_Line, frozen=True, kw_only=True, tag="settle"):
-    """The store accepted a settlement; ``at`` is *before* the request that was accepted was sent."""
+class Settled(_Line, frozen=True, kw_only=True):
+    """The store accepted a settlement: the event asked for and the state it answered.
+
+    ``at`` is *before* the request that was accepted was sent, so the claim was held at least until then.
+    """
 
     job: str
     attempt: Positive
     fence: Positive
-    outcome: Outcome
+    event: Event
+    state: State
     at: Moment
 
 
-class Stale(_Line, frozen=True, kw_only=True, tag="stale"):
+class Stale(_Line, frozen=True, kw_only=True):
     """The store answered `STALE` to a renewal or settlement (S36)."""
 
     job: str
@@ -161,43 +158,43 @@ class Stale(_Line, frozen=True, kw_only=True, tag="stale"):
     at: Moment
 
 
-class Reclaimed(_Line, frozen=True, kw_only=True, tag="reclaim"):
-    """A duty took a lost claim (S38) and left the job in ``state``; ``at`` is *before* the call."""
+class Reclaimed(_Line, frozen=True, kw_only=True):
+    """A duty took a lost claim (S38) and the job went to ``state``; ``at`` is *before* the call."""
 
     job: str
     fence: Positive
+    state: State
     at: Moment
-    state: Literal["ready", "dead", "cancelled"] = "ready"
 
 
-class Withdrawn(_Line, frozen=True, kw_only=True, tag="withdraw"):
-    """A waiting job was ended without a claim: cancelled, expired, purged or condemned; ``at`` is after."""
+class Withdrawn(_Line, frozen=True, kw_only=True):
+    """A waiting job was ended without a claim: cancelled, expired, purged, condemned; ``at`` is after."""
 
     job: str
-    state: Literal["dead", "cancelled"]
+    state: State
     at: Moment
 
 
-class Final(_Line, frozen=True, kw_only=True, tag="final"):
-    """One row of the final reading: the home it was found in, its state, its ``attempt`` and ``failures``."""
+class Found(_Line, frozen=True, kw_only=True):
+    """One row of the final reading: the home it was found in, its state and its counters (S24)."""
 
     job: str
     home: Home
     state: State
-    attempts: Natural
-    failures: Natural = 0
+    attempt: Natural
+    failures: Natural
     tenant: str | None = None
 
 
-class Reading(_Line, frozen=True, kw_only=True, tag="read"):
-    """The final reading reached its end and wrote this many `Final` lines for each home."""
+class Reading(_Line, frozen=True, kw_only=True):
+    """The final reading reached its end and wrote this many `Found` lines for each home."""
 
     hot: Natural
     history: Natural
     dead: Natural
 
 
-class Bound(_Line, frozen=True, kw_only=True, tag="bound"):
+class Bound(_Line, frozen=True, kw_only=True):
     """A limit that was in force for every claim made from ``from_at`` until ``until``.
 
     Its subject is the jobs that match every field given: (queue, tenant) for a running limit (S45), a
@@ -220,14 +217,12 @@ class Bound(_Line, frozen=True, kw_only=True, tag="bound"):
     def __post_init__(self) -> None:
         """Refuse a bound on everything: no limit of Fairlane's is one, so it is a mistyped line."""
         if self.queue is self.tenant is self.task is self.gate is None:
-            message = "a bound names a queue, tenant, task or gate"
-            raise ValueError(message)
-        if min(self.limit, self.burst, self.per or 1) < 1:
-            message = "limit, burst and per are 1 or more"
-            raise ValueError(message)
+            raise ValueError("a bound names a queue, tenant, task or gate")
+        if min(self.limit, self.burst, 1 if self.per is None else self.per) < 1:
+            raise ValueError("limit, burst and per are 1 or more")
 
 
-class Outage(_Line, frozen=True, kw_only=True, tag="out"):
+class Outage(_Line, frozen=True, kw_only=True):
     """The store was killed at ``at`` and served again by ``until``.
 
     A claim may be lost in it with its attempt number, because claims need not be durable (S36). ``loses``
@@ -240,36 +235,36 @@ class Outage(_Line, frozen=True, kw_only=True, tag="out"):
     loses: Natural = 0
 
 
-class Torn(_Line, frozen=True, kw_only=True, tag="torn"):
+class Torn(_Line, frozen=True, kw_only=True):
     """A file ended in part of a line, this many bytes: its writer was killed while appending."""
 
     size: Natural
 
 
 Enqueue: TypeAlias = Attempted | Acknowledged | Due | Fired
-OfJob: TypeAlias = Enqueue | Started | Ended | Settled | Stale | Reclaimed | Withdrawn | Final
+OfJob: TypeAlias = Enqueue | Started | Ended | Settled | Stale | Reclaimed | Withdrawn | Found
 Record: TypeAlias = OfJob | Reading | Bound | Outage | Torn
 
-_encoder: Constant = msgspec.json.Encoder()
-_decoder: Constant = msgspec.json.Decoder(Record)
+_encoder: Final = msgspec.json.Encoder()
+_decoder: Final = msgspec.json.Decoder(Record)
 
 
 def encode_line(record: Record) -> bytes:
-    """Give the record as one line, its newline included, to be appended by a single write.
+    r"""Give the record as one line, its newline included, to be appended by a single write.
 
     >>> encode_line(Stale(job="a", fence=7, at=12))
-    b'{"e":"stale","j":"a","f":7,"at":12}\\n'
+    b'{"e":"stale","j":"a","f":7,"at":12}\n'
     """
     return _encoder.encode(record) + b"\n"
 
 
 def decode_lines(data: Iterable[bytes]) -> Iterator[Record]:
-    """Read the lines of *one* file, as iterating over it in binary mode gives them.
+    r"""Read the lines of *one* file, as iterating over it in binary mode gives them.
 
     A last line that was cut short becomes a `Torn`; one that is whole but for its newline is read. Anything
     else that is no record raises `LedgerError`, a torn line that others follow included.
 
-    >>> list(decode_lines([b'{"e":"stale","j":"a","f":7,"at":12}\\n', b'{"e":"sta']))
+    >>> list(decode_lines([b'{"e":"stale","j":"a","f":7,"at":12}\n', b'{"e":"sta']))
     [Stale(job='a', fence=7, at=12), Torn(size=9)]
     """
     torn: tuple[int, Torn] | None = None
@@ -278,13 +273,16 @@ def decode_lines(data: Iterable[bytes]) -> Iterator[Record]:
             raise LedgerError(torn[0], "it is torn, but lines follow it")
         try:
             record = _decoder.decode(line)
-        except msgspec.ValidationError as error:
-            raise LedgerError(number, str(error)) from error
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            if line.endswith(b"\n"):
+            if isinstance(error, msgspec.ValidationError) or not _is_beginning(line):
                 raise LedgerError(number, str(error)) from error
             torn = number, Torn(size=len(line))
         else:
             yield record
     if torn is not None:
         yield torn[1]
+
+
+def _is_beginning(line: bytes) -> bool:
+    """Whether a write that was cut short can have left this: a record's opening, and no newline."""
+    return not line.endswith(b"\n") and line[: len(_OPENING)] == _OPENING[: len(line)]

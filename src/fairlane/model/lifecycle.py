@@ -9,7 +9,10 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
+from fairlane.model.failure import bounded
 from fairlane.model.instants import Instant
+
+DETAIL_CHARS: Final = 500
 
 
 class State(StrEnum):
@@ -107,8 +110,8 @@ _TABLE: Final[dict[State | None, dict[Event, tuple[State, ...]]]] = {
 TRANSITIONS: Final[dict[tuple[State | None, Event], tuple[State, ...]]] = {
     (state, event): targets for state, row in _TABLE.items() for event, targets in row.items()
 }
-"""Every legal (state, event) and where it leads. None stands before the enqueue. A pair that is not
-here is refused and changes nothing. Where several targets are listed, the rules S2, S25, S30 and S40 choose."""
+"""Every legal (state, event) and where it leads. None stands before the enqueue. A pair that is not here is
+refused and changes nothing. Where several targets are listed, the rules S2, S25, S30 and S40 choose."""
 
 WAITING: Final = frozenset({State.DELAYED, State.READY})
 """What a waiting limit counts (S16)."""
@@ -190,4 +193,4 @@ def because(word: Because, detail: str = "") -> str:
     >>> because(Because.ASKED, "ordered twice"), because(Because.TIME)
     ('asked: ordered twice', 'time')
     """
-    return f"{word.value}: {detail[:500]}" if detail else word.value
+    return f"{word.value}: {bounded(detail, DETAIL_CHARS)}" if detail else word.value

@@ -95,7 +95,7 @@ def has_room(used: int, limit: int | None) -> bool:
     return limit is None or used < limit
 
 
-def _at_least(least: int, value: int, what: str) -> None:
-    if value < least:
-        message = f"{what} must be {least} or more, not {value!r}"
+def _at_least(least: int, value: object, what: str) -> None:
+    if not isinstance(value, int) or value < least:
+        message = f"{what} must be a whole number, {least} or more, not {value!r}"
         raise ValueError(message)

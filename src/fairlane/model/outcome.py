@@ -1,10 +1,10 @@
 """What a handler can say about its attempt: raise one of these, or return it (S28).
 
-    Outcome
-    ├── Retry     failed; try again, at the policy's time or after the given one
-    ├── Snooze    not now; come back without counting a failure
-    ├── Fail      dead at once, whatever attempts are left
-    └── Cancel    cancelled, without a dead letter
+Outcome
+├── Retry     failed; try again, at the policy's time or after the given one
+├── Snooze    not now; come back without counting a failure
+├── Fail      dead at once, whatever attempts are left
+└── Cancel    cancelled, without a dead letter
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ class Retry(Outcome):
         error_class: ErrorClass = ErrorClass.RETRYABLE,
     ) -> None:
         """`after` replaces the policy's delay, bounded to 24 hours."""
+        if after is not None:
+            to_micros(after)  # a delay that means nothing is the handler's error, raised where it stands
         super().__init__(reason)
         self.after = after
         self.error_class = ErrorClass(error_class)

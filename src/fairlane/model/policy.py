@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final, Literal, TypeAlias
 
+from fairlane.model.fairness import stride
 from fairlane.model.instants import Duration, to_micros
 from fairlane.model.limits import NO_LIMITS, Limits, Rate
 from fairlane.model.names import name_hint
@@ -18,6 +19,11 @@ Tenancy: TypeAlias = Literal["open", "required", "declared"]
 DEFAULT_TIMEOUT: Final = 1800.0
 DEFAULT_ATTEMPTS: Final = 5
 DEFAULT_SLOTS: Final = 16
+
+WHOLE: Final = 10_000
+
+MOST_MONEY: Final = 10**12
+"""The largest ceiling or estimate: its millionths fit into 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +44,10 @@ class Queue:
     def __post_init__(self) -> None:
         """Refuse a queue that means nothing."""
         _legal("queue", self.name)
-        _positive("timeout", self.timeout)
-        _positive("sla", self.sla)
+        _positive("timeout", self.timeout, is_optional=True)
+        _positive("sla", self.sla, is_optional=True)
         _counted("max_attempts", self.max_attempts, 1)
-        _counted("max_waiting", self.max_waiting, 0)
+        _counted("max_waiting", self.max_waiting, 0, is_optional=True)
         _one_of("cost", self.cost, "jobs", "seconds")
 
 
@@ -55,11 +61,15 @@ class Share:
 
     def __post_init__(self) -> None:
         """Refuse a share that means nothing."""
-        if self.weight <= 0:
-            _refuse("weight", self.weight, "above 0")
-        _counted("max_slots", self.max_slots, 1)
+        stride(self.weight)  # lanes weigh as tenants do (S41)
+        _counted("max_slots", self.max_slots, 1, is_optional=True)
         if not 0 <= self.min_share <= 1:
             _refuse("min_share", self.min_share, "a share from 0 to 1")
+
+    @property
+    def min_parts(self) -> int:
+        """The minimum in ten-thousandths: sums of decimal fractions stay exact."""
+        return round(self.min_share * WHOLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +99,7 @@ class Lane:
         shares = self.shares().values()
         if self.order != "strict" and any(share.min_share for share in shares):
             _refuse("min_share", "weighted", 'used only with order="strict"')
-        if sum(share.min_share for share in shares) > 1:
+        if sum(share.min_parts for share in shares) > WHOLE:
             _refuse("min_share", "their sum", "at most 1 over the lane")
 
     def shares(self) -> dict[str, Share]:
@@ -100,7 +110,8 @@ class Lane:
         """
         if isinstance(self.queues, Mapping):
             return {
-                name: share if isinstance(share, Share) else Share(share) for name, share in self.queues.items()
+                name: share if isinstance(share, Share) else Share(share)
+                for name, share in self.queues.items()
             }
         return {name: Share() for name in self.queues}
 
@@ -116,7 +127,7 @@ class Gate:
     def __post_init__(self) -> None:
         """Refuse a gate that means nothing."""
         _legal("gate", self.name)
-        _counted("limit", self.limit, 0)
+        _counted("limit", self.limit, 0, is_optional=True)
         if self.limit is None and self.rate is None:
             _refuse("limit", None, "given, unless the gate has a rate")
 
@@ -155,11 +166,16 @@ class Budget:
         """Refuse a budget that means nothing."""
         _legal("budget", self.name)
         for field in ("ceiling", "estimate"):
-            amount: Decimal = getattr(self, field)
-            if not amount.is_finite() or amount < 0 or amount % Decimal("0.000001"):
-                _refuse(field, amount, "whole millionths, 0 or more")
+            amount: object = getattr(self, field)
+            if not isinstance(amount, Decimal) or not _is_money(amount):
+                _refuse(field, amount, f"a Decimal of whole millionths, 0 to {MOST_MONEY}")
         _one_of("per", self.per, "day", "week", "month")
         _one_of("on_spent", self.on_spent, "fail", "park")
+
+
+def _is_money(amount: Decimal) -> bool:
+    # The bound comes before the remainder: decimals cannot divide what is too large for their precision.
+    return amount.is_finite() and 0 <= amount <= MOST_MONEY and not amount % Decimal("0.000001")
 
 
 def _refuse(field: str, value: object, wanted: str) -> None:
@@ -174,14 +190,22 @@ def _legal(what: str, name: str) -> None:
         raise ValueError(message)
 
 
-def _positive(field: str, duration: Duration | None) -> None:
-    if duration is not None and to_micros(duration) <= 0:
-        _refuse(field, duration, "a duration above 0, or None")
+def _positive(field: str, duration: Duration | None, *, is_optional: bool = False) -> None:
+    if duration is None and is_optional:
+        return
+    try:
+        is_positive = duration is not None and to_micros(duration) > 0
+    except ValueError:
+        is_positive = False
+    if not is_positive:
+        _refuse(field, duration, f"a finite duration above 0{', or None' * is_optional}")
 
 
-def _counted(field: str, value: int | None, least: int) -> None:
-    if value is not None and value < least:
-        _refuse(field, value, f"{least} or more")
+def _counted(field: str, value: object, least: int, *, is_optional: bool = False) -> None:
+    if value is None and is_optional:
+        return
+    if not isinstance(value, int) or value < least:
+        _refuse(field, value, f"a whole number, {least} or more{', or None' * is_optional}")
 
 
 def _one_of(field: str, value: str, *allowed: str) -> None:

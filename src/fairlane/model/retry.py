@@ -37,12 +37,15 @@ class Backoff:
             (self.factor >= 1, "factor", "1 or more"),
             (self.floor >= 0, "floor", "seconds, 0 or more"),
             (self.cap >= self.floor and self.cap > 0, "cap", "seconds above 0, not below the floor"),
-            (all(0 <= step < math.inf for step in self.steps or ()), "steps", "seconds, 0 or more"),
+            (self._are_steps_legal(), "steps", "seconds, 0 or more, finite, not above the cap"),
         )
         for fits, field, wanted in checks:
             if not fits:
                 message = f"{field} of a Backoff must be {wanted}, not {getattr(self, field)!r}"
                 raise ValueError(message)
+
+    def _are_steps_legal(self) -> bool:
+        return all(0 <= step <= self.cap and step < math.inf for step in self.steps or ())
 
     @classmethod
     def delays(cls, *seconds: float, jitter: float = 0.0) -> Backoff:
@@ -99,7 +102,8 @@ class Backoff:
 
         The upper end of the jitter is cut at the cap, the lower is not: a capped delay still spreads.
         """
-        middle = self._middle(max(1, failures))
+        # Bounded before the jitter: an overflow to infinity would have no middle to spread around.
+        middle = min(self._middle(max(1, failures)), LONGEST_DELAY / SECOND)
         low = middle * (1 - self.jitter)
         high = min(self.cap, middle * (1 + self.jitter))
         seconds = max(self.floor, low + draw * (high - low))
@@ -109,9 +113,10 @@ class Backoff:
         if self.steps:
             return self.steps[min(failures, len(self.steps)) - 1]
         try:
-            return min(self.cap, self.base * self.factor ** (failures - 1))
+            # Floats on purpose: whole numbers would grow without bound instead of overflowing.
+            return min(self.cap, self.base * float(self.factor) ** (failures - 1))
         except OverflowError:
-            return min(self.cap, LONGEST_DELAY / SECOND)
+            return self.cap
 
 
 RetryPolicy: TypeAlias = Backoff | Mapping[ErrorClass, Backoff]

@@ -10,7 +10,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal, InvalidOperation
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias, cast
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -20,7 +20,8 @@ INT64: Final = 1 << 63
 """Integers on the wire are at least minus this and below it."""
 
 _MICRO = timedelta(microseconds=1)
-_SOME_DAY = "2000-01-01T00:00:00"
+_SOME_DAY = datetime(2000, 1, 1)  # noqa: DTZ001 (to reckon with offsets, in no zone)
+_CLOCK = len("hh:mm:ss.ffffff")
 _USE_ZONEINFO = "use zoneinfo.ZoneInfo or datetime.timezone"
 
 
@@ -52,6 +53,16 @@ def is_utf8(text: str) -> bool:
     return True
 
 
+def as_object(value: object) -> Node | None:
+    """Narrow decoded JSON to an object, whose keys are always text; None if it is none."""
+    return cast("Node", value) if isinstance(value, dict) else None
+
+
+def as_array(value: object) -> list[object] | None:
+    """Narrow decoded JSON to an array; None if it is none."""
+    return cast("list[object]", value) if isinstance(value, list) else None
+
+
 # --- datetime and time -------------------------------------------------------------------------------
 
 
@@ -60,7 +71,7 @@ def _instant_text(utc: datetime) -> str:
 
 
 def _offset_text(zone: timezone) -> str:
-    return datetime.fromisoformat(_SOME_DAY).replace(tzinfo=zone).isoformat()[len(_SOME_DAY) :]
+    return _SOME_DAY.replace(tzinfo=zone).isoformat()[len(_SOME_DAY.isoformat()) :]
 
 
 def _own_name(zone: timezone) -> Node:
@@ -98,11 +109,11 @@ def _write_datetime(moment: datetime) -> Node:
         raise Unwritable("is a datetime without a time zone", "give it one, e.g. datetime.now(UTC)")
     zone = _write_zone(moment.tzinfo)
     try:
-        utc = moment.astimezone(UTC)
+        utc = moment.astimezone(UTC).replace(fold=0)  # what is in UTC already would keep its fold
         local = utc.astimezone(moment.tzinfo)
     except OverflowError:
         raise Unwritable("is a datetime outside the years 1 to 9999 in UTC", "move it inside") from None
-    node = {"$datetime": _instant_text(utc)} | zone
+    node: Node = {"$datetime": _instant_text(utc)} | zone
     # The instant and the zone say it all, except for a wall time that a clock change leaves out and for a
     # fold that means nothing at that time: both are legal in Python and must come back.
     wall = moment.replace(tzinfo=None)
@@ -121,24 +132,26 @@ def _text(node: Mapping[str, Any], field: str) -> str:
 
 
 def _read_offset(text: str, node: Mapping[str, Any]) -> timezone:
-    try:
-        zone = datetime.fromisoformat(_SOME_DAY + text).tzinfo
-    except ValueError:
-        zone = None
-    if not isinstance(zone, timezone) or _offset_text(zone) != text:
+    # By hand: fromisoformat of the whole reads an offset below one second as UTC.
+    clock = time.fromisoformat(text[1:]).replace(tzinfo=None)
+    offset = datetime.combine(_SOME_DAY, clock) - _SOME_DAY
+    zone = timezone(-offset if text[0] == "-" else offset)
+    if _offset_text(zone) != text:
         raise Unreadable("has an offset that is not of the form +HH:MM")
-    return _named(zone, node)
-
-
-def _named(zone: timezone, node: Mapping[str, Any]) -> timezone:
     return timezone(zone.utcoffset(None), _text(node, "name")) if "name" in node else zone
 
 
 def _read_zone(node: Mapping[str, Any]) -> tzinfo:
-    if "zone" not in node:
-        return UTC
-    text = _text(node, "zone")
-    return _read_offset(text, node) if text[:1] in {"+", "-"} else _zone_info(text)
+    text = _text(node, "zone") if "zone" in node else ""
+    if text[:1] in {"+", "-"}:
+        return _read_offset(text, node)
+    _no_name(node)
+    return _zone_info(text) if "zone" in node else UTC
+
+
+def _no_name(node: Mapping[str, Any]) -> None:
+    if "name" in node:
+        raise Unreadable("has a name without an offset")
 
 
 def _read_fold(node: Mapping[str, Any], otherwise: int) -> int:
@@ -185,13 +198,14 @@ def _write_time(value: time) -> Node:
 
 def _read_time(node: Mapping[str, Any]) -> time:
     text = _text(node, "$time")
-    value = time.fromisoformat(text)
-    if value.isoformat(timespec="microseconds") != text:
+    clock, offset = text[:_CLOCK], text[_CLOCK:]
+    value = time.fromisoformat(clock)
+    if value.isoformat(timespec="microseconds") != clock:
         _bad_form("$time")
-    zone = value.tzinfo
-    return value.replace(
-        tzinfo=_named(zone, node) if isinstance(zone, timezone) else None, fold=_read_fold(node, 0)
-    )
+    if not offset:
+        _no_name(node)
+    zone = _read_offset(offset, node) if offset else None
+    return value.replace(tzinfo=zone, fold=_read_fold(node, 0))
 
 
 # --- the others --------------------------------------------------------------------------------------
@@ -221,7 +235,9 @@ def _write_decimal(value: Decimal) -> Node:
     return {"$decimal": str(value)}
 
 
-def _written_alike(tag: str, read: Callable[[str], Any], write: Callable[[Any], str]) -> Callable[[Node], Any]:
+def _written_alike(
+    tag: str, read: Callable[[str], Any], write: Callable[[Any], str]
+) -> Callable[[Node], Any]:
     """Read text and demand that writing the value gives the same text."""
 
     def reader(node: Mapping[str, Any]) -> Any:

@@ -18,10 +18,10 @@ _LONGEST_FIELD = 64
 
 
 def shown(text: str) -> str:
-    """Quote text from a payload for a message: bounded, and with everything unprintable escaped.
+    r"""Quote text from a payload for a message: bounded, and with everything unprintable escaped.
 
-    >>> print(shown("a b\\n"), shown("x" * 50))
-    'a b\\n' 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'…
+    >>> print(shown("a b\n"), shown("x" * 50))
+    'a b\n' 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'…
     """
     return repr(text) if len(text) <= _WIDEST else f"{text[:_WIDEST]!r}…"
 

@@ -65,7 +65,7 @@ class DeadLetters(Protocol):
         """Give one dead letter with payload and history; None if the id is no dead letter here."""
 
     async def find(self, request: DeadRequest) -> DeadPage:
-        """Give a page, latest death first, reading at most 10,000 rows. A foreign cursor raises ValueError."""
+        """Give a page, latest death first, reading at most 10,000 rows. A foreign cursor: ValueError."""
 
     async def count(self, request: Request) -> tuple[DeadCount, ...]:
         """Count per (tenant, queue, review), exactly and sorted."""

@@ -154,7 +154,7 @@ class EditRequest(Request, frozen=True, kw_only=True):
     id: UUID
     priority: int | UnsetType = UNSET
     run_at: Instant | UnsetType = UNSET
-    expires_at: Instant | None | UnsetType = UNSET
+    expires_at: Instant | UnsetType | None = UNSET
     tags: tuple[str, ...] | UnsetType = UNSET
     payload: bytes | UnsetType = UNSET
     checksum: int | UnsetType = UNSET
@@ -207,7 +207,7 @@ class Jobs(Protocol):
         """
 
     async def count(self, request: CountRequest) -> tuple[Count, ...]:
-        """Count jobs per (tenant, queue, state), sorted; exact for hot and dead, for history as it is kept."""
+        """Count jobs per (tenant, queue, state), sorted; exact for hot and dead, for history as kept."""
 
     async def peek(self, request: PeekRequest) -> tuple[JobRecord, ...]:
         """Give the next jobs in the order in which claims of one slot each would hand them out now (S65).

@@ -16,7 +16,7 @@ WorkerState: TypeAlias = Literal["starting", "idle", "busy", "paused", "draining
 
 
 class TaskCard(msgspec.Struct, frozen=True, kw_only=True):
-    """A task as workers publish it, so that others can enqueue by name: its home and its arguments' schema."""
+    """A task as workers publish it, so that others can enqueue by name: home queue, schema."""
 
     name: str
     queue: str
@@ -52,7 +52,7 @@ class HeartbeatRequest(Request, frozen=True, kw_only=True):
     state: WorkerState
     renew_every: Micros
     running: int = 0
-    processed: int = 0
+    settled: int = 0
     failed: int = 0
 
 
@@ -76,7 +76,7 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     started_at: Instant
     beat_at: Instant
     running: int = 0
-    processed: int = 0
+    settled: int = 0
     failed: int = 0
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import base64
-import binascii
-from typing import Final
+from typing import Annotated, Final
 from uuid import UUID
 
 import msgspec
@@ -28,7 +27,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 class Place(msgspec.Struct, frozen=True, array_like=True):
     """Where a reading stopped, in the order newest enqueue first. It never changes for a job."""
 
-    enqueued_at: Instant
+    # Cursors come back from outside, so they are held to what a store can compare with.
+    enqueued_at: Annotated[Instant, msgspec.Meta(ge=0, le=2**63 - 1)]
     id: UUID
 
 
@@ -50,8 +50,10 @@ def from_cursor(cursor: str) -> Place:
     ValueError: 'nonsense' is no cursor; use the one that came with the page before
     """
     try:
-        padded = cursor + "=" * (-len(cursor) % 4)
-        return msgspec.json.decode(base64.b64decode(padded, altchars=b"-_", validate=True), type=Place)
-    except (msgspec.MsgspecError, binascii.Error, ValueError):
-        message = f"{cursor[:60]!r} is no cursor; use the one that came with the page before"
-        raise ValueError(message) from None
+        place = msgspec.json.decode(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)), type=Place)
+        if to_cursor(place) == cursor:
+            return place
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        pass
+    message = f"{cursor[:60]!r} is no cursor; use the one that came with the page before"
+    raise ValueError(message)

@@ -6,7 +6,6 @@ from typing import Protocol
 
 import msgspec
 
-from fairlane.model.instants import Micros
 from fairlane.model.lifecycle import Home
 from fairlane.model.retention import Retention
 from fairlane.store.contract.request import Request

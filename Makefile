@@ -1,0 +1,110 @@
+# From a clone with Python 3.11+ and make, every target sets itself up in an environment of its own.
+#
+#   PYTHON=…   the interpreter (default: what tools/find_python finds)
+#   ENV=…      the environment's folder (default: .venv)
+#   SEED=…     repeat a run: property tests and the order of sets (every run prints its seed)
+#   ARGS=…     more arguments for pytest, e.g. make check ARGS='-k fence'
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.PHONY: help demo test check lint types tests test-all bench prove sabotage format diagram lock clean env force
+
+ENV ?= .venv
+BIN := $(ENV)/bin
+READY := $(ENV)/.ready
+VERSIONS := 3.11 3.12 3.13
+
+VERSION_OF = $(shell $(1) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
+
+ifndef PYTHON
+# Looked for only when an environment must be made.
+PYTHON = $(eval PYTHON := $$(shell sh tools/find_python))$(PYTHON)
+else ifneq ($(call VERSION_OF,$(PYTHON)),$(call VERSION_OF,$(BIN)/python))
+# A Python named by hand is the one to use, also when there is an environment of another.
+$(READY): force
+endif
+
+SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+
+help: ## show this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+
+# ── gates ────────────────────────────────────────────────────────────────────
+
+test: lint types tests ## the whole gate: lint, types, every test, coverage of the model
+
+check: lint types ## the fast gate: lint, types, tests of the model, doctests
+	$(BIN)/pytest -q tests/model src $(ARGS)
+
+lint: $(READY) ## ruff: rules and format
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: $(READY) ## mypy strict on everything, pyright strict on the public face
+	$(BIN)/mypy
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+tests: export COVERAGE_FILE = .coverage$(patsubst .venv%,%,$(notdir $(ENV)))
+tests: $(READY) ## every test; the model must be covered to the last branch
+	@s=$(SEED); echo "seed $$s (repeat with: make $@ SEED=$$s)"; set -x; \
+	PYTHONHASHSEED=$$s $(BIN)/pytest -n 2 --hypothesis-seed=$$s --cov --cov-report= $(ARGS)
+	@echo "coverage of src/fairlane/model, lines and branches (must be 100 %):"
+	@$(BIN)/coverage report --include='src/fairlane/model/*' --fail-under=100
+
+test-all: ## the tests on each Python of 3.11, 3.12, 3.13 that this machine has
+	@passed=; failed=; missing=; \
+	for version in $(VERSIONS); do \
+	    if python=$$(sh tools/find_python $$version 2>/dev/null); then \
+	        echo "── Python $$version: $$python"; \
+	        if $(MAKE) --no-print-directory tests ENV=.venv-$$version PYTHON="$$python"; \
+	        then passed="$$passed $$version"; else failed="$$failed $$version"; fi; \
+	    else missing="$$missing $$version"; fi; \
+	done; \
+	echo "passed:$${passed:- none}   failed:$${failed:- none}   not found:$${missing:- none}"; \
+	[ -z "$$failed" ] && [ -n "$$passed" ]
+
+# ── not there yet ────────────────────────────────────────────────────────────
+
+demo: ## (not yet) a noisy neighbour and quiet tenants, live
+	@echo "make demo: there is no worker yet; see CHANGELOG.md" >&2; exit 1
+
+bench: ## (not yet) speed and fairness figures
+	@echo "make bench: the measurements are not written yet; see CHANGELOG.md" >&2; exit 1
+
+prove: ## (not yet) the long campaigns, with published figures
+	@echo "make prove: the campaigns are not written yet; see CHANGELOG.md" >&2; exit 1
+
+sabotage: ## (not yet) break each promise and see its test go red
+	@echo "make sabotage: the patches are not written yet; see CHANGELOG.md" >&2; exit 1
+
+# ── upkeep of the tree ───────────────────────────────────────────────────────
+
+format: $(READY) ## let ruff rewrite what it can
+	$(BIN)/ruff check --fix-only
+	$(BIN)/ruff format
+
+diagram: $(READY) ## write docs/reference/state-diagram.md from the table of transitions
+	$(BIN)/python tools/state_diagram.py > docs/reference/state-diagram.md
+
+lock: $(READY) ## pin the newest versions of the development tools in requirements/dev.txt
+	$(BIN)/uv pip compile --quiet --universal --upgrade --no-header --no-annotate --no-emit-index-url \
+	    --python-version 3.11 --group dev --output-file requirements/dev.txt pyproject.toml
+
+clean: ## remove environments, caches and build results
+	rm -rf .venv .venv-* .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* dist build
+	find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src -name '*.egg-info' -type d -prune -exec rm -rf {} +
+
+env: $(READY) ## make the environment and nothing else
+
+# Done again only when what it installs has changed. An environment of another Python is replaced.
+$(READY): pyproject.toml requirements/dev.txt
+	@[ -n "$(call VERSION_OF,$(PYTHON))" ] || { echo "Fairlane needs Python 3.11 or newer with venv and ensurepip" >&2; exit 1; }
+	@[ "$(call VERSION_OF,$(BIN)/python)" = "$(call VERSION_OF,$(PYTHON))" ] \
+	    || { set -x; $(PYTHON) -m venv --clear $(ENV); }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(grep '^uv==' requirements/dev.txt)"
+	$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements/dev.txt -e . \
+	    || { echo "uv could not; trying pip, which reads settings of its own" >&2; \
+	         $(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/dev.txt -e .; }
+	@touch $@

@@ -1,0 +1,99 @@
+"""On whose behalf the running code acts: the ambient tenant, and inside a handler its job (S9, S10).
+
+Kept in context variables, so that each thread, asyncio task and request has its own. Asks no store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Final
+
+import msgspec
+
+from fairlane.app.job import Job
+from fairlane.model.errors import TenantMismatch, invalid_job
+from fairlane.model.names import check_name, tenant_hint
+from fairlane.model.scope import Scope
+
+
+class Ambient(msgspec.Struct, frozen=True):
+    """A tenant, the running job if there is one, and whether it may act for any tenant (S8)."""
+
+    tenant: str
+    job: Job[Any] | None = None
+    is_wide: bool = False
+
+    def allow(self, tenant: str) -> None:
+        """Raise `TenantMismatch` unless this tenant may be named here."""
+        if tenant != self.tenant and not self.is_wide:
+            raise TenantMismatch(tenant, self.tenant)
+
+
+_ambient: Final[ContextVar[Ambient | None]] = ContextVar("fairlane_ambient", default=None)
+
+
+def current() -> Ambient | None:
+    """Give what surrounds the caller; None outside of any tenant."""
+    return _ambient.get()
+
+
+def current_tenant() -> str:
+    """Name the tenant that this code acts for; LookupError outside a handler or `with app.tenant(...)`."""
+    ambient = _ambient.get()
+    if ambient is None:
+        message = "no tenant here: this is neither inside a handler nor inside `with app.tenant(...)`"
+        raise LookupError(message)
+    return ambient.tenant
+
+
+def current_job() -> Job[Any]:
+    """Give the job whose handler is running; LookupError outside a handler."""
+    ambient = _ambient.get()
+    if ambient is None or ambient.job is None:
+        message = "no job here: this is not inside a handler"
+        raise LookupError(message)
+    return ambient.job
+
+
+@contextmanager
+def inside(ambient: Ambient) -> Generator[None]:
+    """Act on behalf of a tenant for a while; what was before comes back, whatever happens."""
+    before = _ambient.set(ambient)
+    try:
+        yield
+    finally:
+        _ambient.reset(before)
+
+
+@contextmanager
+def as_tenant(name: str) -> Generator[None]:
+    """Act for one tenant; inside another one that is refused, since it would leave a tenant's walls."""
+    problems = check_name(0, "tenant", name, tenant_hint(name))
+    if problems:
+        raise invalid_job(problems)
+    around = _ambient.get()
+    if around is not None:
+        around.allow(name)
+    if around is None:
+        around = Ambient(name)
+    elif around.tenant != name:
+        around = Ambient(name, around.job)
+    # Inside the same tenant nothing changes: a handler keeps its job and what it may do.
+    with inside(around):
+        yield
+
+
+def scope_for(tenant: str | None) -> Scope:
+    """Give the narrowest scope for a call that names this tenant, or none (S9).
+
+    `TenantMismatch` if the call comes from inside another tenant; the store is then not asked.
+    """
+    ambient = _ambient.get()
+    if ambient is None:
+        return Scope.all() if tenant is None else Scope(tenant)
+    if tenant is not None:
+        ambient.allow(tenant)
+        return Scope(tenant)
+    return Scope.all() if ambient.is_wide else Scope(ambient.tenant)

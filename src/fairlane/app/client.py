@@ -1,0 +1,198 @@
+"""From calls to stored jobs and back: the one part of an application that talks to its store.
+
+Everything here is async; plain callers come in through `portal`. Forms and refusals are decided elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import warnings
+from collections.abc import Iterable, Sequence
+from logging import getLogger
+from random import SystemRandom
+from typing import Any, Final, TypeVar
+from uuid import UUID
+
+import msgspec
+
+from fairlane.app import ambient
+from fairlane.app.call import Call
+from fairlane.app.declaration import Registry
+from fairlane.app.form import About, form
+from fairlane.app.job import Job, job_of
+from fairlane.app.opened import OpenStores
+from fairlane.app.refusals import error_of
+from fairlane.app.remarks import remark, tell_over_limit
+from fairlane.app.settings import Settings
+from fairlane.app.sync import Portal
+from fairlane.model.enums import NO_ENUMS
+from fairlane.model.errors import ConfigError, EnqueueUnknown, JobNotFound, StoreError
+from fairlane.model.identifiers import IdMaker
+from fairlane.model.instants import SECOND, Micros
+from fairlane.model.job import JobRecord, NewJob
+from fairlane.model.lifecycle import CancelReply
+from fairlane.model.scope import Scope
+from fairlane.runtime.clock import Clock, MachineClock
+from fairlane.store.contract import Store
+from fairlane.store.contract.jobs import EnqueueReply, EnqueueRequest, GetRequest, StopRequest
+from fairlane.store.opening import open_store
+
+R = TypeVar("R")
+
+_FIRST_LOOK: Final[Micros] = SECOND // 20
+_LATER_LOOKS: Final[Micros] = SECOND
+_IDS_SHOWN: Final = 10
+
+_log: Final = getLogger("fairlane")
+
+
+class Client:
+    """One application's way to its store. Opens nothing and starts nothing before the first call."""
+
+    def __init__(self, settings: Settings, registry: Registry) -> None:
+        self.settings = settings
+        self.registry = registry
+        self.portal = Portal()
+        self.clock: Clock = MachineClock()
+        self._stores = OpenStores(self._open)
+        self._makers = _Makers()
+
+    def _open(self) -> Store:
+        if self.settings.url is None:
+            raise ConfigError("the application has no store; give Fairlane(...) a URL", key="url")
+        return open_store(self.settings.url)
+
+    @property
+    def store(self) -> Store:
+        """The store of the running loop."""
+        return self._stores.here()
+
+    # ── enqueue ───────────────────────────────────────────────────────────────
+
+    async def aenqueue(self, calls: Iterable[Call[Any]]) -> list[Job[Any]]:
+        """Enqueue all calls, atomically: either every one is stored or answered for, or none is (S12)."""
+        around = ambient.current()
+        formed = form(calls, About(self.settings, self.registry, around, self._next_id))
+        if not formed:
+            return []
+        remark(formed, self.settings)
+        jobs = tuple(item.job for item in formed)
+        request = EnqueueRequest(
+            scope=ambient.scope_for(None),
+            jobs=jobs,
+            must_be_declared=self.settings.tenancy == "declared",
+        )
+        reply = await self._send(request)
+        if reply.refused:
+            raise error_of(reply.refused, jobs)
+        tell_over_limit(reply.over)
+        return [self.show(one.job, created=one.is_created) for one in reply.enqueued]
+
+    def _next_id(self) -> UUID:
+        return self._makers.maker.next(self.clock.wall())
+
+    async def _send(self, request: EnqueueRequest) -> EnqueueReply:
+        """Ask the store; if it cannot say what became of the request, ask once more under the same ids."""
+        try:
+            return await self.store.jobs.enqueue(request)
+        except EnqueueUnknown:
+            _log.info("the fate of an enqueue is unknown, asking again", extra={"event": "enqueue_repeated"})
+        try:
+            return await self.store.jobs.enqueue(msgspec.structs.replace(request, is_repeated=True))
+        except StoreError as error:
+            raise EnqueueUnknown(_unknown(request.jobs)) from error
+
+    # ── jobs ──────────────────────────────────────────────────────────────────
+
+    def show(self, record: JobRecord, *, created: bool = True) -> Job[Any]:
+        """Make a snapshot of a stored job."""
+        task = self.registry.find(record.task)
+        return job_of(
+            record,
+            self,
+            created=created,
+            enums=NO_ENUMS if task is None else task.handler.result_enums,
+            is_lower_first=self.settings.is_lower_first,
+        )
+
+    async def aget(self, id: UUID, scope: Scope) -> JobRecord:
+        """Give one stored job; `JobNotFound` if it cannot be seen in this scope."""
+        found = await self.store.jobs.get(GetRequest(scope=scope, ids=(id,)))
+        if id not in found:
+            raise JobNotFound(id)
+        return found[id]
+
+    async def arefresh(self, job: Job[R]) -> Job[R]:
+        """Give a newer snapshot of a job, seen from where the caller stands."""
+        return self.show(await self.aget(job.id, _scope_around(job)), created=job.created)
+
+    async def acancel(self, job: Job[Any], reason: str) -> CancelReply:
+        """Cancel one job, or ask it to stop."""
+        request = StopRequest(scope=_scope_around(job), ids=(job.id,), reason=reason)
+        replies = await self.store.jobs.cancel(request)
+        if job.id not in replies:
+            raise JobNotFound(job.id)
+        return replies[job.id]
+
+    async def afinished(self, job: Job[R], at_most: Micros | None) -> Job[R]:
+        """Look at a job until it has ended: soon at first, then once a second."""
+        _warn_in_handler(job)
+        started_at, pause = self.clock.elapsed(), _FIRST_LOOK
+        while True:
+            newer = await self.arefresh(job)
+            if newer.is_finished:
+                return newer
+            left = None if at_most is None else at_most - (self.clock.elapsed() - started_at)
+            if left is not None and left <= 0:
+                message = f"job {job.id} is {newer.state.value}, it has not ended in time"
+                raise TimeoutError(message)
+            await self.clock.wait(pause if left is None else min(pause, left))
+            pause = min(2 * pause, _LATER_LOOKS)
+
+    # ── end ───────────────────────────────────────────────────────────────────
+
+    async def aclose(self) -> None:
+        """Close what this loop and what plain callers have opened."""
+        await self._stores.aclose()
+        if self.portal.is_open:
+            await asyncio.wrap_future(self.portal.submit(self._stores.aclose()))
+            self.portal.close()
+
+    def close(self) -> None:
+        """Close what plain callers have opened; a loop closes its own with `aclose`."""
+        if self.portal.is_open:
+            self.portal.run(self._stores.aclose())
+            self.portal.close()
+
+
+class _Makers(threading.local):
+    """One maker of ids a thread: makers are not to be shared, and no fork can inherit one that is held."""
+
+    def __init__(self) -> None:
+        self.maker = IdMaker(SystemRandom().getrandbits)
+
+
+def _scope_around(job: Job[Any]) -> Scope:
+    """A job in hand is asked after as its own tenant, but from inside another tenant it is out of sight."""
+    around = ambient.current()
+    return Scope(job.tenant if around is None or around.is_wide else around.tenant)
+
+
+def _unknown(jobs: Sequence[NewJob]) -> str:
+    shown = ", ".join(str(job.id) for job in jobs[:_IDS_SHOWN])
+    more = f" and {len(jobs) - _IDS_SHOWN} more" if len(jobs) > _IDS_SHOWN else ""
+    return (
+        f"sent twice and not confirmed, so the jobs may or may not be stored: {shown}{more}; "
+        "look for them with app.jobs.get, or repeat the enqueue with the same idempotency key"
+    )
+
+
+def _warn_in_handler(job: Job[Any]) -> None:
+    around = ambient.current()
+    if around is not None and around.job is not None:
+        message = (
+            f"job {around.job.id} waits for job {job.id} and holds a slot meanwhile; "
+            "handlers that wait for each other's jobs can come to a dead lock"
+        )
+        warnings.warn(message, RuntimeWarning, stacklevel=2)

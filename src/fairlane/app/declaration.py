@@ -1,0 +1,181 @@
+"""What a task was declared as, checked when it is registered, and who has which name. Runs no handler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from logging import getLogger
+from typing import Any, Final, Literal, NoReturn, TypeAlias, get_args
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from fairlane.app import checks
+from fairlane.app.checks import Sheet
+from fairlane.app.handler import Handler
+from fairlane.model.errors import ConfigError
+from fairlane.model.failure import Classifier
+from fairlane.model.instants import DAY, SECOND, Duration
+from fairlane.model.job import DedupUntil
+from fairlane.model.limits import Rate
+from fairlane.model.names import name_hint, task_hint
+from fairlane.model.policy import Breaker, Budget, Gate
+from fairlane.model.retry import Backoff, RetryPolicy
+from fairlane.model.upcast import Upcasters
+
+_log: Final = getLogger("fairlane")
+
+Isolation: TypeAlias = Literal["auto", "process"]
+OnShutdown: TypeAlias = Literal["finish", "requeue"]
+
+
+class Declaration(msgspec.Struct, frozen=True, kw_only=True):
+    """One task: its handler and all that its decorator said. A `timeout` that is UNSET is the queue's.
+
+    `priority` counts as the application does; None means the application's default.
+    """
+
+    name: str
+    handler: Handler
+    upcasters: Upcasters
+    queue: str
+    aliases: tuple[str, ...] = ()
+    version: int = 1
+    priority: int | None = None
+    timeout: Duration | UnsetType | None = UNSET
+    soft_timeout: Duration | None = None
+    max_attempts: int | None = None
+    retry: RetryPolicy | None = None
+    classify: Classifier | None = None
+    isolation: Isolation = "auto"
+    gate: str | Gate | None = None
+    breaker: str | Breaker | None = None
+    budget: str | Budget | None = None
+    rate: Rate | None = None
+    system: bool = False
+    at_most_once: bool = False
+    keep_result: bool = True
+    on_shutdown: OnShutdown = "finish"
+    dedup_until: DedupUntil = "settled"
+    sensitive: tuple[str, ...] = ()
+
+    def implied_attempts(self) -> int | None:
+        """How many attempts the task asks for: given, or implied by its list of delays (S26)."""
+        if self.max_attempts is not None:
+            return self.max_attempts
+        return self.retry.implied_attempts if isinstance(self.retry, Backoff) else None
+
+
+class Registry:
+    """The tasks of an application, by name and alias; no name is given twice."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, Declaration] = {}
+
+    def __iter__(self) -> Iterator[Declaration]:
+        """Give each task once, in the order of registration."""
+        return (said for name, said in self._by_name.items() if name == said.name)
+
+    def find(self, name: str) -> Declaration | None:
+        """Give the task of a name or alias."""
+        return self._by_name.get(name)
+
+    def has(self, declaration: Declaration) -> bool:
+        """Whether exactly this task is registered here."""
+        return self._by_name.get(declaration.name) is declaration
+
+    def has_queue(self, queue: str) -> bool:
+        """Whether a queue is the home of any task."""
+        return any(declaration.queue == queue for declaration in self._by_name.values())
+
+    def add(self, *declarations: Declaration) -> None:
+        """Register tasks under all their names, or none of them if a name is taken."""
+        for declaration in declarations:
+            for name in (declaration.name, *declaration.aliases):
+                other = self._by_name.get(name, declaration)
+                if other is not declaration:
+                    raise ConfigError(
+                        f"the name is taken by {_where(other)}; give one of the two a name=",
+                        key=f"task {name}",
+                    )
+        for declaration in declarations:
+            for name in (declaration.name, *declaration.aliases):
+                self._by_name[name] = declaration
+
+
+def _where(declaration: Declaration) -> str:
+    func = declaration.handler.func
+    return f"{func.__module__}.{func.__qualname__}"
+
+
+def declare(func: Callable[..., Any], name: str, queue: str, **said: Any) -> Declaration:
+    """Make a checked declaration; `ConfigError` names the task and the option that is wrong."""
+    for text in (name, *said.get("aliases", ())):
+        hint = task_hint(text)
+        if hint is not None:
+            _refuse(name, f"{text!r} is not a legal name; {hint}")
+    for option in ("aliases", "sensitive"):
+        if isinstance(said.get(option), str):
+            _refuse(name, f"{option} is one text; give a list of names")
+        said[option] = tuple(said.get(option, ()))
+    handler = Handler(func, name)
+    declaration = Declaration(name=name, handler=handler, upcasters=Upcasters(name), queue=queue, **said)
+    _check_numbers(declaration)
+    _check_words(declaration)
+    _warn(declaration)
+    return declaration
+
+
+def _check_numbers(said: Declaration) -> None:
+    if type(said.version) is not int or said.version < 1:
+        _refuse(said.name, f"version is {said.version!r}; versions are 1 and up")
+    sheet = Sheet(0)
+    if said.timeout is not UNSET and said.timeout is not None:
+        checks.duration(sheet, "timeout", said.timeout, SECOND, DAY)
+    if said.soft_timeout is not None:
+        checks.duration(sheet, "soft_timeout", said.soft_timeout, SECOND, DAY)
+    if said.priority is not None:
+        checks.priority(sheet, "priority", said.priority)
+    if said.max_attempts is not None:
+        checks.attempts(sheet, "max_attempts", said.max_attempts)
+    for problem in sheet.problems:
+        _refuse(said.name, f"{problem.field} {problem.message}; {problem.hint}")
+
+
+def _check_words(said: Declaration) -> None:
+    names = (said.name, *said.aliases)
+    if len(set(names)) != len(names):
+        _refuse(said.name, "an alias is named twice")
+    allowed: tuple[tuple[str, Any], ...] = (
+        ("isolation", Isolation),
+        ("on_shutdown", OnShutdown),
+        ("dedup_until", DedupUntil),
+    )
+    for option, values in allowed:
+        if getattr(said, option) not in get_args(values):
+            _refuse(said.name, f"{option} is {getattr(said, option)!r}; use {' or '.join(get_args(values))}")
+    for option in ("queue", "gate", "breaker", "budget"):
+        named = getattr(said, option)
+        hint = name_hint(named) if isinstance(named, str) else None
+        if hint is not None:
+            _refuse(said.name, f"{named!r} is not a legal name of a {option}; {hint}")
+
+
+def _warn(said: Declaration) -> None:
+    """Say what a declaration gives up (S31, S43)."""
+    if said.timeout is None:
+        _log.warning(
+            "task %s has no timeout: a job of it that hangs is never noticed",
+            said.name,
+            extra={"event": "task_without_timeout", "task": said.name},
+        )
+    if said.gate is not None and not said.handler.is_async and said.isolation == "auto":
+        _log.warning(
+            "task %s has a gate and is a plain function: after a timeout its thread may go on, and the gate "
+            "no longer counts it",
+            said.name,
+            extra={"event": "gated_thread_task", "task": said.name},
+        )
+
+
+def _refuse(name: str, message: str) -> NoReturn:
+    raise ConfigError(message, key=f"task {name}")

@@ -1,0 +1,98 @@
+"""The application: its settings, its tasks, its store. Only joins the parts; each does its own work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Self
+
+from fairlane.app.ambient import as_tenant
+from fairlane.app.call import Call
+from fairlane.app.client import Client
+from fairlane.app.job import Job
+from fairlane.app.jobs import Jobs
+from fairlane.app.settings import Direction, PayloadSettings, settings_of
+from fairlane.app.tasks import Tasks
+from fairlane.model.policy import Gate, Lane, Queue, Tenancy
+
+
+class Fairlane(Tasks):
+    """An application's jobs in one store. Making one opens nothing; the first call does.
+
+    `url` names the store. If queues are declared, jobs go to these and to `default` only; if none are, a task
+    declares its home by naming it. `payload` is the table of that name in fairlane.toml.
+    """
+
+    jobs: Jobs
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        name: str = "fairlane",
+        queues: Sequence[Queue] = (),
+        lanes: Sequence[Lane] = (),
+        gates: Sequence[Gate] = (),
+        tenancy: Tenancy = "open",
+        imports: Sequence[str] = (),
+        fixed_queues: bool = False,
+        priority: Direction = "higher_first",
+        priority_default: int = 0,
+        payload: PayloadSettings | None = None,
+    ) -> None:
+        super().__init__()
+        self.settings = settings_of(
+            url=url,
+            name=name,
+            queues=queues,
+            lanes=lanes,
+            gates=gates,
+            tenancy=tenancy,
+            imports=imports,
+            fixed_queues=fixed_queues,
+            priority=priority,
+            priority_default=priority_default,
+            payload=payload or {},
+        )
+        self.join(Client(self.settings, self.registry))
+        self.jobs = Jobs(self.client)
+
+    def include(self, *tasks: Tasks) -> None:
+        """Bring in tasks that were declared elsewhere, and those that will be; names must not clash."""
+        for one in tasks:
+            one.join(self.client)
+
+    def enqueue_many(self, calls: Iterable[Call[Any]]) -> list[Job[Any]]:
+        """Store all jobs or none, at most 1,000 and 16 MB; one job per call, in order (S12)."""
+        return self.client.portal.run(self.aenqueue_many(calls))
+
+    async def aenqueue_many(self, calls: Iterable[Call[Any]]) -> list[Job[Any]]:
+        """Store all jobs or none, at most 1,000 and 16 MB; one job per call, in order (S12)."""
+        return await self.client.aenqueue(calls)
+
+    def tenant(self, name: str, /) -> AbstractContextManager[None]:
+        """Act for a tenant inside a `with` block: enqueues go to it, and only its jobs are seen.
+
+        Inside another tenant this raises `TenantMismatch`.
+        """
+        return as_tenant(name)
+
+    def close(self) -> None:
+        """Close what plain calls have opened, and stop their thread. A later call opens anew."""
+        self.client.close()
+
+    async def aclose(self) -> None:
+        """Close what this event loop and what plain calls have opened. A later call opens anew."""
+        await self.client.aclose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.aclose()

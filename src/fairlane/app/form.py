@@ -1,0 +1,211 @@
+"""Turn calls into well-formed new jobs, or say everything that is wrong with them at once (S3-S8, S10-S12).
+
+Nothing is sent from here: a batch with one bad field leaves the store unasked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+from msgspec import UNSET
+
+from fairlane.app import checks
+from fairlane.app.ambient import Ambient
+from fairlane.app.call import Call
+from fairlane.app.checks import Sheet, kind_of
+from fairlane.app.declaration import Registry
+from fairlane.app.options import Options
+from fairlane.app.place import parent_of, queue_of, tenant_of
+from fairlane.app.settings import Settings
+from fairlane.app.timing import timing_of
+from fairlane.model.errors import Problem, invalid_job
+from fairlane.model.instants import DAY, SECOND, Micros, to_micros
+from fairlane.model.job import NewJob, OnDuplicate
+from fairlane.model.payload import Encoded, Unencodable, encode_arguments, fingerprint
+from fairlane.model.policy import DEFAULT_ATTEMPTS, Queue
+from fairlane.model.priority import at_edge
+from fairlane.model.retry import Backoff
+from fairlane.model.sensitive import Finding, check_sensitive
+from fairlane.store.contract.jobs import BATCH_BYTES, BATCH_MOST
+
+_NOTHING: Final = Encoded(b"", 0, large=False)
+_SMALLER: Final = "send it in smaller batches"
+
+
+class About(msgspec.Struct, frozen=True):
+    """What a form is filled in with besides the calls."""
+
+    settings: Settings
+    registry: Registry
+    ambient: Ambient | None
+    next_id: Callable[[], UUID]
+
+
+class Formed(msgspec.Struct, frozen=True):
+    """One item: the job, what is wrong with it, and what somebody should hear of although it may go."""
+
+    job: NewJob
+    problems: Sequence[Problem]
+    size: int
+    is_large: bool
+    findings: Sequence[Finding]
+
+
+def form(calls: Iterable[Call[Any]], about: About) -> list[Formed]:
+    """Check all calls and give the jobs they make, in order.
+
+    `InvalidJob`, or the narrower error if all problems are of one kind, lists every bad field of every item.
+    A well-formed batch that names another tenant from inside one raises `TenantMismatch`.
+    """
+    # One more than fits is enough to know; an endless iterable must not be read to its end.
+    taken = list(islice(calls, BATCH_MOST + 1))
+    formed = [_shape(index, call, about) for index, call in enumerate(taken[:BATCH_MOST])]
+    problems = [problem for item in formed for problem in item.problems]
+    problems += _batch_problems(len(taken), formed)
+    if problems:
+        raise invalid_job(problems)
+    if about.ambient is not None:
+        for item in formed:
+            about.ambient.allow(item.job.tenant)
+    return formed
+
+
+def _batch_problems(count: int, formed: Sequence[Formed]) -> list[Problem]:
+    problems: list[Problem] = []
+    if count > BATCH_MOST:
+        message = f"has more than {BATCH_MOST:,} jobs"
+        problems.append(Problem(BATCH_MOST, "batch", message, _SMALLER, "too_large"))
+    size = 0
+    for index, item in enumerate(formed):
+        size += item.size
+        if size > BATCH_BYTES:
+            message = f"is over {BATCH_BYTES:,} bytes from this job on"
+            problems.append(Problem(index, "batch", message, _SMALLER, "too_large"))
+            break
+    return problems
+
+
+def _shape(index: int, call: Call[Any], about: About) -> Formed:
+    """Run every check, whatever the others found; the job is worth something if there was no problem."""
+    sheet = Sheet(index)
+    if not isinstance(call, Call):  # pyright: ignore[reportUnnecessaryIsInstance] (callers need not be typed)
+        sheet.add("call", f"is of type {kind_of(call)}", "make it with task.bind(...)", "type")
+        return Formed(_BLANK, sheet.problems, 0, is_large=False, findings=())
+    settings, ambient, task, options = about.settings, about.ambient, call.task, call.options
+    if not about.registry.has(task):
+        message = f"{task.name} is not registered in this application"
+        sheet.add("task", message, "bring it in with app.include()", "unknown_task")
+    tenant = tenant_of(sheet, call, settings.tenancy, ambient)
+    queue = settings.queue(queue_of(sheet, call, settings, about.registry))
+    timing = timing_of(sheet, options)
+    key = _label(sheet, options, "idempotency_key", settings)
+    tags = () if options.tags is UNSET else checks.tags(sheet, options.tags)
+    metadata = b"{}" if options.metadata is UNSET else checks.metadata(sheet, options.metadata)
+    beside = len(metadata) + sum(len(tag.encode("utf-8", "replace")) for tag in tags)
+    encoded, findings = _payload(sheet, call, settings, beside)
+    job = NewJob(
+        id=about.next_id(),
+        tenant=tenant,
+        queue=queue.name,
+        task=task.name,
+        payload=encoded.data,
+        checksum=encoded.checksum,
+        version=task.version,
+        priority=_priority(sheet, call, settings),
+        run_at=timing.run_at,
+        delay=timing.delay,
+        expires_at=timing.expires_at,
+        expires_in=timing.expires_in,
+        idempotency_key=key,
+        on_duplicate=_on_duplicate(sheet, options),
+        dedup_key=_label(sheet, options, "dedup_key", settings),
+        dedup_until=task.dedup_until,
+        correlation_id=_correlation(sheet, options, settings, ambient),
+        parent_id=parent_of(sheet, options.parent, tenant),
+        max_attempts=_max_attempts(sheet, call, queue),
+        timeout=_timeout(sheet, call, queue),
+        at_most_once=task.at_most_once,
+        tags=tags,
+        metadata=metadata,
+    )
+    if key is not None and not sheet.problems:
+        job = msgspec.structs.replace(job, fingerprint=fingerprint(task.name, call.arguments))
+    return Formed(job, sheet.problems, len(encoded.data) + beside, encoded.large, findings)
+
+
+_BLANK: Final = NewJob(id=UUID(int=0), tenant="", queue="", task="", payload=b"", checksum=0)
+
+
+def _payload(
+    sheet: Sheet, call: Call[Any], settings: Settings, beside: int
+) -> tuple[Encoded, Sequence[Finding]]:
+    problems, findings = check_sensitive(call.arguments, settings.sensitive, call.task.sensitive)
+    sheet.take(problems)
+    enums = call.task.handler.argument_enums
+    try:
+        return encode_arguments(call.arguments, rules=settings.payload, enums=enums, beside=beside), findings
+    except Unencodable as refused:
+        sheet.take(refused.problems)
+        return _NOTHING, findings
+
+
+def _label(sheet: Sheet, options: Options, field: str, settings: Settings) -> str | None:
+    value = getattr(options, field)
+    if value is not UNSET:
+        return checks.label(sheet, field, value)
+    if field in settings.require:
+        sheet.add(field, "is missing", "give one: this application requires it", "required")
+    return None
+
+
+def _correlation(sheet: Sheet, options: Options, settings: Settings, ambient: Ambient | None) -> str | None:
+    """Inherit from the running job, else take what was given (S22)."""
+    if ambient is None or ambient.job is None:
+        return _label(sheet, options, "correlation_id", settings)
+    if options.correlation_id is not UNSET:
+        checks.label(sheet, "correlation_id", options.correlation_id)
+    return ambient.job.correlation_id
+
+
+def _on_duplicate(sheet: Sheet, options: Options) -> OnDuplicate:
+    match options.on_duplicate:
+        case "raise":
+            return "raise"
+        case "return" | msgspec.UnsetType():
+            return "return"
+        case _:
+            sheet.add("on_duplicate", "is not one of its values", "use return or raise", "type")
+            return "return"
+
+
+def _priority(sheet: Sheet, call: Call[Any], settings: Settings) -> int:
+    given = call.options.priority
+    if given is not UNSET:
+        checked = checks.priority(sheet, "priority", given)
+    else:
+        checked = settings.priority_default if call.task.priority is None else call.task.priority
+    return at_edge(checked, lower_first=settings.is_lower_first)
+
+
+def _max_attempts(sheet: Sheet, call: Call[Any], queue: Queue) -> int:
+    if call.options.max_attempts is not UNSET:
+        return checks.attempts(sheet, "max_attempts", call.options.max_attempts)
+    asked = call.task.implied_attempts()
+    if asked is not None:
+        return asked
+    # A queue's list of delays implies its attempts unless these were given (S26).
+    if isinstance(queue.retry, Backoff) and queue.max_attempts == DEFAULT_ATTEMPTS:
+        return queue.retry.implied_attempts or queue.max_attempts
+    return queue.max_attempts
+
+
+def _timeout(sheet: Sheet, call: Call[Any], queue: Queue) -> Micros | None:
+    given = call.options.timeout
+    if given is not UNSET:
+        return None if given is None else checks.duration(sheet, "timeout", given, SECOND, DAY)
+    asked = queue.timeout if call.task.timeout is UNSET else call.task.timeout
+    return None if asked is None else to_micros(asked)

@@ -1,0 +1,155 @@
+"""What an application was declared with, checked once. Reads no file and no environment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Literal, NoReturn, TypeAlias, TypedDict, get_args
+
+import msgspec
+
+from fairlane.model.errors import ConfigError
+from fairlane.model.names import name_hint
+from fairlane.model.payload import PayloadRules
+from fairlane.model.policy import Gate, Lane, Queue, Tenancy
+from fairlane.model.priority import HIGHEST, LOWEST, is_priority
+from fairlane.model.sensitive import SensitivePolicy
+
+DEFAULT_QUEUE: Final = "default"
+"""The home of a task that names none; always there."""
+
+Direction: TypeAlias = Literal["higher_first", "lower_first"]
+"""Which of an application's priorities go first (S19)."""
+
+Required: TypeAlias = Literal["correlation_id", "idempotency_key"]
+
+
+class PayloadSettings(TypedDict, total=False):
+    """The table `payload`, as in fairlane.toml; sizes in bytes."""
+
+    warn_over: int
+    max_size: int
+    max_depth: int
+    sensitive: SensitivePolicy
+    require: Sequence[Required]
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """One application's declared values. `queues` holds the declared ones by name, and `default`.
+
+    `has_open_queues` says that none were declared: then tasks declare theirs by naming them.
+    """
+
+    url: str | None
+    name: str
+    queues: Mapping[str, Queue]
+    has_open_queues: bool
+    lanes: tuple[Lane, ...]
+    gates: tuple[Gate, ...]
+    tenancy: Tenancy
+    imports: tuple[str, ...]
+    fixed_queues: bool
+    is_lower_first: bool
+    priority_default: int
+    payload: PayloadRules
+    sensitive: SensitivePolicy
+    require: tuple[Required, ...]
+
+    def queue(self, name: str) -> Queue:
+        """Give a queue's policy; one that only a task has named has the defaults."""
+        return self.queues.get(name) or Queue(name)
+
+
+def settings_of(
+    *,
+    url: str | None,
+    name: str,
+    queues: Sequence[Queue],
+    lanes: Sequence[Lane],
+    gates: Sequence[Gate],
+    tenancy: Tenancy,
+    imports: Sequence[str],
+    fixed_queues: bool,
+    priority: Direction,
+    priority_default: int,
+    payload: PayloadSettings,
+) -> Settings:
+    """Check what an application was declared with; `ConfigError` names the first key that is wrong."""
+    hint = name_hint(name)
+    if hint is not None:
+        _refuse("name", f"{name!r} is not a legal name", hint)
+    _one_of("tenancy", tenancy, get_args(Tenancy))
+    _one_of("priority", priority, get_args(Direction))
+    if not is_priority(priority_default):
+        _refuse("priority_default", f"{priority_default!r} is no priority", f"{LOWEST} to {HIGHEST}")
+    if isinstance(imports, str):
+        _refuse("imports", "it is one text", "a list of module names")
+    _once("queues", [queue.name for queue in queues])
+    _once("lanes", [lane.name for lane in lanes])
+    _once("gates", [gate.name for gate in gates])
+    known = {DEFAULT_QUEUE: Queue(DEFAULT_QUEUE), **{queue.name: queue for queue in queues}}
+    if queues:
+        _served("lanes", lanes, known)
+    rules, sensitive, require = _payload(payload)
+    return Settings(
+        url=url,
+        name=name,
+        queues=known,
+        has_open_queues=not queues,
+        lanes=tuple(lanes),
+        gates=tuple(gates),
+        tenancy=tenancy,
+        imports=tuple(imports),
+        fixed_queues=fixed_queues,
+        is_lower_first=priority == "lower_first",
+        priority_default=priority_default,
+        payload=rules,
+        sensitive=sensitive,
+        require=require,
+    )
+
+
+def _payload(table: PayloadSettings) -> tuple[PayloadRules, SensitivePolicy, tuple[Required, ...]]:
+    allowed = ", ".join(PayloadSettings.__annotations__)
+    for key in table:
+        if key not in PayloadSettings.__annotations__:
+            _refuse(f"payload.{key}", "there is no such key", allowed)
+    usual = PayloadRules()
+    sizes: dict[str, int] = {}
+    for key in ("warn_over", "max_size", "max_depth"):
+        size: object = table.get(key, getattr(usual, key))
+        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+            _refuse(f"payload.{key}", f"it is {size!r}", "a whole number, 1 or more")
+        sizes[key] = size
+    sensitive: SensitivePolicy = table.get("sensitive", "warn")
+    _one_of("payload.sensitive", sensitive, get_args(SensitivePolicy))
+    require = table.get("require", ())
+    for field in require:
+        _one_of("payload.require", field, get_args(Required))
+    try:
+        return PayloadRules(**sizes), sensitive, tuple(require)
+    except ValueError as error:
+        raise ConfigError(str(error), key="payload.max_depth") from None
+
+
+def _served(key: str, lanes: Iterable[Lane], known: Mapping[str, Queue]) -> None:
+    for lane in lanes:
+        for queue in lane.shares():
+            if queue not in known:
+                _refuse(
+                    key, f"lane {lane.name} serves queue {queue}, which is not declared", ", ".join(known)
+                )
+
+
+def _once(key: str, names: Sequence[str]) -> None:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        _refuse(key, f"{', '.join(twice)} is declared twice", "each name once")
+
+
+def _one_of(key: str, value: object, allowed: Sequence[str]) -> None:
+    if value not in allowed:
+        _refuse(key, f"{value!r} is not one of its values", ", ".join(allowed))
+
+
+def _refuse(key: str, message: str, allowed: str) -> NoReturn:
+    raise ConfigError(f"{message}.", key=key, allowed=allowed)

@@ -1,0 +1,230 @@
+"""Declare tasks and make calls of them: the typed face of a handler. Sends nothing itself."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeAlias, TypeVar, overload
+from uuid import UUID
+
+from msgspec import UNSET, UnsetType
+
+from fairlane.app.call import Call
+from fairlane.app.client import Client
+from fairlane.app.context import Context
+from fairlane.app.declaration import Declaration, Isolation, OnShutdown, Registry, declare
+from fairlane.app.handler import name_of
+from fairlane.app.job import Job, Json
+from fairlane.app.options import NO_OPTIONS, Options, given
+from fairlane.app.settings import DEFAULT_QUEUE
+from fairlane.model.errors import ConfigError
+from fairlane.model.failure import Classifier
+from fairlane.model.instants import Duration
+from fairlane.model.job import DedupUntil, OnDuplicate
+from fairlane.model.limits import Rate
+from fairlane.model.policy import Breaker, Budget, Gate
+from fairlane.model.retry import RetryPolicy
+
+P = ParamSpec("P")
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+Upcast: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+class Task(Generic[P, R_co]):
+    """A registered handler, perhaps with options: `using()` takes them, a call takes its arguments."""
+
+    __slots__ = ("_options", "_tasks", "declared")
+
+    def __init__(self, declared: Declaration, tasks: Tasks, options: Options = NO_OPTIONS) -> None:
+        self.declared = declared
+        self._tasks = tasks
+        self._options = options
+
+    @property
+    def name(self) -> str:
+        """The name under which jobs of this task are stored."""
+        return self.declared.name
+
+    @property
+    def queue(self) -> str:
+        """The task's home queue."""
+        return self.declared.queue
+
+    @property
+    def func(self) -> Callable[..., Any]:
+        """The plain function, for unit tests."""
+        return self.declared.handler.func
+
+    def __repr__(self) -> str:
+        return f"<Task {self.name}>"
+
+    def using(
+        self,
+        *,
+        tenant: str | None = None,
+        queue: str | None = None,
+        priority: int | None = None,
+        run_at: datetime | None = None,
+        delay: Duration | None = None,
+        expires_at: datetime | None = None,
+        expires_in: Duration | None = None,
+        idempotency_key: str | None = None,
+        on_duplicate: OnDuplicate | None = None,
+        dedup_key: str | None = None,
+        correlation_id: str | None = None,
+        parent: UUID | Job[Any] | None = None,
+        max_attempts: int | None = None,
+        timeout: Duration | UnsetType | None = UNSET,
+        tags: Iterable[str] | None = None,
+        metadata: Mapping[str, Json] | None = None,
+    ) -> Task[P, R_co]:
+        """Give the same task with these options over those it has; this one stays as it is.
+
+        None means "not given", except for `timeout`, where it means that there is none. Options are judged
+        when a job is made of them.
+        """
+        options = given(
+            tenant=tenant,
+            queue=queue,
+            priority=priority,
+            run_at=run_at,
+            delay=delay,
+            expires_at=expires_at,
+            expires_in=expires_in,
+            idempotency_key=idempotency_key,
+            on_duplicate=on_duplicate,
+            dedup_key=dedup_key,
+            correlation_id=correlation_id,
+            parent=parent,
+            max_attempts=max_attempts,
+            tags=tags,
+            metadata=metadata,
+        )
+        if timeout is not UNSET:
+            options = Options(timeout=timeout).over(options)
+        return Task(self.declared, self._tasks, options.over(self._options))
+
+    def bind(self, *args: P.args, **kwargs: P.kwargs) -> Call[R_co]:
+        """Make a call without enqueueing it; TypeError if the arguments do not fit the handler."""
+        return Call(self.declared, self._options, self.declared.handler.bind(args, kwargs))
+
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R_co]:
+        """Store one job and give it, or the earlier job that answers for it (`created` is then False)."""
+        return self._tasks.client.portal.run(self.aenqueue(*args, **kwargs))
+
+    async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R_co]:
+        """Store one job and give it, or the earlier job that answers for it (`created` is then False)."""
+        (job,) = await self._tasks.client.aenqueue([self.bind(*args, **kwargs)])
+        return job
+
+    def upcast(self, from_version: int) -> Callable[[Upcast], Upcast]:
+        """Declare how arguments stored by an older version become those of the next one."""
+        if from_version >= self.declared.version:
+            message = f"it is version {self.declared.version}, so nothing is upcast from {from_version}"
+            raise ConfigError(message, key=f"task {self.name}")
+
+        def add(fn: Upcast) -> Upcast:
+            self.declared.upcasters.add(from_version, fn)
+            return fn
+
+        return add
+
+
+class TaskDecorator(Protocol):
+    """What `task(...)` with options gives: it turns a handler into a task of the same parameters."""
+
+    @overload
+    def __call__(self, fn: Callable[Concatenate[Context, P], Awaitable[R]], /) -> Task[P, R]: ...
+    @overload
+    def __call__(self, fn: Callable[P, Awaitable[R]], /) -> Task[P, R]: ...
+    @overload
+    def __call__(self, fn: Callable[Concatenate[Context, P], R], /) -> Task[P, R]: ...
+    @overload
+    def __call__(self, fn: Callable[P, R], /) -> Task[P, R]: ...
+
+
+class Tasks:
+    """Tasks that belong to no application yet; `app.include(tasks)` brings them in. Breaks import cycles.
+
+    `prefix` is put before every task's name as it stands; `queue` is the home of tasks that name none.
+    """
+
+    def __init__(self, *, prefix: str = "", queue: str | None = None) -> None:
+        self.registry = Registry()
+        self._prefix = prefix
+        self._queue = queue
+        self._client: Client | None = None
+
+    @property
+    def client(self) -> Client:
+        """The way to the store of the application that these tasks belong to."""
+        if self._client is None:
+            message = "it belongs to no application yet; bring its Tasks in with app.include(...)"
+            raise ConfigError(message, key="task")
+        return self._client
+
+    def join(self, client: Client) -> None:
+        """Belong to an application from now on, with the tasks that are still to come."""
+        if self._client is not None and self._client is not client:
+            raise ConfigError("these tasks belong to another application already", key="include")
+        client.registry.add(*self.registry)
+        self._client = client
+
+    @overload
+    def task(self, fn: Callable[Concatenate[Context, P], Awaitable[R]], /) -> Task[P, R]: ...
+    @overload
+    def task(self, fn: Callable[P, Awaitable[R]], /) -> Task[P, R]: ...
+    @overload
+    def task(self, fn: Callable[Concatenate[Context, P], R], /) -> Task[P, R]: ...
+    @overload
+    def task(self, fn: Callable[P, R], /) -> Task[P, R]: ...
+    @overload
+    def task(
+        self,
+        *,
+        name: str | None = None,
+        aliases: Sequence[str] = (),
+        version: int = 1,
+        queue: str | None = None,
+        priority: int | None = None,
+        timeout: Duration | UnsetType | None = UNSET,
+        soft_timeout: Duration | None = None,
+        max_attempts: int | None = None,
+        retry: RetryPolicy | None = None,
+        classify: Classifier | None = None,
+        isolation: Isolation = "auto",
+        gate: str | Gate | None = None,
+        breaker: str | Breaker | None = None,
+        budget: str | Budget | None = None,
+        rate: Rate | None = None,
+        system: bool = False,
+        at_most_once: bool = False,
+        keep_result: bool = True,
+        on_shutdown: OnShutdown = "finish",
+        dedup_until: DedupUntil = "settled",
+        sensitive: Iterable[str] = (),
+    ) -> TaskDecorator: ...
+    def task(self, fn: Callable[..., Any] | None = None, **said: Any) -> Any:
+        """Register a handler as a task; bare, or called with options first.
+
+        The name is the module's and the function's. `ConfigError` if the handler cannot be one, an option is
+        out of range, or the name is taken.
+        """
+        if fn is not None:
+            return self._declare(fn, **said)
+
+        def decorate(fn: Callable[..., Any], /) -> Task[..., Any]:
+            return self._declare(fn, **said)
+
+        return decorate
+
+    def _declare(self, fn: Callable[..., Any], /, **said: Any) -> Task[..., Any]:
+        name = self._prefix + (said.pop("name", None) or name_of(fn))
+        queue = said.pop("queue", None) or self._queue or DEFAULT_QUEUE
+        declared = declare(fn, name, queue, **said)
+        if self._client is not None:
+            self._client.registry.add(declared)
+        self.registry.add(declared)
+        return Task(declared, self)

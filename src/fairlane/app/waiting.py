@@ -1,0 +1,49 @@
+"""Why a job is not running, in words for people: what holds it, until when, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from fairlane.model.instants import to_datetime
+from fairlane.store.contract.jobs import Reason, Why
+
+_ADVICE: Final[Mapping[Reason, str]] = {
+    "turn": "It waits for its turn. If that takes too long, add slots, or give its tenant a higher weight.",
+    "schedule": "It was enqueued for a later time. `run_now` makes it ready at once.",
+    "retry": "Its last attempt failed; it will be tried again. See its attempts; `run_now` skips the wait.",
+    "snooze": "Its handler asked to come back, or nobody knew its task. `run_now` skips the wait.",
+    "paused": "Nothing of this is claimed until the pause ends. Resume it, or wait for its end.",
+    "running_limit": "Its tenant runs as many jobs of the queue as it may. Raise the limit, or wait.",
+    "rate": "Starts are spaced out by a rate. Raise the rate or its burst, or wait.",
+    "gate": "Its gate is full. Raise the gate's limit, or wait for a job that holds it to end.",
+    "no_worker": "No live worker serves its queue. Start one, or add the queue to a lane.",
+    "running": "It is running. Its attempts say where and since when.",
+    "finished": "It has ended and will not run again.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The answer of `explain`: the first thing that keeps a job from running.
+
+    `ahead` counts the jobs of its tenant that go first, where that is known.
+    """
+
+    reason: Reason
+    subject: str
+    until: datetime | None
+    ahead: int | None
+    advice: str
+
+
+def waiting_of(why: Why) -> Waiting:
+    """Put a store's answer into words.
+
+    >>> waiting_of(Why("gate", "gate screenshots 3/3")).advice
+    "Its gate is full. Raise the gate's limit, or wait for a job that holds it to end."
+    """
+    until = None if why.until is None else to_datetime(why.until)
+    return Waiting(why.reason, why.subject, until, why.ahead, _ADVICE[why.reason])

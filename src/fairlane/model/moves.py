@@ -1,0 +1,169 @@
+"""What a job's record becomes with each move. Decides nothing: `admit`, `judge`, `heed` and `lose` did."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from fairlane.model.failure import Failure
+from fairlane.model.instants import Instant, Micros
+from fairlane.model.job import (
+    ATTEMPTS_KEPT,
+    AttemptOutcome,
+    AttemptRecord,
+    JobRecord,
+    NewJob,
+    Settlement,
+    begin,
+)
+from fairlane.model.judge import Loss
+from fairlane.model.lifecycle import Because, Event, State, because, is_finished, target
+from fairlane.model.priority import sort_key
+
+_replace = msgspec.structs.replace
+
+
+def born(new: NewJob, now: Instant) -> JobRecord:
+    """Give the record of a job that comes in now."""
+    state, run_at = begin(new, now)
+    return JobRecord(
+        id=new.id,
+        tenant=new.tenant,
+        queue=new.queue,
+        task=new.task,
+        state=state,
+        because=because(Because.TIME) if state is State.DELAYED else None,
+        payload=new.payload,
+        checksum=new.checksum,
+        version=new.version,
+        priority=new.priority,
+        enqueued_at=now,
+        run_at=run_at,
+        sort_key=sort_key(run_at, new.priority),
+        expires_at=new.expires_at if new.expires_in is None else now + new.expires_in,
+        settled_at=None,
+        idempotency_key=new.idempotency_key or str(new.id),
+        dedup_key=new.dedup_key,
+        dedup_until=new.dedup_until,
+        correlation_id=new.correlation_id or str(new.id),
+        parent_id=new.parent_id,
+        max_attempts=new.max_attempts,
+        timeout=new.timeout,
+        at_most_once=new.at_most_once,
+        tags=new.tags,
+        metadata=new.metadata,
+        created_by=new.created_by,
+    )
+
+
+def promoted(job: JobRecord) -> JobRecord:
+    """Give a delayed job that has become due; it keeps its time and so its place."""
+    return _replace(job, state=target(Event.DUE), because=None)
+
+
+def hurried(job: JobRecord, now: Instant) -> JobRecord:
+    """Give a delayed job that is to run now."""
+    return _replace(
+        job, state=target(Event.RUN_NOW), because=None, run_at=now, sort_key=sort_key(now, job.priority)
+    )
+
+
+def claimed(job: JobRecord, worker: str, lease: Micros, now: Instant) -> JobRecord:
+    """Give a ready job in the hands of a worker, under a fence that only grows (S36)."""
+    return _replace(
+        job,
+        state=target(Event.CLAIM),
+        attempt=job.attempt + 1,
+        fence=max(job.fence + 1, now),
+        worker=worker,
+        started_at=now,
+        lease_until=now + lease,
+    )
+
+
+def stopped(job: JobRecord, state: State, word: str, now: Instant) -> JobRecord:
+    """Give a waiting job that was cancelled, condemned, purged or has expired."""
+    return _replace(job, state=state, because=word, settled_at=now)
+
+
+def settled(job: JobRecord, settlement: Settlement, now: Instant) -> JobRecord:
+    """Give a running job after a settlement that was heeded."""
+    state = target(settlement.event)
+    values: dict[str, Any] = {
+        "state": state,
+        "because": settlement.because,
+        "failures": settlement.failures,
+        "crashes": settlement.crashes,
+        "crashes_alone": settlement.crashes_alone,
+        "snoozes": settlement.snoozes,
+        "is_suspect": settlement.is_suspect,
+    }
+    if state is State.DELAYED:
+        run_at = now + settlement.delay
+        values |= {"run_at": run_at, "sort_key": sort_key(run_at, job.priority)}
+    if is_finished(state):
+        values |= {"settled_at": now, "result": settlement.result}
+    return _ended(job, settlement.outcome, settlement.failure, settlement.log, now, values)
+
+
+def lost(job: JobRecord, loss: Loss, now: Instant) -> JobRecord:
+    """Give a running job whose claim was taken back; it is a suspect from now on (S39)."""
+    values: dict[str, Any] = {
+        "state": loss.state,
+        "because": loss.because,
+        "failures": loss.failures,
+        "crashes": loss.crashes,
+        "crashes_alone": loss.crashes_alone,
+        "is_suspect": True,
+        "settled_at": now if is_finished(loss.state) else None,
+    }
+    return _ended(job, loss.outcome, loss.failure, None, now, values)
+
+
+def _ended(
+    job: JobRecord,
+    outcome: AttemptOutcome,
+    failure: Failure | None,
+    log: str | None,
+    now: Instant,
+    values: dict[str, Any],
+) -> JobRecord:
+    started_at = now if job.started_at is None else job.started_at
+    attempt = AttemptRecord(job.attempt, str(job.worker), started_at, now, outcome, failure, log)
+    return _replace(
+        job,
+        worker=None,
+        started_at=None,
+        lease_until=None,
+        is_cancel_asked=False,
+        progress=None,
+        attempts=(*job.attempts, attempt)[-ATTEMPTS_KEPT:],
+        **values,
+    )
+
+
+def erased(job: JobRecord) -> JobRecord:
+    """Empty a finished job (S52): what it carried and said is gone, that it was is not."""
+    return _replace(
+        job,
+        payload=b"",
+        checksum=0,
+        result=None if job.result is None else b"",
+        because=None if job.because is None else job.because.partition(":")[0],
+        idempotency_key=str(job.id),
+        dedup_key=None,
+        correlation_id=str(job.id),
+        tags=(),
+        metadata=b"{}",
+        created_by=None,
+        progress=None,
+        attempts=tuple(_erased_attempt(attempt) for attempt in job.attempts),
+    )
+
+
+def _erased_attempt(attempt: AttemptRecord) -> AttemptRecord:
+    failure = attempt.failure
+    if failure is not None:
+        failure = _replace(failure, error_type="", message="", traceback=None)
+    return _replace(attempt, failure=failure, log=None)

@@ -1,0 +1,212 @@
+"""Find what looks secret in a payload, and make copies that can be shown (S6).
+
+What is stored is never altered, and no message, path or finding contains a value. Names and patterns are in
+`secret_names` and `secret_patterns`; this module walks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from datetime import date, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from functools import lru_cache
+from typing import Any, Final, Literal, cast
+from uuid import UUID
+
+import msgspec
+
+from fairlane.model.errors import Problem
+from fairlane.model.reading import MOST_DEPTH
+from fairlane.model.secret_names import FieldNames
+from fairlane.model.secret_patterns import MARKER, look_of, redact_text
+from fairlane.model.trail import Trail, path_of
+
+__all__ = [
+    "MARKER",
+    "Finding",
+    "SensitivePolicy",
+    "check_sensitive",
+    "find_sensitive",
+    "redact",
+    "redact_text",
+]
+
+SensitivePolicy = Literal["allow", "warn", "reject"]
+
+LARGE_TEXT: Final = 2_000
+"""Longer text (characters) or bytes are likely content: a mail body, a document."""
+
+MOST_FINDINGS: Final = 100
+
+_MOST_VALUES: Final = 1_000_000
+"""No payload of usual size has as many. A value that contains itself, twice, has no end."""
+
+_HINT = "send a reference instead of the value, or set the policy to `warn` or `allow`"
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """Where something looks secret, and why. Never what it is."""
+
+    path: str
+    why: str
+
+
+def find_sensitive(arguments: Mapping[str, Any], *, names: Iterable[str] = ()) -> list[Finding]:
+    """List what looks secret by field name or by value, the first 100. `names` are a task's own.
+
+    >>> find_sensitive({"user": {"password": "hunter2"}, "sort_key": "name"})
+    [Finding(path='arguments.user.password', why="field name 'password'")]
+    """
+    return _Finder(FieldNames(names)).find(dict(arguments))
+
+
+def redact(value: Any, *, names: Iterable[str] = ()) -> Any:
+    """Give a copy to show: same shape, with a marker for all that `find_sensitive` would find.
+
+    The original is not touched. Also for results, and for values that are no payload: what is of a kind that
+    no payload has is not shown.
+
+    >>> redact({"token": "abc", "max_tokens": 5, "note": ["password=x", "hello"]})
+    {'token': '[redacted]', 'max_tokens': 5, 'note': ['[redacted]', 'hello']}
+    """
+    return _Redactor(FieldNames(names)).copy(value, 0)
+
+
+def check_sensitive(
+    arguments: Mapping[str, Any], policy: SensitivePolicy, names: Iterable[str] = ()
+) -> tuple[list[Problem], list[Finding]]:
+    """Apply the policy at enqueue: `reject` gives problems, `warn` gives findings to log, `allow` neither.
+
+    >>> problems, findings = check_sensitive({"password": "hunter2"}, "reject")
+    >>> print(*problems, findings)
+    [0] arguments.password: looks sensitive (field name 'password'); send a reference instead of the value, \
+or set the policy to `warn` or `allow` []
+    """
+    if policy == "allow":
+        return [], []
+    findings = find_sensitive(arguments, names=names)
+    if policy == "warn":
+        return [], findings
+    return [
+        Problem(0, found.path, f"looks sensitive ({found.why})", _HINT, "sensitive") for found in findings
+    ], []
+
+
+def _why(value: object) -> str | None:
+    """Say why a value is secret by itself, whatever its field is called."""
+    if not isinstance(value, str | bytes) or isinstance(value, Enum):
+        return None
+    if len(value) > LARGE_TEXT:
+        return "large text, likely content"
+    return look_of(value if isinstance(value, str) else value.decode("latin-1"))
+
+
+@lru_cache(maxsize=4096)
+def _why_name(name: str) -> str | None:
+    return look_of(name)
+
+
+def _why_key(key: object) -> str | None:
+    """Say why a key is itself a secret. Field names repeat with every job, so short ones are remembered."""
+    return _why_name(key) if type(key) is str and len(key) <= 64 else _why(key)  # noqa: PLR2004 (any would do)
+
+
+_NUMBERS: Final = frozenset({int, float, bool, type(None)})
+"""Only a name makes a secret of these."""
+
+
+class _EnoughError(Exception):
+    """No more need be found."""
+
+
+class _Finder:
+    __slots__ = ("_left", "_names", "findings")
+
+    def __init__(self, names: FieldNames) -> None:
+        self._names = names
+        self._left = _MOST_VALUES
+        self.findings: list[Finding] = []
+
+    def find(self, arguments: dict[str, Any]) -> list[Finding]:
+        with suppress(_EnoughError):
+            self._look(arguments, (None, "arguments"), 0)
+        return self.findings
+
+    def _note(self, here: Trail, why: str) -> None:
+        self.findings.append(Finding(path_of(here), why))
+        if len(self.findings) >= MOST_FINDINGS:
+            raise _EnoughError
+
+    def _look(self, value: object, here: Trail, depth: int) -> None:
+        self._left -= 1
+        if depth > MOST_DEPTH or self._left < 0:
+            self._note(here, "too deep or too much to look through")
+            raise _EnoughError
+        if isinstance(value, dict):
+            self._fields(cast("dict[object, object]", value), here, depth)
+        elif isinstance(value, list | tuple):
+            for index, item in enumerate(cast("list[object]", value)):
+                self._look(item, (here, index), depth + 1)
+        elif isinstance(value, set | frozenset):
+            for member in cast("set[object]", value):
+                self._look(member, (here, ...), depth + 1)
+        elif why := _why(value):
+            self._note(here, why)
+
+    def _fields(self, fields: dict[object, object], here: Trail, depth: int) -> None:
+        for key, child in fields.items():
+            if why := _why_key(key):
+                self._note((here, MARKER), f"its key: {why}")
+                self._look(child, (here, MARKER), depth + 1)
+                continue
+            below = (here, str(key))
+            if why := self._names.why(str(key), child):
+                if child != MARKER:
+                    self._note(below, why)
+            elif type(child) not in _NUMBERS:
+                self._look(child, below, depth + 1)
+
+
+_SHOWN: Final = (str, bytes, int, float, date, time, timedelta, Decimal, UUID, Enum, type(None))
+
+
+class _Redactor:
+    __slots__ = ("_left", "_names")
+
+    def __init__(self, names: FieldNames) -> None:
+        self._names = names
+        self._left = _MOST_VALUES
+
+    def copy(self, value: object, depth: int) -> Any:
+        self._left -= 1
+        if depth > MOST_DEPTH or self._left < 0 or _why(value):
+            return MARKER
+        if isinstance(value, dict):
+            return self._fields(cast("dict[object, object]", value), depth)
+        if isinstance(value, list | tuple | set | frozenset):
+            items = [self.copy(item, depth + 1) for item in cast("Iterable[object]", value)]
+            return _like(cast("object", value), items)
+        return value if isinstance(value, _SHOWN) else MARKER
+
+    def _fields(self, fields: dict[object, object], depth: int) -> dict[object, Any]:
+        shown: dict[object, Any] = {}
+        for key, child in fields.items():
+            name = _free(shown) if _why_key(key) else key
+            secret = self._names.why(str(key), child)
+            shown[name] = MARKER if secret else self.copy(child, depth + 1)
+        return shown
+
+
+def _like(value: object, items: list[Any]) -> Any:
+    if isinstance(value, tuple):
+        return tuple(items)
+    if isinstance(value, set):
+        return set(items)
+    return frozenset(items) if isinstance(value, frozenset) else items
+
+
+def _free(taken: Mapping[object, Any]) -> str:
+    """Mark a key that is a secret itself, keeping it apart from others like it."""
+    return MARKER if MARKER not in taken else f"{MARKER} {len(taken)}"

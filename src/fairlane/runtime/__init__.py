@@ -1,0 +1,1 @@
+"""What every running part needs: clocks and waiting. Knows no store and no task."""

@@ -1,0 +1,57 @@
+"""Find the store that a URL names. Loads a store's code, and its driver, only when its URL is opened."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from importlib import import_module
+from typing import Final, Protocol, TypeAlias
+
+from fairlane.model.errors import ConfigError
+from fairlane.model.instants import Instant
+from fairlane.store.contract import Store
+
+
+class StoreClock(Protocol):
+    """What stands in for a store's own clock in tests (S1)."""
+
+    def now(self) -> Instant:
+        """Say what time it is for the store."""
+        ...
+
+
+Opener: TypeAlias = Callable[[str, StoreClock | None], Store]
+"""Makes a store from its URL without touching it: connecting is for the first verb."""
+
+_SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*")
+_openers: Final[dict[str, Opener]] = {}
+_SHIPPED: Final = {"sqlite": "fairlane.store.sqlite.store"}
+"""Scheme to the module whose `open_url` is its opener."""
+
+
+def register_scheme(scheme: str, opener: Opener) -> None:
+    """Let URLs of a scheme be opened by this opener; a later registration replaces an earlier one."""
+    if not _SCHEME.fullmatch(scheme):
+        message = f"{scheme!r} is no scheme of a URL; use a-z, then a-z, 0-9, + . -"
+        raise ValueError(message)
+    _openers[scheme] = opener
+
+
+def open_store(url: str, *, clock: StoreClock | None = None) -> Store:
+    """Give the store behind a URL; nothing is connected yet. `ConfigError` names the scheme, never the rest.
+
+    >>> open_store("carrier-pigeon://user:secret@loft")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    fairlane.model.errors.ConfigError: url: no store is known for scheme 'carrier-pigeon'. Allowed: ...
+    """
+    scheme, separator, _ = url.partition("://")
+    known = ", ".join(f"{name}://" for name in sorted({*_openers, *_SHIPPED}))
+    if not separator or not _SCHEME.fullmatch(scheme):
+        # The text may hold a password, whatever else is wrong with it.
+        raise ConfigError("it has no scheme, as in scheme://place.", key="url", allowed=known)
+    if scheme not in _openers and scheme in _SHIPPED:
+        register_scheme(scheme, import_module(_SHIPPED[scheme]).open_url)
+    if scheme not in _openers:
+        raise ConfigError(f"no store is known for scheme {scheme!r}.", key="url", allowed=known)
+    return _openers[scheme](url, clock)

@@ -1,0 +1,25 @@
+"""Ask the file something and get the answer whole. Rows are tuples in the order of the statement."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import apsw
+
+Values = tuple[Any, ...]
+
+
+def all_rows(db: apsw.Connection, statement: str, values: Values = ()) -> list[tuple[Any, ...]]:
+    """Give all rows of an answer."""
+    return db.execute(statement, values).fetchall()
+
+
+def one_row(db: apsw.Connection, statement: str, values: Values = ()) -> tuple[Any, ...] | None:
+    """Give the first row of an answer, or None if there is none."""
+    return db.execute(statement, values).fetchone()
+
+
+def one_value(db: apsw.Connection, statement: str, values: Values = ()) -> Any:
+    """Give the first column of the first row, or None if there is none."""
+    found = one_row(db, statement, values)
+    return None if found is None else found[0]

@@ -1,0 +1,200 @@
+"""The claims facet: claimed, renewed, settled, promoted, reclaimed, expired."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import msgspec
+
+from fairlane.model.fairness import correction, learn
+from fairlane.model.job import JobRecord
+from fairlane.model.judge import heed, lose
+from fairlane.model.lifecycle import Because, State, because
+from fairlane.model.moves import lost, promoted, settled, stopped
+from fairlane.model.scope import Scope
+from fairlane.store.contract.claims import (
+    ClaimReply,
+    ClaimRequest,
+    ExpireReply,
+    Lost,
+    PassRequest,
+    PromoteReply,
+    ReclaimReply,
+    ReclaimRequest,
+    RenewReply,
+    RenewRequest,
+    Settled,
+    SettleReply,
+    SettleRequest,
+    WorkerRequest,
+)
+from fairlane.store.sqlite.asking import all_rows
+from fairlane.store.sqlite.handout import Handout, fill_gates, next_due, release_gate, wake_in_time
+from fairlane.store.sqlite.homes import Held, find_live, move, read_live
+from fairlane.store.sqlite.statements import load
+from fairlane.store.sqlite.tx import Tx
+from fairlane.store.sqlite.writer import Reader, Writer
+
+_SQL = load("settle")
+_CLAIM = load("claim")
+
+_pack = msgspec.msgpack.Encoder().encode
+
+
+class SqliteClaims:
+    """Jobs as workers and duties move them."""
+
+    def __init__(self, writer: Writer, reader: Reader) -> None:
+        """Share the file with the other facets."""
+        self._writer = writer
+        self._reader = reader
+
+    async def claim(self, request: ClaimRequest) -> ClaimReply:
+        """See the contract."""
+        return await self._writer.run(lambda tx: _claim(tx, request))
+
+    async def renew(self, request: RenewRequest) -> RenewReply:
+        """See the contract."""
+        return await self._writer.run(lambda tx: _renew(tx, request))
+
+    async def settle(self, request: SettleRequest) -> SettleReply:
+        """See the contract: settling and claiming share a commit."""
+        return await self._writer.run(lambda tx: _settle(tx, request))
+
+    async def asked_to_cancel(self, request: WorkerRequest) -> tuple[UUID, ...]:
+        """See the contract."""
+
+        def read(tx: Tx) -> tuple[UUID, ...]:
+            rows = tx.db.execute(_SQL.asked, (request.worker,))
+            return tuple(UUID(bytes=id) for id, tenant in rows if request.scope.covers(tenant))
+
+        return await self._reader.run(read)
+
+    async def reclaim(self, request: ReclaimRequest) -> ReclaimReply:
+        """See the contract."""
+        return await self._writer.run(lambda tx: _reclaim(tx, request))
+
+    async def promote(self, request: PassRequest) -> PromoteReply:
+        """See the contract."""
+        return await self._writer.run(lambda tx: _promote(tx, request))
+
+    async def expire(self, request: PassRequest) -> ExpireReply:
+        """See the contract."""
+        return await self._writer.run(lambda tx: _expire(tx, request))
+
+
+def _claim(tx: Tx, request: ClaimRequest) -> ClaimReply:
+    claims = Handout(tx, request).run()
+    tx.flush()
+    queues = dict.fromkeys(wish.queue for wish in request.wishes)
+    return ClaimReply(tuple(claims), next_due(tx, queues, request.scope))
+
+
+def _held(tx: Tx, scope: Scope, worker: str, id: UUID, fence: int) -> Held | None:
+    held = find_live(tx, id)
+    if held is None or not scope.covers(held.job.tenant):
+        return None
+    job = held.job
+    return held if (job.state, job.fence, job.worker) == (State.RUNNING, fence, worker) else None
+
+
+def _renew(tx: Tx, request: RenewRequest) -> RenewReply:
+    lease_until = tx.now + request.lease
+    stale, asked = [], []
+    for renewal in request.renewals:
+        held = _held(tx, request.scope, request.worker, renewal.id, renewal.fence)
+        if held is None:
+            stale.append(renewal.id)
+            continue
+        _charge_time(tx, held, is_final=False)
+        progress = None if renewal.progress is None else _pack(renewal.progress)
+        tx.db.execute(_SQL.renewed, (lease_until, progress, held.charged, held.seq))
+        if held.job.is_cancel_asked:
+            asked.append(renewal.id)
+    return RenewReply(tuple(stale), tuple(asked), lease_until)
+
+
+def _settle(tx: Tx, request: SettleRequest) -> SettleReply:
+    done, stale = [], []
+    seen: set[UUID] = set()
+    for asked in request.settlements:
+        if asked.id in seen:
+            tx.flush()  # the same job twice in a batch: the second must see what the first did
+        seen.add(asked.id)
+        held = _held(tx, request.scope, request.worker, asked.id, asked.fence)
+        if held is None:
+            stale.append(asked.id)
+            continue
+        settlement = heed(held.job, asked, tx.now)
+        if held.charged is not None and settlement.outcome in {"succeeded", "failed"}:
+            took = tx.now - (held.job.started_at or tx.now)
+            tx.shelves.tasks.set(held.job.task, learn(tx.shelves.tasks[held.job.task].measure, took))
+        after = _end(tx, held, settled(held.job, settlement, tx.now))
+        done.append(Settled(after.id, after.state))
+    if request.claim is not None:
+        tx.flush()
+    claimed = None if request.claim is None else _claim(tx, request.claim)
+    return SettleReply(tuple(done), tuple(stale), claimed)
+
+
+def _end(tx: Tx, held: Held, after: JobRecord) -> JobRecord:
+    """Take a job out of its claim: its time, its place at the gate, its tenant's limit."""
+    _charge_time(tx, held, is_final=True)
+    turn = tx.turns.strand_by_id(held.strand).turn
+    move(tx, held, after)
+    if turn.parked is not None and turn.parked.reason == "running_limit":
+        tx.turns.park(turn, None)
+    if held.gate is not None:
+        release_gate(tx, held.gate)
+    tx.hint(after.queue)
+    return after
+
+
+def _charge_time(tx: Tx, held: Held, *, is_final: bool) -> None:
+    """Charge the time that an attempt really took; at a renewal only what is beyond the charge so far."""
+    seen = tx.now - (held.job.started_at or tx.now)
+    if held.charged is None or (not is_final and seen <= held.charged):
+        return
+    turn = tx.turns.strand_by_id(held.strand).turn
+    tx.turns.charge(turn, correction(tx.rules.stride(turn.tenant, tx.now), held.charged, seen))
+    held.charged = seen
+
+
+def _reclaim(tx: Tx, request: ReclaimRequest) -> ReclaimReply:
+    rows = all_rows(tx.db, _SQL.lapsed, (tx.now, request.most + 1, request.scope.tenant))
+    taken = []
+    for row in rows[: request.most]:
+        held = read_live(row)
+        job = held.job
+        loss = lose(job, was_alone=held.is_alone, max_crashes=request.max_crashes)
+        _end(tx, held, lost(job, loss, tx.now))
+        taken.append(Lost(job.id, job.tenant, job.queue, str(job.worker), job.fence, loss.state))
+    return ReclaimReply(tuple(taken), len(rows) > request.most)
+
+
+def _promote(tx: Tx, request: PassRequest) -> PromoteReply:
+    queues = [queue for (queue,) in all_rows(tx.db, _CLAIM.queues_with_delayed)]
+    due: list[Held] = []
+    for queue in queues:
+        rows = all_rows(tx.db, _CLAIM.due, (queue, tx.now, request.most + 1))
+        due += [held for held in map(read_live, rows) if request.scope.covers(held.job.tenant)]
+    due.sort(key=lambda held: (held.job.run_at, held.job.id.bytes))
+    for held in due[: request.most]:
+        move(tx, held, promoted(held.job))
+        tx.hint(held.job.queue)
+    tx.flush()
+    known = [queue for (queue,) in all_rows(tx.db, _CLAIM.queues)]
+    for queue in known:
+        wake_in_time(tx, queue)
+    fill_gates(tx)
+    tx.flush()
+    count = len(due[: request.most])
+    return PromoteReply(count, next_due(tx, known, request.scope), len(due) > request.most)
+
+
+def _expire(tx: Tx, request: PassRequest) -> ExpireReply:
+    rows = all_rows(tx.db, _SQL.expired, (tx.now, request.most + 1, request.scope.tenant))
+    for row in rows[: request.most]:
+        held = read_live(row)
+        move(tx, held, stopped(held.job, State.CANCELLED, because(Because.EXPIRED), tx.now))
+    return ExpireReply(len(rows[: request.most]), len(rows) > request.most)

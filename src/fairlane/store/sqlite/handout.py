@@ -1,0 +1,348 @@
+"""Hand out jobs in the fair order, one after the other, from as few rows as possible.
+
+The order is that of the contract: the lowest clock, then the lowest head of its strands. Turns, strands and
+jobs are read in pages, in the order of their indexes, only as far as the claim really comes; everything it
+meets and may not serve is parked (S42).
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import Any, Final
+
+from fairlane.model.fairness import charge
+from fairlane.model.instants import SECOND, Instant, Micros
+from fairlane.model.job import Claim, JobRecord
+from fairlane.model.lifecycle import Because, State, because, is_expired
+from fairlane.model.moves import claimed, promoted, stopped
+from fairlane.model.scope import Scope
+from fairlane.store.contract.claims import ClaimRequest
+from fairlane.store.sqlite.asking import all_rows, one_value
+from fairlane.store.sqlite.blocks import count_start, gate_room, queue_block, strand_block, turn_block
+from fairlane.store.sqlite.homes import Held, free_dedup, move, read_live
+from fairlane.store.sqlite.statements import load
+from fairlane.store.sqlite.turns import Strand, Turn
+from fairlane.store.sqlite.tx import Tx
+
+_SQL = load("claim")
+_HOMES = load("homes")
+
+_TURN_PAGE: Final = 64
+_STRAND_PAGE: Final = 8
+_FIRST_JOBS: Final = 2
+_MOST_JOBS: Final = 64
+_PROMOTE_MOST: Final = 1_000
+_BEFORE_ALL: Final = (-(2**63), b"")
+
+
+class _Jobs:
+    """The jobs of one strand in their order, read in growing pages."""
+
+    def __init__(self, tx: Tx, strand: Strand) -> None:
+        self._tx = tx
+        self._strand = strand
+        self._rows: list[Held] = []
+        self._edge: tuple[int, bytes] = _BEFORE_ALL
+        self._page = _FIRST_JOBS
+        self._is_all = False
+
+    def first(self) -> Held | None:
+        if not self._rows and not self._is_all:
+            rows = all_rows(self._tx.db, _SQL.jobs, (self._strand.id, *self._edge, self._page))
+            self._is_all = len(rows) < self._page
+            self._page = min(_MOST_JOBS, self._page * 4)
+            self._rows = [read_live(row) for row in reversed(rows)]
+            if self._rows:
+                self._edge = _place(self._rows[0].job)
+        return self._rows[-1] if self._rows else None
+
+    def take(self) -> Held:
+        return self._rows.pop()
+
+
+class _Strands:
+    """The open strands of one turn, the lowest head first."""
+
+    def __init__(self, tx: Tx, turn: Turn) -> None:
+        self._tx = tx
+        self._turn = turn
+        self._heap: list[tuple[tuple[int, bytes], int, Strand]] = []
+        self._edge: tuple[int, bytes] = _BEFORE_ALL
+        self._is_all = False
+        self._jobs: dict[int, _Jobs] = {}
+
+    def push(self, strand: Strand) -> None:
+        if strand.head is not None and strand.is_open:
+            heappush(self._heap, (strand.head, strand.id, strand))
+
+    def first(self) -> Strand:
+        while not self._heap or (not self._is_all and self._heap[0][0] > self._edge):
+            rows = all_rows(self._tx.db, _SQL.strands, (self._turn.id, *self._edge, _STRAND_PAGE))
+            self._is_all = len(rows) < _STRAND_PAGE
+            for row in rows:
+                self.push(self._tx.turns.know_strand(row, self._turn))
+            if rows:
+                self._edge = (rows[-1][6], rows[-1][7])
+        return self._heap[0][2]
+
+    def drop(self) -> None:
+        heappop(self._heap)
+
+    def jobs(self, strand: Strand) -> _Jobs:
+        found = self._jobs.get(strand.id)
+        if found is None:
+            found = self._jobs[strand.id] = _Jobs(self._tx, strand)
+        return found
+
+
+class _Turns:
+    """The ready tenants of one queue, the lowest clock first."""
+
+    def __init__(self, tx: Tx, queue: str, scope: Scope, *, newcomers: bool) -> None:
+        self._tx = tx
+        self._queue = queue
+        self._scope = scope
+        self._newcomers = newcomers
+        self._heap: list[tuple[int, int, Turn]] = []
+        self._seen: set[int] = set()
+        self._edge = (-1, -1)
+        self._is_all = False
+
+    def push(self, turn: Turn) -> None:
+        self._seen.add(turn.id)
+        if turn.is_ready and self._scope.covers(turn.tenant) and not (self._newcomers and turn.running):
+            heappush(self._heap, (turn.vt, turn.ready_since, turn))
+
+    def first(self) -> Turn | None:
+        while True:
+            while not self._is_all and (not self._heap or self._heap[0][:2] > self._edge):
+                self._read()
+            if not self._heap:
+                return None
+            vt, since, turn = self._heap[0]
+            if turn.is_ready and (turn.vt, turn.ready_since) == (vt, since):
+                return turn
+            heappop(self._heap)
+
+    def drop(self) -> None:
+        heappop(self._heap)
+
+    def _read(self) -> None:
+        if self._scope.tenant is not None:
+            turn = self._tx.turns.find(self._queue, self._scope.tenant)
+            self._is_all = True
+            if turn is not None:
+                self.push(turn)
+            return
+        statement = _SQL.newcomers if self._newcomers else _SQL.turns
+        rows = all_rows(self._tx.db, statement, (self._queue, *self._edge, _TURN_PAGE))
+        self._is_all = len(rows) < _TURN_PAGE
+        for row in rows:
+            turn = self._tx.turns.know(row)
+            if turn.id not in self._seen:
+                self.push(turn)
+        if rows:
+            self._edge = (rows[-1][3], rows[-1][4])
+
+
+class Handout:
+    """One claim in the making."""
+
+    def __init__(self, tx: Tx, request: ClaimRequest) -> None:
+        """Promote and wake what time has made ready in the queues that are asked for."""
+        self._tx = tx
+        self._request = request
+        self._claims: list[Claim] = []
+        self._turns: dict[tuple[str, bool], _Turns] = {}
+        self._strands: dict[int, _Strands] = {}
+        for queue in dict.fromkeys(wish.queue for wish in request.wishes):
+            promote_due(tx, queue, request.scope, _PROMOTE_MOST)
+            wake_in_time(tx, queue)
+        tx.flush()
+
+    def run(self) -> list[Claim]:
+        """Serve the wishes in order until the total is full."""
+        for wish in self._request.wishes:
+            if queue_block(self._tx, wish.queue) is None:
+                self._serve_wish(wish.queue, wish.most)
+        return self._claims
+
+    def _serve_wish(self, queue: str, most: int) -> None:
+        taken = 0
+        while taken < most and len(self._claims) < self._request.total:
+            left = self._request.total - len(self._claims)
+            if not self._serve_one(queue, newcomers=left <= self._request.headroom):
+                return
+            taken += 1
+            if self._tx.rules.queue(queue, self._tx.now).rate and queue_block(self._tx, queue) is not None:
+                return
+
+    def _serve_one(self, queue: str, *, newcomers: bool) -> bool:
+        """Serve the one job whose turn it is; False if there is none."""
+        tx = self._tx
+        turns = self._turns_of(queue, newcomers=newcomers)
+        while True:
+            turn = turns.first()
+            if turn is None:
+                if self._fill_gates(queue, turns):
+                    continue
+                return False
+            block = turn_block(tx, turn)
+            if block is not None:
+                turns.drop()
+                tx.turns.park(turn, block)
+                continue
+            strands = self._strands_of(turn)
+            strand = strands.first()
+            block = strand_block(tx, strand.task)
+            if block is not None:
+                strands.drop()
+                tx.turns.park(strand, block)
+                continue
+            held = strands.jobs(strand).first()
+            if held is None:
+                message = f"strand {strand.id} counts {strand.ready} ready jobs and has none"
+                raise AssertionError(message)
+            strands.drop()
+            turns.drop()
+            is_served = not is_expired(held.job.expires_at, tx.now)
+            if is_served:
+                self._claims.append(self._serve(turn, strand, strands.jobs(strand), newcomers=newcomers))
+            else:
+                self._expire(strand, strands.jobs(strand))
+            strands.push(strand)
+            turns.push(turn)
+            if is_served:
+                return True
+
+    def _serve(self, turn: Turn, strand: Strand, jobs: _Jobs, *, newcomers: bool) -> Claim:
+        tx, request = self._tx, self._request
+        is_lowest = not newcomers and request.scope.tenant is None
+        tx.turns.raise_floor(turn.queue, turn.vt if is_lowest else tx.turns.virtual_now(turn.queue))
+        held = jobs.take()
+        cost: Micros | None = None
+        if tx.rules.queue(turn.queue, tx.now).cost == "seconds":
+            cost = tx.shelves.tasks[strand.task].measure
+            if held.job.timeout is not None:
+                cost = min(cost, held.job.timeout)
+        tx.turns.charge(turn, charge(tx.rules.stride(turn.tenant, tx.now), SECOND if cost is None else cost))
+        gate = count_start(tx, turn, strand.task)
+        job = claimed(held.job, request.worker, request.lease, tx.now)
+        if job.dedup_until == "started":
+            free_dedup(tx, job)
+        is_alone = job.is_suspect and request.isolates
+        claim = (job.attempt, job.fence, job.worker, job.started_at, job.lease_until)
+        tx.write(_SQL.claimed, *claim, gate, is_alone, cost, held.seq)
+        place = _place(job)
+        tx.write(_HOMES.ready_out, strand.id, *place)
+        turn.running += 1
+        tx.turns.take_ready(strand, place)
+        self._next_head(strand, jobs)
+        return Claim(job, job.fence, tx.now + request.lease, is_alone)
+
+    def _expire(self, strand: Strand, jobs: _Jobs) -> None:
+        held = jobs.take()
+        move(self._tx, held, stopped(held.job, State.CANCELLED, because(Because.EXPIRED), self._tx.now))
+        self._next_head(strand, jobs)
+
+    def _next_head(self, strand: Strand, jobs: _Jobs) -> None:
+        """Set the head from what was read, so that nobody has to look for it."""
+        following = jobs.first() if strand.ready else None
+        strand.head = None if following is None else _place(following.job)
+        strand.is_head_stale = False
+
+    def _turns_of(self, queue: str, *, newcomers: bool) -> _Turns:
+        found = self._turns.get((queue, newcomers))
+        if found is None:
+            found = _Turns(self._tx, queue, self._request.scope, newcomers=newcomers)
+            self._turns[queue, newcomers] = found
+        return found
+
+    def _strands_of(self, turn: Turn) -> _Strands:
+        found = self._strands.get(turn.id)
+        if found is None:
+            found = self._strands[turn.id] = _Strands(self._tx, turn)
+        return found
+
+    def _fill_gates(self, queue: str, turns: _Turns) -> bool:
+        """Wake strands of this queue at gates with room: nobody else may have come to take it (S43)."""
+        self._tx.flush()
+        is_any_ready = False
+        for (gate,) in all_rows(self._tx.db, _SQL.gates_waited_for):
+            room = gate_room(self._tx, gate)
+            waiting = all_rows(self._tx.db, _SQL.strands_at_gate, (gate, queue, -1))
+            for (number,) in waiting:
+                if room == 0:
+                    break
+                strand = self._tx.turns.strand_by_id(number)
+                self._tx.turns.park(strand, None)
+                if strand.turn.is_ready:  # else its tenant is parked and cannot take the place
+                    room = None if room is None else room - 1
+                    is_any_ready = True
+                    turns.push(strand.turn)
+                strands = self._strands.get(strand.turn.id)
+                if strands is not None:
+                    strands.push(strand)
+        self._tx.flush()
+        return is_any_ready
+
+
+def fill_gates(tx: Tx) -> None:
+    """Wake strands everywhere that wait at gates with room, as many as there is room."""
+    tx.flush()
+    for (gate,) in all_rows(tx.db, _SQL.gates_waited_for):
+        room = gate_room(tx, gate)
+        most = -1 if room is None else room
+        for (number,) in all_rows(tx.db, _SQL.strands_at_gate, (gate, None, most)):
+            strand = tx.turns.strand_by_id(number)
+            tx.turns.park(strand, None)
+            tx.hint(strand.turn.queue)
+
+
+def release_gate(tx: Tx, gate: str) -> None:
+    """Give a place back and wake the one strand that has waited with the lowest clock."""
+    tx.shelves.gates.set(gate, tx.shelves.gates[gate].measure - 1)
+    tx.flush()
+    for (number,) in all_rows(tx.db, _SQL.strands_at_gate, (gate, None, 1)):
+        strand = tx.turns.strand_by_id(number)
+        tx.turns.park(strand, None)
+        tx.hint(strand.turn.queue)
+
+
+def promote_due(tx: Tx, queue: str, scope: Scope, most: int) -> int:
+    """Make due delayed jobs of a queue ready, earliest first."""
+    rows = all_rows(tx.db, _SQL.due, (queue, tx.now, most))
+    due = [held for held in map(read_live, rows) if scope.covers(held.job.tenant)]
+    for held in due:
+        move(tx, held, promoted(held.job))
+    return len(due)
+
+
+def wake_in_time(tx: Tx, queue: str) -> None:
+    """End the waits of a queue that time has ended."""
+    tx.flush()
+    for row in all_rows(tx.db, _SQL.turns_to_wake, (queue, tx.now)):
+        tx.turns.park(tx.turns.know(row), None)
+    tx.flush()
+    for (number,) in all_rows(tx.db, _SQL.strands_to_wake, (queue, tx.now)):
+        tx.turns.park(tx.turns.strand_by_id(number), None)
+
+
+def next_due(tx: Tx, queues: Any, scope: Scope) -> Instant | None:
+    """Say when time alone makes the next job of these queues claimable."""
+    times: list[Instant | None] = []
+    for queue in queues:
+        if scope.tenant is None:
+            times.append(one_value(tx.db, _SQL.next_delayed, (queue,)))
+            times.append(one_value(tx.db, _SQL.next_woken, (queue,)))
+        else:
+            times.append(one_value(tx.db, _SQL.next_delayed_of, (queue, scope.tenant)))
+            times.append(one_value(tx.db, _SQL.next_woken_of, (queue, scope.tenant)))
+        block = queue_block(tx, queue)
+        if block is not None and one_value(tx.db, _SQL.has_ready, (queue, scope.tenant)):
+            times.append(block.until)
+    return min((time for time in times if time is not None), default=None)
+
+
+def _place(job: JobRecord) -> tuple[int, bytes]:
+    return job.sort_key, job.id.bytes

@@ -1,0 +1,316 @@
+"""The jobs facet: put in, looked at, changed while they wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from uuid import UUID
+
+import msgspec
+from msgspec import UNSET
+
+from fairlane.model.errors import EnqueueUnknown, TenantMismatch
+from fairlane.model.instants import SECOND
+from fairlane.model.job import JobRecord
+from fairlane.model.layers import Kind, Subject
+from fairlane.model.lifecycle import (
+    TRANSITIONS,
+    WAITING,
+    Because,
+    CancelReply,
+    Event,
+    State,
+    because,
+    is_finished,
+)
+from fairlane.model.moves import hurried, stopped
+from fairlane.model.priority import sort_key
+from fairlane.store.contract.claims import ClaimRequest, Wish
+from fairlane.store.contract.jobs import (
+    Count,
+    CountRequest,
+    EditReply,
+    EditRequest,
+    EnqueueReply,
+    EnqueueRequest,
+    ExplainRequest,
+    FindReply,
+    FindRequest,
+    GetRequest,
+    PeekRequest,
+    RunNowRequest,
+    StopRequest,
+    Why,
+)
+from fairlane.store.contract.reading import matches
+from fairlane.store.contract.registry import LIVE_WITHIN
+from fairlane.store.contract.request import READ_MOST, Place, Request, from_cursor, to_cursor
+from fairlane.store.sqlite.asking import one_value
+from fairlane.store.sqlite.blocks import queue_block, strand_block, turn_block
+from fairlane.store.sqlite.cards import read_card
+from fairlane.store.sqlite.enqueue import RefusedError, enqueue
+from fairlane.store.sqlite.handout import Handout
+from fairlane.store.sqlite.homes import Held, find_any, find_live, move, read_page, rewrite_body
+from fairlane.store.sqlite.statements import load
+from fairlane.store.sqlite.tx import Tx
+from fairlane.store.sqlite.writer import Reader, Writer
+
+_FIND = load("find")
+
+_LAST = (2**63 - 1, b"\xff" * 17)
+_PAGE = 500
+
+
+class SqliteJobs:
+    """Jobs as callers and operators see them."""
+
+    def __init__(self, writer: Writer, reader: Reader) -> None:
+        """Share the file with the other facets."""
+        self._writer = writer
+        self._reader = reader
+
+    async def enqueue(self, request: EnqueueRequest) -> EnqueueReply:
+        """See the contract."""
+        for job in request.jobs:
+            if not request.scope.covers(job.tenant):
+                raise TenantMismatch(job.tenant, str(request.scope.tenant))
+        if not request.jobs:
+            return EnqueueReply()
+        try:
+            return await self._writer.run(lambda tx: enqueue(tx, request), EnqueueUnknown)
+        except RefusedError as refused:
+            return EnqueueReply(refused=refused.refusals)
+
+    async def get(self, request: GetRequest) -> Mapping[UUID, JobRecord]:
+        """See the contract."""
+        found = await self._reader.run(lambda tx: find_any(tx, request.ids))
+        return {id: job for id, job in found.items() if request.scope.covers(job.tenant)}
+
+    async def find(self, request: FindRequest) -> FindReply:
+        """See the contract."""
+        start = _LAST if request.cursor is None else _from(from_cursor(request.cursor))
+        return await self._reader.run(lambda tx: _find(tx, request, start))
+
+    async def count(self, request: CountRequest) -> tuple[Count, ...]:
+        """See the contract."""
+
+        def read(tx: Tx) -> tuple[Count, ...]:
+            counts = (Count(t, q, State(s), n) for t, q, s, n in tx.db.execute(_FIND.counts))
+            covers, queue = request.scope.covers, request.queue
+            return tuple(sorted(one for one in counts if covers(one.tenant) and queue in {None, one.queue}))
+
+        return await self._reader.run(read)
+
+    async def peek(self, request: PeekRequest) -> tuple[JobRecord, ...]:
+        """See the contract."""
+        try:
+            await self._writer.run(lambda tx: _peek(tx, request))
+        except _Peeked as peeked:
+            return peeked.jobs
+        return ()
+
+    async def explain(self, request: ExplainRequest) -> Why | None:
+        """See the contract."""
+        return await self._reader.run(lambda tx: _explain(tx, request))
+
+    async def edit(self, request: EditRequest) -> EditReply:
+        """See the contract."""
+        return await self._writer.run(lambda tx: _edit(tx, request))
+
+    async def cancel(self, request: StopRequest) -> Mapping[UUID, CancelReply]:
+        """See the contract."""
+        return await self._writer.run(lambda tx: _cancel(tx, request))
+
+    async def condemn(self, request: StopRequest) -> tuple[UUID, ...]:
+        """See the contract."""
+        word = because(Because.CONDEMNED, request.reason)
+
+        def condemned(tx: Tx, job: JobRecord) -> JobRecord:
+            return stopped(job, State.DEAD, word, tx.now)
+
+        return await self._writer.run(
+            lambda tx: _move_each(tx, request, request.ids, Event.CONDEMN, condemned)
+        )
+
+    async def run_now(self, request: RunNowRequest) -> tuple[UUID, ...]:
+        """See the contract."""
+
+        def due(tx: Tx, job: JobRecord) -> JobRecord:
+            tx.hint(job.queue)
+            return hurried(job, tx.now)
+
+        return await self._writer.run(lambda tx: _move_each(tx, request, request.ids, Event.RUN_NOW, due))
+
+
+# ── looking ───────────────────────────────────────────────────────────────────
+
+
+def _from(place: Place) -> tuple[int, bytes]:
+    return place.enqueued_at, place.id.bytes
+
+
+def _find(tx: Tx, request: FindRequest, start: tuple[int, bytes]) -> FindReply:
+    statement: str = _FIND.all
+    more: tuple[str, ...] = ()
+    if request.correlation_id is not None and not _is_own(request.correlation_id):
+        statement, more = _FIND.of_correlation, (request.correlation_id,)
+    elif request.scope.tenant is not None:
+        statement, more = _FIND.of_tenant, (request.scope.tenant,)
+    if request.until is not None:
+        start = min(start, (request.until, b""))
+    found: list[JobRecord] = []
+    read = 0
+    while True:
+        page = read_page(tx, statement, (*start, min(_PAGE, READ_MOST - read) + 1, *more))
+        size = min(_PAGE, READ_MOST - read)
+        for _, job in page[:size]:
+            read += 1
+            start = (job.enqueued_at, job.id.bytes)
+            if request.since is not None and job.enqueued_at < request.since:
+                return FindReply(tuple(found), None)
+            if request.scope.covers(job.tenant) and matches(job, request):
+                found.append(job)
+            is_last = job is page[-1][1]
+            if (len(found) == request.limit or read == READ_MOST) and not is_last:
+                return FindReply(tuple(found), to_cursor(Place(job.enqueued_at, job.id)))
+        if len(page) <= size:
+            return FindReply(tuple(found), None)
+
+
+def _is_own(correlation_id: str) -> bool:
+    """Whether this may be a generated correlation id, which is the job's own id and not indexed."""
+    try:
+        UUID(correlation_id)
+    except ValueError:
+        return False
+    return True
+
+
+class _Peeked(Exception):  # noqa: N818 (a way out that undoes everything, no error)
+    def __init__(self, jobs: tuple[JobRecord, ...]) -> None:
+        super().__init__()
+        self.jobs = jobs
+
+
+def _peek(tx: Tx, request: PeekRequest) -> None:
+    """Claim for nobody, and take it back."""
+    wish = Wish(request.queue, request.most)
+    claim = ClaimRequest(scope=request.scope, worker="", lease=SECOND, wishes=(wish,), total=request.most)
+    ids = [one.job.id for one in Handout(tx, claim).run()]
+    tx.db.execute("ROLLBACK TO verb")
+    found = find_any(tx, ids)
+    raise _Peeked(tuple(found[id] for id in ids))
+
+
+def _explain(tx: Tx, request: ExplainRequest) -> Why | None:
+    job = find_any(tx, (request.id,)).get(request.id)
+    if job is None or not request.scope.covers(job.tenant):
+        return None
+    if is_finished(job.state):
+        return Why("finished", job.because or job.state.value)
+    if job.state is State.RUNNING:
+        return Why("running", f"worker {job.worker}")
+    if job.state is State.DELAYED:
+        word = (job.because or "").partition(":")[0]
+        reasons = {Because.TIME.value: "schedule", Because.RETRY.value: "retry"}
+        return Why(reasons.get(word, "snooze"), job.because or "", job.run_at)  # type: ignore[arg-type]
+    return _explain_ready(tx, job)
+
+
+def _explain_ready(tx: Tx, job: JobRecord) -> Why:
+    turn = tx.turns.turn(job.queue, job.tenant)
+    ahead = one_value(tx.db, _FIND.ahead, (turn.id, job.sort_key, job.id.bytes))
+    subjects = (
+        Subject(Kind.QUEUE, job.queue),
+        Subject(Kind.TENANT, job.tenant),
+        Subject(Kind.TASK, job.task),
+    )
+    for subject in subjects:
+        pause = tx.rules.paused(subject, tx.now)
+        if pause is not None:
+            return Why("paused", str(subject), pause.until, ahead)
+    blocks: tuple[Callable[[], object], ...] = (
+        lambda: queue_block(tx, job.queue),
+        lambda: turn_block(tx, turn),
+        lambda: strand_block(tx, job.task),
+    )
+    for look in blocks:
+        block = look()
+        if block is not None:
+            return Why(block.reason, str(block.subject), block.until, ahead)  # type: ignore[attr-defined]
+    live = tx.db.execute(_FIND.served, (tx.now - LIVE_WITHIN,))
+    is_served = any(job.queue in read_card(card).queues for (card,) in live)
+    return Why("turn" if is_served else "no_worker", str(subjects[0]), None, ahead)
+
+
+# ── changing ──────────────────────────────────────────────────────────────────
+
+
+def _one(tx: Tx, request: Request, id: UUID) -> Held | None:
+    held = find_live(tx, id)
+    return held if held is not None and request.scope.covers(held.job.tenant) else None
+
+
+def _edit(tx: Tx, request: EditRequest) -> EditReply:
+    held = _one(tx, request, request.id)
+    if held is None:
+        finished = find_any(tx, (request.id,)).get(request.id)
+        is_known = finished is not None and request.scope.covers(finished.tenant)
+        return EditReply("not_waiting" if is_known else "not_found")
+    job = held.job
+    if job.state not in WAITING:
+        return EditReply("not_waiting")
+    if request.run_at is not UNSET and job.state is not State.DELAYED:
+        return EditReply("not_delayed")
+    names = ("priority", "run_at", "expires_at", "tags", "payload", "checksum", "version")
+    given = {name: getattr(request, name) for name in names}
+    changed = msgspec.structs.replace(job, **{name: v for name, v in given.items() if v is not UNSET})
+    if request.run_at is not UNSET and changed.run_at <= tx.now:
+        changed = hurried(changed, tx.now)
+    changed = msgspec.structs.replace(changed, sort_key=sort_key(changed.run_at, changed.priority))
+    move(tx, held, changed)
+    rewrite_body(tx, held.seq, changed)
+    tx.hint(job.queue)
+    return EditReply("edited", changed)
+
+
+def _cancel(tx: Tx, request: StopRequest) -> dict[UUID, CancelReply]:
+    word = because(Because.ASKED, request.reason)
+    replies: dict[UUID, CancelReply] = {}
+    for id in request.ids:
+        tx.flush()
+        held = _one(tx, request, id)
+        if held is None:
+            finished = find_any(tx, (id,)).get(id)
+            if finished is not None and request.scope.covers(finished.tenant):
+                replies.setdefault(id, CancelReply.FINISHED)
+            continue
+        if (held.job.state, Event.CANCEL) in TRANSITIONS:
+            move(tx, held, stopped(held.job, State.CANCELLED, word, tx.now))
+            replies[id] = CancelReply.CANCELLED
+        else:
+            ask_to_stop(tx, held, word)
+            replies[id] = CancelReply.REQUESTED
+    return replies
+
+
+def ask_to_stop(tx: Tx, held: Held, word: str) -> None:
+    """Set a running job's flag and tell its worker; the first reason stays."""
+    if not held.job.is_cancel_asked:
+        move(tx, held, msgspec.structs.replace(held.job, is_cancel_asked=True, because=word))
+    tx.hint_worker(str(held.job.worker))
+
+
+def _move_each(
+    tx: Tx,
+    request: Request,
+    ids: tuple[UUID, ...],
+    event: Event,
+    becomes: Callable[[Tx, JobRecord], JobRecord],
+) -> tuple[UUID, ...]:
+    moved = []
+    for id in dict.fromkeys(ids):
+        held = _one(tx, request, id)
+        if held is not None and (held.job.state, event) in TRANSITIONS:
+            move(tx, held, becomes(tx, held.job))
+            moved.append(id)
+    return tuple(moved)

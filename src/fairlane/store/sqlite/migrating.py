@@ -1,0 +1,70 @@
+"""Bring a file to this version's schema. Forward only, safe twice, safe by several at once."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Final
+
+import apsw
+
+from fairlane.model.errors import SchemaTooNew, SchemaTooOld, StoreError
+from fairlane.store.contract.upkeep import MigrateReply
+from fairlane.store.sqlite.asking import one_value
+from fairlane.store.sqlite.connect import APPLICATION_ID
+
+
+def _steps() -> tuple[tuple[str, str], ...]:
+    folder = files("fairlane.store.sqlite") / "migrations"
+    found = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
+    return tuple((name.removesuffix(".sql"), (folder / name).read_text("utf-8")) for name in found)
+
+
+STEPS: Final = _steps()
+NEWEST: Final = len(STEPS)
+
+
+def migrate(db: apsw.Connection) -> MigrateReply:
+    """Run the steps that are missing, all in one transaction: a crash leaves the old schema whole."""
+    db.execute("BEGIN IMMEDIATE")  # whoever comes second waits here and finds nothing left to do
+    try:
+        before = _version(db)
+        _refuse_foreign(db, before)
+        missing = STEPS[before:]
+        for number, (_, text) in enumerate(missing, before + 1):
+            db.execute(text)
+            db.pragma("user_version", number)
+        if missing:
+            db.pragma("application_id", APPLICATION_ID)
+        db.execute("COMMIT")
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
+    return MigrateReply(before, NEWEST, tuple(name for name, _ in missing))
+
+
+def verify(db: apsw.Connection) -> None:
+    """Refuse a file of another version or of somebody else."""
+    version = _version(db)
+    _refuse_foreign(db, version)
+    if version < NEWEST:
+        message = f"{db.filename} has schema {version}, this version needs {NEWEST}: run `fairlane migrate`"
+        raise SchemaTooOld(message)
+
+
+def is_empty(db: apsw.Connection) -> bool:
+    """Whether nothing was ever created in the file."""
+    return int(one_value(db, "SELECT count(*) FROM sqlite_schema")) == 0
+
+
+def _version(db: apsw.Connection) -> int:
+    version = db.pragma("user_version")
+    return int(version or 0)
+
+
+def _refuse_foreign(db: apsw.Connection, version: int) -> None:
+    if db.pragma("application_id") != APPLICATION_ID and not is_empty(db):
+        message = f"{db.filename} is another application's SQLite file; give Fairlane a file of its own"
+        raise StoreError(message)
+    if version > NEWEST:
+        message = f"{db.filename} has schema {version}, newer than {NEWEST}: upgrade Fairlane"
+        raise SchemaTooNew(message)

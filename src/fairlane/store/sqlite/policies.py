@@ -1,0 +1,206 @@
+"""The policies facet: rules, overrides, pauses and closes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from fairlane.model.errors import TenantMismatch
+from fairlane.model.layers import EVERY, Hold, Kind, Override, Subject, TenantRules, is_living, misfits
+from fairlane.store.contract.policies import (
+    Difference,
+    HoldRequest,
+    ListRequest,
+    OverrideRequest,
+    PolicyView,
+    PutRequest,
+    ReadRequest,
+    SubjectRequest,
+)
+from fairlane.store.contract.request import Request
+from fairlane.store.sqlite.asking import all_rows
+from fairlane.store.sqlite.rulebook import Policy
+from fairlane.store.sqlite.statements import load
+from fairlane.store.sqlite.tx import Tx
+from fairlane.store.sqlite.writer import Reader, Writer
+
+_SQL = load("policies")
+_WAKE = load("waking")
+
+
+class SqlitePolicies:
+    """What is allowed."""
+
+    def __init__(self, writer: Writer, reader: Reader) -> None:
+        """Share the file with the other facets."""
+        self._writer = writer
+        self._reader = reader
+
+    async def put(self, request: PutRequest) -> tuple[Difference, ...]:
+        """See the contract."""
+        for subject in request.rules:
+            _within(request, subject)
+        return await self._writer.run(lambda tx: _put(tx, request))
+
+    async def override(self, request: OverrideRequest) -> PolicyView:
+        """See the contract."""
+        _within(request, request.subject)
+        problems = misfits(request.subject.kind, request.change)
+        if problems:
+            message = "; ".join(problems)
+            raise ValueError(message)
+
+        def lay(tx: Tx) -> PolicyView:
+            override = Override(
+                change=request.change,
+                who=request.who,
+                note=request.note,
+                set_at=tx.now,
+                until=request.until,
+            )
+            return _change(tx, request.subject, override=override)
+
+        return await self._writer.run(lay)
+
+    async def reset(self, request: SubjectRequest) -> PolicyView:
+        """See the contract."""
+        _within(request, request.subject)
+        return await self._writer.run(lambda tx: _change(tx, request.subject, override=None))
+
+    async def pause(self, request: HoldRequest) -> PolicyView:
+        """See the contract."""
+        _holdable(request)
+        return await self._writer.run(lambda tx: _change(tx, request.subject, paused=_hold(tx, request)))
+
+    async def resume(self, request: SubjectRequest) -> PolicyView:
+        """See the contract."""
+        _within(request, request.subject)
+        return await self._writer.run(lambda tx: _change(tx, request.subject, paused=None))
+
+    async def close(self, request: HoldRequest) -> PolicyView:
+        """See the contract."""
+        _holdable(request)
+        return await self._writer.run(lambda tx: _change(tx, request.subject, closed=_hold(tx, request)))
+
+    async def reopen(self, request: SubjectRequest) -> PolicyView:
+        """See the contract."""
+        _within(request, request.subject)
+        return await self._writer.run(lambda tx: _change(tx, request.subject, closed=None))
+
+    async def read(self, request: ReadRequest) -> Mapping[Subject, PolicyView]:
+        """See the contract."""
+        for subject in request.subjects:
+            _within(request, subject)
+        return await self._reader.run(lambda tx: {one: _view(tx, one) for one in request.subjects})
+
+    async def list(self, request: ListRequest) -> tuple[PolicyView, ...]:
+        """See the contract."""
+        if request.scope.tenant is not None and request.kind is not Kind.TENANT:
+            raise TenantMismatch(request.kind.value, request.scope.tenant)
+        return await self._reader.run(lambda tx: _list(tx, request))
+
+
+def _within(request: Request, subject: Subject) -> None:
+    mine = request.scope.tenant
+    if mine is not None and subject != Subject(Kind.TENANT, mine):
+        raise TenantMismatch(str(subject), mine)
+
+
+def _holdable(request: HoldRequest) -> None:
+    _within(request, request.subject)
+    if request.subject.kind is Kind.GATE:
+        message = "a gate cannot be paused or closed; override its limit with 0"
+        raise ValueError(message)
+
+
+def _hold(tx: Tx, request: HoldRequest) -> Hold:
+    return Hold(who=request.who, reason=request.reason, set_at=tx.now, until=request.until)
+
+
+def _put(tx: Tx, request: PutRequest) -> tuple[Difference, ...]:
+    differences = []
+    for subject, rules in sorted(request.rules.items()):
+        before = tx.rules.policy(subject).declared
+        if before != rules:
+            differences.append(Difference(subject, before, rules))
+            _change(tx, subject, declared=rules)
+        else:
+            wake(tx, subject)
+    return tuple(differences)
+
+
+def _change(tx: Tx, subject: Subject, **values: object) -> PolicyView:
+    policy: Policy = msgspec.structs.replace(tx.rules.policy(subject), **values)
+    tx.rules.write(subject, policy)
+    wake(tx, subject)
+    return _view(tx, subject)
+
+
+def wake(tx: Tx, subject: Subject) -> None:
+    """Let everything back in that the subject may have held; a claim parks again what must wait."""
+    tx.flush()
+    everyone = subject.kind is Kind.TENANT and subject.name == EVERY
+    turns = {
+        Kind.QUEUE: (_WAKE.turns_of_queue, (subject.name,)),
+        Kind.TENANT: (_WAKE.turns_of_tenant, (None if everyone else subject.name,)),
+    }
+    if subject.kind in turns:
+        for row in all_rows(tx.db, *turns[subject.kind]):
+            tx.turns.park(tx.turns.know(row), None)
+            tx.hint(row[1])
+        tx.flush()
+    subject_text = f"% {subject.kind.value} {subject.name}"
+    task = subject.name if subject.kind is Kind.TASK else None
+    for (number,) in all_rows(tx.db, _WAKE.strands_of, (task, subject_text)):
+        strand = tx.turns.strand_by_id(number)
+        tx.turns.park(strand, None)
+        tx.hint(strand.turn.queue)
+    if subject.kind is Kind.QUEUE:
+        tx.hint(subject.name)
+
+
+def _view(tx: Tx, subject: Subject) -> PolicyView:
+    policy = tx.rules.policy(subject)
+    override = policy.override
+    if override is not None and not is_living(override.until, tx.now):
+        override = None
+    return PolicyView(
+        subject,
+        policy.declared,
+        override,
+        tx.rules.rules(subject, tx.now),
+        tx.rules.paused(subject, tx.now),
+        tx.rules.closed(subject, tx.now),
+    )
+
+
+def _list(tx: Tx, request: ListRequest) -> tuple[PolicyView, ...]:
+    found: list[PolicyView] = []
+    after = request.after
+    while len(found) < request.limit:
+        names = _names(tx, request.kind, after, request.limit)
+        if not names:
+            break
+        views = (_view(tx, Subject(request.kind, name)) for name in names)
+        found += [view for view in views if _wanted(view, request)]
+        after = names[-1]
+    return tuple(found[: request.limit])
+
+
+def _names(tx: Tx, kind: Kind, after: str, most: int) -> list[str]:
+    """Give the next names, at most so many, from both where policies and where jobs are."""
+    names = {name for (name,) in tx.db.execute(_SQL.named, (kind.value, after, most))}
+    with_jobs = {Kind.TENANT: _SQL.tenants, Kind.QUEUE: _SQL.queues, Kind.TASK: _SQL.tasks}
+    if kind in with_jobs:
+        names |= {name for (name,) in tx.db.execute(with_jobs[kind], (after, most))}
+    return sorted(names)[:most]
+
+
+def _wanted(view: PolicyView, request: ListRequest) -> bool:
+    if not isinstance(view.effective, TenantRules):
+        return True
+    labels = view.effective.labels
+    return request.scope.covers(view.subject.name) and all(
+        labels.get(key) == value for key, value in request.labels.items()
+    )

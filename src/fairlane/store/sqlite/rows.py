@@ -1,0 +1,219 @@
+"""Turn rows into records and records into rows. The order of columns is said here and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
+from uuid import UUID
+
+import msgspec
+
+from fairlane.model.job import AttemptRecord, JobRecord, Progress
+from fairlane.model.lifecycle import State
+
+Row: TypeAlias = Sequence[Any]
+
+BODY_COLUMNS: Final = (
+    "seq",
+    "id",
+    "tenant",
+    "queue",
+    "task",
+    "payload",
+    "checksum",
+    "version",
+    "priority",
+    "enqueued_at",
+    "expires_at",
+    "idempotency_key",
+    "dedup_key",
+    "dedup_until",
+    "correlation_id",
+    "parent_id",
+    "max_attempts",
+    "timeout",
+    "at_most_once",
+    "tags",
+    "metadata",
+    "created_by",
+)
+STATUS_COLUMNS: Final = (
+    "state",
+    "because",
+    "run_at",
+    "sort_key",
+    "attempt",
+    "failures",
+    "crashes",
+    "crashes_alone",
+    "snoozes",
+    "is_suspect",
+    "fence",
+    "settled_at",
+    "result",
+    "attempts",
+)
+LIVE_COLUMNS: Final = (
+    *STATUS_COLUMNS,
+    "worker",
+    "started_at",
+    "lease_until",
+    "is_cancel_asked",
+    "progress",
+)
+HOLDING_COLUMNS: Final = ("strand", "expires_at", "gate", "is_alone", "charged")
+
+BODY_WIDTH: Final = len(BODY_COLUMNS)
+STATUS_WIDTH: Final = len(STATUS_COLUMNS)
+LIVE_WIDTH: Final = len(LIVE_COLUMNS)
+
+_STATES: Final = {state.value: state for state in State}
+_UNCLAIMED: Final = (None, None, None, 0, None)
+
+_pack = msgspec.msgpack.Encoder().encode
+_unpack_attempts = msgspec.msgpack.Decoder(tuple[AttemptRecord, ...]).decode
+_unpack_progress = msgspec.msgpack.Decoder(Progress).decode
+_unpack_tags = msgspec.msgpack.Decoder(tuple[str, ...]).decode
+
+
+def to_record(body: Row, status: Row) -> JobRecord:
+    """Join a body and its row in a home; a home other than `live` has no claim columns."""
+    (
+        _,
+        id,
+        tenant,
+        queue,
+        task,
+        payload,
+        checksum,
+        version,
+        priority,
+        enqueued_at,
+        expires_at,
+        idempotency_key,
+        dedup_key,
+        dedup_until,
+        correlation_id,
+        parent_id,
+        max_attempts,
+        timeout,
+        at_most_once,
+        tags,
+        metadata,
+        created_by,
+    ) = body
+    (
+        state,
+        because,
+        run_at,
+        sort_key,
+        attempt,
+        failures,
+        crashes,
+        crashes_alone,
+        snoozes,
+        is_suspect,
+        fence,
+        settled_at,
+        result,
+        attempts,
+    ) = status[:STATUS_WIDTH]
+    worker, started_at, lease_until, asked, progress = status[STATUS_WIDTH:LIVE_WIDTH] or _UNCLAIMED
+    uuid = UUID(bytes=id)
+    return JobRecord(
+        id=uuid,
+        tenant=tenant,
+        queue=queue,
+        task=task,
+        state=_STATES[state],
+        because=because,
+        payload=payload,
+        checksum=checksum,
+        version=version,
+        priority=priority,
+        enqueued_at=enqueued_at,
+        run_at=run_at,
+        sort_key=sort_key,
+        expires_at=expires_at,
+        settled_at=settled_at,
+        idempotency_key=str(uuid) if idempotency_key is None else idempotency_key,
+        dedup_key=dedup_key,
+        dedup_until=dedup_until,
+        correlation_id=str(uuid) if correlation_id is None else correlation_id,
+        parent_id=None if parent_id is None else UUID(bytes=parent_id),
+        max_attempts=max_attempts,
+        timeout=timeout,
+        at_most_once=bool(at_most_once),
+        tags=() if tags is None else _unpack_tags(tags),
+        metadata=metadata,
+        created_by=created_by,
+        attempt=attempt,
+        failures=failures,
+        crashes=crashes,
+        crashes_alone=crashes_alone,
+        snoozes=snoozes,
+        is_suspect=bool(is_suspect),
+        fence=fence,
+        worker=worker,
+        started_at=started_at,
+        lease_until=lease_until,
+        is_cancel_asked=bool(asked),
+        progress=None if progress is None else _unpack_progress(progress),
+        result=result,
+        attempts=() if attempts is None else _unpack_attempts(attempts),
+    )
+
+
+def to_body(seq: int, job: JobRecord) -> Row:
+    """Give the row of `body`; generated keys and correlation ids cost nothing."""
+    own = str(job.id)
+    return (
+        seq,
+        job.id.bytes,
+        job.tenant,
+        job.queue,
+        job.task,
+        job.payload,
+        job.checksum,
+        job.version,
+        job.priority,
+        job.enqueued_at,
+        job.expires_at,
+        None if job.idempotency_key == own else job.idempotency_key,
+        job.dedup_key,
+        job.dedup_until,
+        None if job.correlation_id == own else job.correlation_id,
+        None if job.parent_id is None else job.parent_id.bytes,
+        job.max_attempts,
+        job.timeout,
+        job.at_most_once,
+        _pack(job.tags) if job.tags else None,
+        job.metadata,
+        job.created_by,
+    )
+
+
+def to_status(job: JobRecord) -> Row:
+    """Give the columns that every home has."""
+    return (
+        job.state.value,
+        job.because,
+        job.run_at,
+        job.sort_key,
+        job.attempt,
+        job.failures,
+        job.crashes,
+        job.crashes_alone,
+        job.snoozes,
+        job.is_suspect,
+        job.fence,
+        job.settled_at,
+        job.result,
+        _pack(job.attempts) if job.attempts else None,
+    )
+
+
+def to_claim(job: JobRecord) -> Row:
+    """Give the columns of `live` that speak of a live claim."""
+    progress = None if job.progress is None else _pack(job.progress)
+    return (job.worker, job.started_at, job.lease_until, job.is_cancel_asked, progress)

@@ -1,0 +1,167 @@
+"""What is allowed, read from `policy` and kept in memory until somebody changes it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import apsw
+import msgspec
+
+from fairlane.model.fairness import stride
+from fairlane.model.instants import Instant
+from fairlane.model.layers import (
+    DEFAULTS,
+    EVERY,
+    GateRules,
+    Hold,
+    Kind,
+    Override,
+    QueueRules,
+    Rules,
+    Subject,
+    TaskRules,
+    TenantRules,
+    is_living,
+    limits_of,
+    overlay,
+)
+from fairlane.model.limits import Limits
+from fairlane.store.sqlite.asking import one_row, one_value
+from fairlane.store.sqlite.statements import load
+
+_SQL = load("policies")
+
+_RULES: Final[dict[Kind, Any]] = {
+    Kind.QUEUE: msgspec.msgpack.Decoder(QueueRules),
+    Kind.TENANT: msgspec.msgpack.Decoder(TenantRules),
+    Kind.TASK: msgspec.msgpack.Decoder(TaskRules),
+    Kind.GATE: msgspec.msgpack.Decoder(GateRules),
+}
+_OVERRIDE: Final = msgspec.msgpack.Decoder(Override)
+_HOLD: Final = msgspec.msgpack.Decoder(Hold)
+_pack = msgspec.msgpack.Encoder().encode
+
+_MOST_KEPT: Final = 50_000
+
+
+class Policy(msgspec.Struct, frozen=True):
+    """Everything stored about one subject."""
+
+    declared: Rules | None = None
+    override: Override | None = None
+    paused: Hold | None = None
+    closed: Hold | None = None
+
+
+_NOTHING: Final = Policy()
+
+
+class Rulebook:
+    """Policies by subject, read once; `meta.policies` counts the changes that make them stale."""
+
+    def __init__(self, db: apsw.Connection) -> None:
+        """Know nothing yet."""
+        self._db = db
+        self._version = -1
+        self._known: dict[Subject, Policy] = {}
+        self._limits: dict[tuple[str, str], tuple[Limits, Instant | None]] = {}
+
+    def check(self) -> None:
+        """Forget everything if another process, or a verb before, changed a policy."""
+        version = one_value(self._db, _SQL.version) or 0
+        if version != self._version or len(self._known) > _MOST_KEPT:
+            self.forget()
+            self._version = version
+
+    def forget(self) -> None:
+        """Read everything anew."""
+        self._known.clear()
+        self._limits.clear()
+        self._version = -1
+
+    def policy(self, subject: Subject) -> Policy:
+        """Give what is stored about a subject."""
+        found = self._known.get(subject)
+        if found is None:
+            row = one_row(self._db, _SQL.read, (subject.kind.value, subject.name))
+            found = self._known[subject] = _NOTHING if row is None else _decode(subject.kind, row)
+        return found
+
+    def write(self, subject: Subject, policy: Policy) -> None:
+        """Store what is now known about a subject."""
+        values = (policy.declared, policy.override, policy.paused, policy.closed)
+        blobs = tuple(None if value is None else _pack(value) for value in values)
+        self._db.execute(_SQL.write, (subject.kind.value, subject.name, *blobs))
+        self._db.execute(_SQL.changed)
+        self.forget()
+
+    def rules(self, subject: Subject, now: Instant) -> Rules:
+        """Give what is in force for a subject."""
+        policy = self.policy(subject)
+        beneath = policy.declared
+        if beneath is None:
+            is_somebody = subject.kind is Kind.TENANT and subject != EVERYONE
+            beneath = self.rules(EVERYONE, now) if is_somebody else DEFAULTS[subject.kind]
+        return overlay(beneath, policy.override, now)
+
+    def queue(self, name: str, now: Instant) -> QueueRules:
+        """Give what is in force for a queue."""
+        return self.rules(Subject(Kind.QUEUE, name), now)  # type: ignore[return-value]
+
+    def tenant(self, name: str, now: Instant) -> TenantRules:
+        """Give what is in force for a tenant."""
+        return self.rules(Subject(Kind.TENANT, name), now)  # type: ignore[return-value]
+
+    def task(self, name: str, now: Instant) -> TaskRules:
+        """Give what is in force for a task."""
+        return self.rules(Subject(Kind.TASK, name), now)  # type: ignore[return-value]
+
+    def gate(self, name: str, now: Instant) -> GateRules:
+        """Give what is in force for a gate."""
+        return self.rules(Subject(Kind.GATE, name), now)  # type: ignore[return-value]
+
+    def limits(self, queue: str, tenant: str, now: Instant) -> Limits:
+        """Give the limits of a tenant in a queue; worked out once, until an override ends by itself."""
+        found = self._limits.get((queue, tenant))
+        if found is not None and is_living(found[1], now):
+            return found[0]
+        everyone = self.rules(EVERYONE, now)
+        limits = limits_of(queue, self.tenant(tenant, now), everyone, self.queue(queue, now))  # type: ignore[arg-type]
+        subjects = (Subject(Kind.QUEUE, queue), Subject(Kind.TENANT, tenant), EVERYONE)
+        self._limits[queue, tenant] = (limits, self.ends(subjects, now))
+        return limits
+
+    def stride(self, tenant: str, now: Instant) -> int:
+        """Give what a job of this tenant costs in virtual time."""
+        return stride(self.tenant(tenant, now).weight)
+
+    def paused(self, subject: Subject, now: Instant) -> Hold | None:
+        """Give a pause that still holds."""
+        return _living(self.policy(subject).paused, now)
+
+    def closed(self, subject: Subject, now: Instant) -> Hold | None:
+        """Give a close that still holds."""
+        return _living(self.policy(subject).closed, now)
+
+    def ends(self, subjects: tuple[Subject, ...], now: Instant) -> Instant | None:
+        """Say when the first living override of these subjects ends by itself."""
+        overrides = (self.policy(subject).override for subject in subjects)
+        ends = [one.until for one in overrides if one is not None and one.until is not None]
+        return min((until for until in ends if until > now), default=None)
+
+
+EVERYONE: Final = Subject(Kind.TENANT, EVERY)
+
+
+def _decode(kind: Kind, row: tuple[Any, ...]) -> Policy:
+    declared, override, paused, closed = row
+    return Policy(
+        None if declared is None else _RULES[kind].decode(declared),
+        None if override is None else _OVERRIDE.decode(override),
+        None if paused is None else _HOLD.decode(paused),
+        None if closed is None else _HOLD.decode(closed),
+    )
+
+
+def _living(hold: Hold | None, now: Instant) -> Hold | None:
+    return hold if hold is not None and is_living(hold.until, now) else None

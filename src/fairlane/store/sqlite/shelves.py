@@ -1,0 +1,88 @@
+"""The few small facts kept by name: a queue's floor, a task's estimate, a gate's use, arrivals of rates."""
+
+from __future__ import annotations
+
+import apsw
+
+from fairlane.model.fairness import FIRST_ESTIMATE
+from fairlane.model.instants import Instant
+from fairlane.model.limits import Rate
+from fairlane.store.sqlite.asking import one_row
+from fairlane.store.sqlite.statements import load
+
+_SQL = load("shelves")
+
+
+class Facts:
+    """A measure and an arrival under one name; what the measure is, its shelf says."""
+
+    __slots__ = ("arrival", "is_changed", "measure")
+
+    def __init__(self, measure: int, arrival: Instant = 0) -> None:
+        """Begin unchanged."""
+        self.measure = measure
+        self.arrival = arrival
+        self.is_changed = False
+
+
+class Shelf:
+    """The rows of one small table, read when first asked for, written back if changed."""
+
+    def __init__(self, db: apsw.Connection, table: str, at_first: int = 0) -> None:
+        """Know nothing yet; a name that was never written has `at_first` as its measure."""
+        self._db = db
+        self._at_first = at_first
+        self._read: str = getattr(_SQL, f"read_{table}")
+        self._write: str = getattr(_SQL, f"write_{table}")
+        self._known: dict[str, Facts] = {}
+
+    def __getitem__(self, name: str) -> Facts:
+        """Give the facts of a name, fresh ones if there are none."""
+        found = self._known.get(name)
+        if found is None:
+            row = one_row(self._db, self._read, (name,)) or (self._at_first,)
+            found = self._known[name] = Facts(*row)
+        return found
+
+    def set(self, name: str, measure: int) -> None:
+        """Write a new measure."""
+        facts = self[name]
+        facts.measure, facts.is_changed = measure, True
+
+    def start(self, name: str, rate: Rate, now: Instant) -> None:
+        """Count a start against a rate."""
+        facts = self[name]
+        facts.arrival, facts.is_changed = rate.start(facts.arrival, now), True
+
+    def flush(self) -> None:
+        """Write what changed."""
+        changed = [(name, facts) for name, facts in self._known.items() if facts.is_changed]
+        if changed:
+            rows = [(name, facts.measure, facts.arrival) for name, facts in changed]
+            self._db.executemany(self._write, rows)
+            for _, facts in changed:
+                facts.is_changed = False
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._known.clear()
+
+
+class Shelves:
+    """All small tables together."""
+
+    def __init__(self, db: apsw.Connection) -> None:
+        """Know nothing yet."""
+        self.queues = Shelf(db, "queue")  # the floor of its virtual time
+        self.tasks = Shelf(db, "task", FIRST_ESTIMATE)  # how long it is expected to run
+        self.gates = Shelf(db, "gate")  # how many are inside
+
+    def flush(self) -> None:
+        """Write what changed."""
+        for shelf in (self.queues, self.tasks, self.gates):
+            shelf.flush()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        for shelf in (self.queues, self.tasks, self.gates):
+            shelf.clear()

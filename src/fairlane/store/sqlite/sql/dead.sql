@@ -1,0 +1,14 @@
+-- Dead letters, latest death first. Index: dead_settled, body_id. Locks: none, a snapshot.
+
+-- name: one
+SELECT {body}, {dead}, dead.error_class, dead.review FROM body JOIN dead USING (seq) WHERE body.id = ?1
+
+-- name: page
+SELECT {body}, {dead}, dead.error_class, dead.review
+FROM dead JOIN body USING (seq)
+WHERE (dead.settled_at, dead.id) < (?1, ?2) AND (?3 IS NULL OR body.tenant = ?3)
+ORDER BY dead.settled_at DESC, dead.id DESC
+
+-- name: counts
+SELECT body.tenant, body.queue, dead.review, count(*)
+FROM dead JOIN body USING (seq) GROUP BY 1, 2, 3

@@ -1,0 +1,37 @@
+-- What is allowed. One row per subject; `meta.policies` counts changes, so that processes keep what they read.
+-- Parameters: kind and name of the subject. Index: the primary key. Locks: the writer's.
+
+-- name: version
+SELECT value FROM meta WHERE name = 'policies'
+
+-- name: changed
+INSERT INTO meta (name, value) VALUES ('policies', 1)
+ON CONFLICT (name) DO UPDATE SET value = value + 1
+
+-- name: read
+SELECT declared, override, paused, closed FROM policy WHERE kind = ?1 AND name = ?2
+
+-- name: write
+INSERT INTO policy (kind, name, declared, override, paused, closed) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+ON CONFLICT (kind, name) DO UPDATE SET
+  declared = excluded.declared, override = excluded.override,
+  paused = excluded.paused, closed = excluded.closed
+
+-- name: named
+SELECT name FROM policy
+WHERE kind = ?1 AND name > ?2 AND name <> '*'
+  AND (declared IS NOT NULL OR override IS NOT NULL OR paused IS NOT NULL OR closed IS NOT NULL)
+ORDER BY name LIMIT ?3
+
+-- name: tenants
+SELECT tenant FROM turn WHERE tenant > ?1 AND delayed + ready + running > 0
+UNION SELECT tenant FROM tally WHERE tenant > ?1 AND jobs > 0
+ORDER BY 1 LIMIT ?2
+
+-- name: queues
+SELECT queue FROM turn WHERE queue > ?1 AND delayed + ready + running > 0
+UNION SELECT queue FROM tally WHERE queue > ?1 AND jobs > 0
+ORDER BY 1 LIMIT ?2
+
+-- name: tasks
+SELECT DISTINCT task FROM body WHERE task > ?1 ORDER BY 1 LIMIT ?2

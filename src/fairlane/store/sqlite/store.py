@@ -1,0 +1,101 @@
+"""The SQLite store, whole: six facets over one file."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+import apsw
+
+from fairlane.model.instants import Instant
+from fairlane.store.contract.upkeep import MigrateReply
+from fairlane.store.opening import StoreClock
+from fairlane.store.sqlite.claims import SqliteClaims
+from fairlane.store.sqlite.connect import Location, connect, release, take, translated
+from fairlane.store.sqlite.dead import SqliteDead
+from fairlane.store.sqlite.jobs import SqliteJobs
+from fairlane.store.sqlite.migrating import is_empty, migrate, verify
+from fairlane.store.sqlite.policies import SqlitePolicies
+from fairlane.store.sqlite.registry import SqliteRegistry
+from fairlane.store.sqlite.tx import Tx
+from fairlane.store.sqlite.upkeep import SqliteUpkeep
+from fairlane.store.sqlite.wake import Wake
+from fairlane.store.sqlite.writer import Reader, Writer
+
+
+class SqliteStore:
+    """One installation in one file."""
+
+    def __init__(self, url: str, clock: Callable[[], Instant] | None = None) -> None:
+        """Touch nothing yet: the file is opened by the first verb. Tests give a clock, nobody else does."""
+        self._location = Location(url)
+        self._identity: tuple[int, int] | None = None
+        now = clock or _system_clock
+        self._reader = Reader(self._connect, now)
+        self._wake = Wake(self._location.path, self._version)
+        self._writer = Writer(self._connect, now, self._wake.send)
+        self.jobs = SqliteJobs(self._writer, self._reader)
+        self.claims = SqliteClaims(self._writer, self._reader)
+        self.policies = SqlitePolicies(self._writer, self._reader)
+        self.registry = SqliteRegistry(self._writer, self._reader, self._wake)
+        self.dead = SqliteDead(self._reader)
+        self.upkeep = SqliteUpkeep(self._writer, self._reader, self._migrate, self._close)
+
+    def _connect(self) -> apsw.Connection:
+        """Open a connection; a new file gets its schema at once, an old one must be migrated by somebody."""
+        db = self._open()
+        try:
+            if is_empty(db):
+                migrate(db)
+            verify(db)
+        except apsw.Error as error:
+            db.close()
+            raise translated(error, str(self._location.path)) from error
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _open(self) -> apsw.Connection:
+        if self._identity is None and self._location.path.exists():
+            self._identity = take(self._location.path)
+        db = connect(self._location)
+        if self._identity is None:
+            self._identity = take(self._location.path, is_ours=True)
+        return db
+
+    async def _version(self) -> int:
+        def read(tx: Tx) -> int:
+            return int(tx.db.pragma("data_version") or 0)
+
+        return await self._reader.run(read)
+
+    async def _migrate(self) -> MigrateReply:
+        def run() -> MigrateReply:
+            db = self._open()
+            try:
+                return migrate(db)
+            except apsw.Error as error:
+                raise translated(error, str(self._location.path)) from error
+            finally:
+                db.close()
+
+        return await asyncio.get_running_loop().run_in_executor(None, run)
+
+    async def _close(self) -> None:
+        await self._writer.close()
+        await self._reader.close()
+        self._wake.close()
+        if self._identity is not None:
+            release(self._identity)
+            self._identity = None
+
+
+def open_url(url: str, clock: StoreClock | None = None) -> SqliteStore:
+    """Give the store of a URL; nothing is opened yet."""
+    return SqliteStore(url, None if clock is None else clock.now)
+
+
+def _system_clock() -> Instant:
+    return time.time_ns() // 1_000

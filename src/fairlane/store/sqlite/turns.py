@@ -1,0 +1,318 @@
+"""Whose turn it is: tenants and strands, entering and leaving the ready index (S41, S42).
+
+A `Turn` is one tenant of one queue, a `Strand` one task of it. They are read when first needed, changed in
+memory and written back in bulk. What decides the fair order is in `model.fairness`; when a turn is in the
+index is decided in `refresh`, and nowhere else.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import apsw
+import msgspec
+
+from fairlane.model.fairness import activate, is_forgettable
+from fairlane.model.instants import Instant
+from fairlane.model.layers import Kind, Subject
+from fairlane.store.sqlite.asking import all_rows, one_row, one_value
+from fairlane.store.sqlite.shelves import Shelves
+from fairlane.store.sqlite.statements import load
+
+_SQL = load("turns")
+
+
+class Parked(msgspec.Struct, frozen=True):
+    """Why something left the ready index, and when time alone ends that."""
+
+    reason: str
+    subject: Subject
+    until: Instant | None
+
+    def text(self) -> str:
+        """Give the form that is stored; names have no spaces."""
+        return f"{self.reason} {self.subject.kind.value} {self.subject.name}"
+
+
+def _unparked(text: str | None, until: Instant | None) -> Parked | None:
+    if text is None:
+        return None
+    reason, kind, name = text.split(" ", 2)
+    return Parked(reason, Subject(Kind(kind), name), until)
+
+
+class Turn:
+    """One tenant of one queue: its clock and its counts."""
+
+    __slots__ = (
+        "arrival", "delayed", "id", "is_changed", "is_new", "is_ready", "open_strands",
+        "parked", "queue", "ready", "ready_since", "running", "tenant", "vt",
+    )  # fmt: skip
+
+    def __init__(self, row: tuple[Any, ...], *, is_new: bool = False) -> None:
+        """Read a row."""
+        (
+            self.id, self.queue, self.tenant, self.vt, self.ready_since, self.is_ready, self.open_strands,
+            self.delayed, self.ready, self.running, self.arrival, parked, until,
+        ) = row  # fmt: skip
+        self.parked = _unparked(parked, until)
+        self.is_new = is_new
+        self.is_changed = is_new
+
+    def values(self) -> tuple[Any, ...]:
+        """Give what may have changed."""
+        parked, until = (None, None) if self.parked is None else (self.parked.text(), self.parked.until)
+        return (
+            self.vt, self.ready_since, self.is_ready, self.open_strands,
+            self.delayed, self.ready, self.running, self.arrival, parked, until,
+        )  # fmt: skip
+
+
+class Strand:
+    """One task of one turn: how many jobs it has, which goes first, whether it is parked."""
+
+    __slots__ = (
+        "head",
+        "id",
+        "is_changed",
+        "is_head_stale",
+        "is_new",
+        "jobs",
+        "parked",
+        "ready",
+        "task",
+        "turn",
+    )
+
+    def __init__(self, row: tuple[Any, ...], turn: Turn, *, is_new: bool = False) -> None:
+        """Read a row; its turn is known."""
+        self.id, _, _, self.task, self.jobs, self.ready, key, id_, parked, _, until = row
+        self.turn = turn
+        self.head: tuple[int, bytes] | None = None if key is None else (key, id_)
+        self.parked = _unparked(parked, until)
+        self.is_new = is_new
+        self.is_changed = is_new
+        self.is_head_stale = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a claim may look at it."""
+        return self.ready > 0 and self.parked is None
+
+    def values(self) -> tuple[Any, ...]:
+        """Give what may have changed."""
+        head = self.head or (None, None)
+        if self.parked is None:
+            return (self.jobs, self.ready, *head, None, None, None)
+        gate = self.parked.subject.name if self.parked.reason == "gate" else None
+        return (self.jobs, self.ready, *head, self.parked.text(), gate, self.parked.until)
+
+
+class Turns:
+    """The turns and strands of one transaction."""
+
+    def __init__(self, db: apsw.Connection, shelves: Shelves) -> None:
+        """Know nothing yet."""
+        self._db = db
+        self._shelves = shelves
+        self._turns: dict[int, Turn] = {}
+        self._by_name: dict[tuple[str, str], Turn] = {}
+        self._strands: dict[int, Strand] = {}
+        self._by_task: dict[tuple[int, str], Strand] = {}
+        self._lowest: dict[str, int | None] = {}
+        self._next: dict[str, int] = {}
+        self._sequence = 0
+
+    def clear(self) -> None:
+        """Forget everything."""
+        for known in (self._turns, self._by_name, self._strands, self._by_task, self._lowest, self._next):
+            known.clear()
+        self._sequence = 0
+
+    # ── finding ───────────────────────────────────────────────────────────────
+
+    def know(self, row: tuple[Any, ...]) -> Turn:
+        """Give the turn of a row that was read; what is known already is newer."""
+        turn = self._turns.get(row[0])
+        if turn is None:
+            turn = self._turns[row[0]] = Turn(row)
+            self._by_name[turn.queue, turn.tenant] = turn
+        return turn
+
+    def know_strand(self, row: tuple[Any, ...], turn: Turn) -> Strand:
+        """Give the strand of a row that was read; what is known already is newer."""
+        strand = self._strands.get(row[0])
+        if strand is None:
+            strand = self._strands[row[0]] = Strand(row, turn)
+            self._by_task[turn.id, strand.task] = strand
+        return strand
+
+    def find(self, queue: str, tenant: str) -> Turn | None:
+        """Give a turn if there is one."""
+        turn = self._by_name.get((queue, tenant))
+        if turn is None:
+            row = one_row(self._db, _SQL.turn_named, (queue, tenant))
+            return None if row is None else self.know(row)
+        return turn
+
+    def turn(self, queue: str, tenant: str) -> Turn:
+        """Give a turn, a new one if there is none."""
+        turn = self.find(queue, tenant)
+        if turn is None:
+            number = self._take("turn", _SQL.next_turn)
+            turn = Turn((number, queue, tenant, 0, 0, 0, 0, 0, 0, 0, 0, None, None), is_new=True)
+            self._turns[number] = self._by_name[queue, tenant] = turn
+        return turn
+
+    def strand(self, turn: Turn, task: str) -> Strand:
+        """Give a strand, a new one if there is none."""
+        strand = self._by_task.get((turn.id, task))
+        if strand is None:
+            row = None if turn.is_new else one_row(self._db, _SQL.strand_named, (turn.id, task))
+            if row is not None:
+                return self.know_strand(row, turn)
+            number = self._take("strand", _SQL.next_strand)
+            row = (number, turn.id, turn.queue, task, 0, 0, None, None, None, None, None)
+            strand = self._strands[number] = self._by_task[turn.id, task] = Strand(row, turn, is_new=True)
+        return strand
+
+    def strand_by_id(self, number: int) -> Strand:
+        """Give the strand that a live job names."""
+        strand = self._strands.get(number)
+        if strand is None:
+            (row,) = all_rows(self._db, _SQL.strand_with_turn, (number,))
+            strand = self.know_strand(row[:11], self.know(row[11:]))
+        return strand
+
+    def _take(self, table: str, statement: str) -> int:
+        number = self._next.get(table) or int(one_value(self._db, statement))
+        self._next[table] = number + 1
+        return number
+
+    # ── changing ──────────────────────────────────────────────────────────────
+
+    def add_ready(self, strand: Strand, place: tuple[int, bytes]) -> None:
+        """Count a job that became ready; the caller writes its row in `ready`."""
+        was_open = strand.is_open
+        strand.ready += 1
+        strand.turn.ready += 1
+        if strand.head is None or place < strand.head:
+            strand.head = place
+        self._reopened(strand, was_open=was_open)
+
+    def take_ready(self, strand: Strand, place: tuple[int, bytes]) -> None:
+        """Discount a job that is no longer ready; the caller removes its row."""
+        was_open = strand.is_open
+        strand.ready -= 1
+        strand.turn.ready -= 1
+        if strand.head == place:
+            strand.is_head_stale = True
+        if not strand.ready:
+            strand.parked, strand.head, strand.is_head_stale = None, None, False
+        self._reopened(strand, was_open=was_open)
+
+    def park(self, what: Turn | Strand, parked: Parked | None) -> None:
+        """Take a turn or strand out of the index, or with None let it back in."""
+        if isinstance(what, Turn):
+            what.parked = parked
+            self.refresh(what)
+        else:
+            was_open = what.is_open
+            what.parked = parked
+            self._reopened(what, was_open=was_open)
+
+    def _reopened(self, strand: Strand, *, was_open: bool) -> None:
+        strand.is_changed = True
+        strand.turn.open_strands += strand.is_open - was_open
+        self.refresh(strand.turn)
+
+    def refresh(self, turn: Turn) -> None:
+        """Let a turn enter or leave the ready index, as its jobs and parks now say; entering activates."""
+        if not turn.ready:
+            turn.ready_since, turn.parked = 0, None
+        elif not turn.ready_since:
+            turn.ready_since = self._next_sequence()
+        is_ready = turn.parked is None and turn.open_strands > 0
+        if is_ready and not turn.is_ready:
+            turn.vt = activate(turn.vt, self.virtual_now(turn.queue))
+            lowest = self._lowest.get(turn.queue)
+            self._lowest[turn.queue] = turn.vt if lowest is None else min(lowest, turn.vt)
+        elif turn.is_ready and not is_ready:
+            self._lowest.pop(turn.queue, None)
+        turn.is_ready = is_ready
+        turn.is_changed = True  # last: asking for V writes what has changed so far
+
+    def charge(self, turn: Turn, amount: int) -> None:
+        """Move a tenant's clock."""
+        turn.vt += amount
+        turn.is_changed = True
+        self._lowest.pop(turn.queue, None)
+
+    def virtual_now(self, queue: str) -> int:
+        """Give V of a queue; exact, whatever this transaction has changed so far."""
+        floor = self._shelves.queues[queue].measure
+        if queue not in self._lowest:
+            self._write_turns()
+            self._lowest[queue] = one_value(self._db, _SQL.lowest, (queue,))
+        lowest = self._lowest[queue]
+        return floor if lowest is None else max(floor, lowest)
+
+    def raise_floor(self, queue: str, floor: int) -> None:
+        """Let the floor follow V."""
+        if floor > self._shelves.queues[queue].measure:
+            self._shelves.queues.set(queue, floor)
+
+    def _next_sequence(self) -> int:
+        if not self._sequence:
+            self._sequence = int(one_value(self._db, _SQL.sequence) or 0)
+        self._sequence += 1
+        return self._sequence
+
+    # ── writing ───────────────────────────────────────────────────────────────
+
+    def flush(self, now: Instant) -> None:
+        """Write what changed; heads first, from `ready` as it is now; drop what is empty and owes nothing."""
+        changed = [strand for strand in self._strands.values() if strand.is_changed]
+        for strand in changed:
+            if strand.is_head_stale:
+                strand.head = one_row(self._db, _SQL.head, (strand.id,))
+                strand.is_head_stale = False
+        self._put(
+            _SQL.strand_in,
+            [(s.id, s.turn.id, s.turn.queue, s.task, *s.values()) for s in changed if s.is_new],
+        )
+        self._put(_SQL.strand_set, [(*s.values(), s.id) for s in changed if not s.is_new and s.jobs])
+        self._put(_SQL.strand_out, [(s.id,) for s in changed if not s.jobs])
+        for strand in changed:
+            strand.is_changed = strand.is_new = False
+            if not strand.jobs:
+                del self._strands[strand.id]
+                del self._by_task[strand.turn.id, strand.task]
+        self._write_turns()
+        self._drop_turns(now)
+        if self._sequence:
+            self._db.execute(_SQL.sequence_set, (self._sequence,))
+
+    def _write_turns(self) -> None:
+        changed = [turn for turn in self._turns.values() if turn.is_changed]
+        self._put(_SQL.turn_in, [(f.id, f.queue, f.tenant, *f.values()) for f in changed if f.is_new])
+        self._put(_SQL.turn_set, [(*f.values(), f.id) for f in changed if not f.is_new])
+        for turn in changed:
+            turn.is_changed = turn.is_new = False
+
+    def _drop_turns(self, now: Instant) -> None:
+        idle = [
+            turn
+            for turn in self._turns.values()
+            if not (turn.delayed or turn.ready or turn.running)
+            and turn.arrival <= now
+            and is_forgettable(turn.vt, self._shelves.queues[turn.queue].measure)
+        ]
+        self._put(_SQL.turn_out, [(turn.id,) for turn in idle])
+        for turn in idle:
+            del self._turns[turn.id]
+            del self._by_name[turn.queue, turn.tenant]
+
+    def _put(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
+        if rows:
+            self._db.executemany(statement, rows)

@@ -1,0 +1,101 @@
+"""One write transaction as verbs see it: the connection, the instant, what is known, what is to be written.
+
+Writes are collected and sent in bulk by `flush`, which runs after every verb and before a verb reads what it
+may have written itself. Nothing known outlives the transaction except policies, which have a version.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import Any
+
+import apsw
+
+from fairlane.model.instants import Instant
+from fairlane.model.lifecycle import State
+from fairlane.store.sqlite.asking import one_value
+from fairlane.store.sqlite.rulebook import Rulebook
+from fairlane.store.sqlite.shelves import Shelves
+from fairlane.store.sqlite.statements import load
+from fairlane.store.sqlite.turns import Turns
+
+_SQL = load("tx")
+
+
+class Tx:
+    """What a verb works with."""
+
+    def __init__(self, db: apsw.Connection) -> None:
+        """Belong to one connection for its life."""
+        self.db = db
+        self.now: Instant = 0
+        self.rules = Rulebook(db)
+        self.shelves = Shelves(db)
+        self.turns = Turns(db, self.shelves)
+        self.tally: Counter[tuple[str, str, State]] = Counter()
+        self._writes: defaultdict[str, list[tuple[Any, ...]]] = defaultdict(list)
+        self._next_seq = 0
+        self._queues: set[str] = set()
+        self._workers: set[str] = set()
+
+    def begin(self, now: Instant) -> None:
+        """Start afresh: another process may have changed anything."""
+        self.now = now
+        self.rules.check()
+        self._clear()
+
+    def undo(self) -> None:
+        """Take one verb back and keep those before it."""
+        self.db.execute("ROLLBACK TO verb")
+        self.db.execute("RELEASE verb")
+        self.rules.forget()
+        self._clear()
+
+    def _clear(self) -> None:
+        self.shelves.clear()
+        self.turns.clear()
+        self.tally.clear()
+        self._writes.clear()
+        self._next_seq = 0
+
+    # ── writing ───────────────────────────────────────────────────────────────
+
+    def write(self, statement: str, *values: Any) -> None:
+        """Collect one row for a statement."""
+        self._writes[statement].append(values)
+
+    def flush(self) -> None:
+        """Send everything that was collected, then the turns, whose heads depend on it."""
+        for statement, rows in self._writes.items():
+            self.db.executemany(statement, rows)
+        self._writes.clear()
+        if self.tally:
+            rows = [(tenant, queue, state.value, n) for (tenant, queue, state), n in self.tally.items()]
+            self.db.executemany(_SQL.tally, rows)
+            self.tally.clear()
+        self.turns.flush(self.now)
+        self.shelves.flush()
+
+    def take_seq(self) -> int:
+        """Give the next number for a body; only the writer calls it, so that numbers are unique."""
+        if not self._next_seq:
+            self._next_seq = one_value(self.db, _SQL.next_seq)
+        seq = self._next_seq
+        self._next_seq += 1
+        return seq
+
+    # ── waking ────────────────────────────────────────────────────────────────
+
+    def hint(self, queue: str) -> None:
+        """Remember that somebody should look at a queue once this is committed."""
+        self._queues.add(queue)
+
+    def hint_worker(self, worker: str) -> None:
+        """Remember that a worker should be told something once this is committed."""
+        self._workers.add(worker)
+
+    def take_hints(self) -> tuple[set[str], set[str]]:
+        """Give the hints of a transaction, once."""
+        hints = (self._queues, self._workers)
+        self._queues, self._workers = set(), set()
+        return hints

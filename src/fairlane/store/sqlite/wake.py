@@ -1,0 +1,149 @@
+"""Wake waiting workers by a datagram to a Unix socket of theirs beside the file (S56).
+
+A hint may be lost: a waiting worker also looks, every 250 ms, whether anybody has written to the file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import socket
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+POLL_SECONDS: Final = 0.25
+_LONGEST: Final = 60_000
+
+
+class Hint(msgspec.Struct, array_like=True):
+    """What a datagram says; empty means everything."""
+
+    queues: list[str]
+    workers: list[str]
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Hint).decode
+
+
+class Wake:
+    """The sockets of one file, and the hints that this process has heard."""
+
+    def __init__(self, path: Path, version: Callable[[], Awaitable[int]]) -> None:
+        """`version` tells a number that changes whenever anybody writes to the file."""
+        self._folder = Path(f"{path}.wake")
+        self._version = version
+        self._heard: Counter[str] = Counter()
+        self._seen: dict[str, Counter[str]] = {}
+        self._socket: socket.socket | None = None
+        self._name: Path | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._changed: asyncio.Event | None = None
+
+    # ── sending ───────────────────────────────────────────────────────────────
+
+    def send(self, queues: set[str], workers: set[str]) -> None:
+        """Tell everybody who waits, in this process and in others. Never blocks, never fails."""
+        if not queues and not workers:
+            return
+        self._hear(Hint(sorted(queues), sorted(workers)))
+        letter = _encode(Hint(sorted(queues), sorted(workers)))
+        if len(letter) > _LONGEST:
+            letter = _encode(Hint([], []))
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+            sender.setblocking(False)  # noqa: FBT003 (the standard library's word)
+            for target in self._others():
+                try:
+                    sender.sendto(letter, str(target))
+                except ConnectionRefusedError:
+                    target.unlink(missing_ok=True)  # its owner died without cleaning up
+                except OSError:
+                    continue  # full or gone: a hint may be lost
+
+    def _others(self) -> Iterable[Path]:
+        try:
+            return [entry for entry in self._folder.iterdir() if entry != self._name]
+        except FileNotFoundError:
+            return []
+
+    # ── waiting ───────────────────────────────────────────────────────────────
+
+    async def wait(self, worker: str, queues: Iterable[str], seconds: float) -> bool:
+        """Wait for a hint that this worker has not seen yet, or for any write, at most so long."""
+        self._listen()
+        names = [f"worker {worker}", "everything", *(f"queue {queue}" for queue in queues)]
+        seen = self._seen.setdefault(worker, Counter())
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
+        version = await self._version()
+        while not any(self._heard[name] != seen[name] for name in names):
+            left = deadline - loop.time()
+            if left <= 0:
+                return False
+            await self._pause(min(left, POLL_SECONDS))
+            newest = await self._version()
+            if newest != version:
+                break
+        for name in names:
+            seen[name] = self._heard[name]
+        return True
+
+    async def _pause(self, seconds: float) -> None:
+        if self._changed is None:
+            self._changed = asyncio.Event()
+        changed = self._changed
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await changed.wait()
+
+    def _hear(self, hint: Hint) -> None:
+        names = [f"queue {queue}" for queue in hint.queues] + [f"worker {worker}" for worker in hint.workers]
+        self._heard.update(names or ["everything"])
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._ring)
+
+    def _ring(self) -> None:
+        changed, self._changed = self._changed, None
+        if changed is not None:
+            changed.set()
+
+    def _listen(self) -> None:
+        """Open this process's socket, readable and writable by its owner alone."""
+        loop = asyncio.get_running_loop()
+        if self._loop is loop:
+            return
+        self._loop = loop
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        self._name = self._folder / f"{os.getpid()}-{secrets.token_hex(4)}"
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.setblocking(False)  # noqa: FBT003 (the standard library's word)
+        mask = os.umask(0o177)
+        try:
+            self._socket.bind(str(self._name))
+        finally:
+            os.umask(mask)
+        loop.add_reader(self._socket, self._receive, self._socket)
+
+    def _receive(self, receiver: socket.socket) -> None:
+        with suppress(BlockingIOError):
+            while True:
+                letter = receiver.recv(_LONGEST + 1)
+                with suppress(msgspec.MsgspecError):
+                    self._hear(_decode(letter))
+
+    def close(self) -> None:
+        """Take the socket away."""
+        if self._socket is not None and self._loop is not None and self._name is not None:
+            if not self._loop.is_closed():
+                self._loop.remove_reader(self._socket)
+            self._socket.close()
+            self._name.unlink(missing_ok=True)
+            with suppress(OSError):
+                self._folder.rmdir()  # the last one out
+        self._socket = self._loop = self._name = None

@@ -1,0 +1,1 @@
+"""The application side, run against the oracle."""

@@ -1,0 +1,213 @@
+"""One call of every verb of the contract, to be made under any scope (S9). Asserts nothing itself."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, NamedTuple, TypeAlias
+from uuid import UUID
+
+import msgspec
+
+from fairlane.model.instants import SECOND
+from fairlane.model.job import Claim
+from fairlane.model.judge import Succeeded
+from fairlane.model.layers import Change, GateRules, Kind, Subject, TaskRules, TenantRules
+from fairlane.model.retention import Retention
+from fairlane.model.scope import Scope
+from fairlane.store.contract import claims, dead, jobs, policies, registry, upkeep
+from fairlane.store.contract.request import Request
+from tests.contract.world import CANCELLED, LEASE, World, ruined
+
+
+class Target(NamedTuple):
+    """What is asked about: ids, and the claims that a worker of this tenant would hold."""
+
+    ids: tuple[UUID, ...]
+    claims: tuple[Claim, ...]
+
+
+async def settle_down(world: World) -> Target:
+    """Give acme a job in every state, ripe for every pass: due, expired, leases over, kept long enough."""
+    await world.declare(Kind.TENANT, "acme", TenantRules(weight=2.0))
+    await world.declare(Kind.TASK, "gated", TaskRules(gate="door"))
+    await world.declare(Kind.GATE, "door", GateRules(limit=5))
+    ids = []
+    for ending in (Succeeded(b"1"), ruined(), CANCELLED):
+        await world.enqueue(idempotency_key=type(ending).__name__)
+        ids.append((await world.run(ending)).id)
+    await world.enqueue_many(2, task="gated")
+    running = await world.claim(2)
+    await world.cancel(running[0].job.id)
+    waiting: tuple[dict[str, Any], ...] = (
+        {},
+        {"delay": SECOND, "dedup_key": "d"},
+        {"delay": 99 * SECOND},
+        {"expires_in": SECOND},
+    )
+    ids += [(await world.enqueue(**values)).id for values in waiting]
+    world.advance(60)
+    return Target((*ids, *(claim.job.id for claim in running)), tuple(running))
+
+
+def unused(world: World, target: Target) -> Target:
+    """Give the same with ids that nobody ever used."""
+    ids = {id: world.new().id for id in target.ids}
+    replace = msgspec.structs.replace
+    strange = (replace(one, job=replace(one.job, id=ids[one.job.id])) for one in target.claims)
+    return Target(tuple(ids.values()), tuple(strange))
+
+
+def all_of(scope: Scope) -> claims.ClaimRequest:
+    """Ask for everything that can be claimed."""
+    wishes = (claims.Wish("default", 50),)
+    return claims.ClaimRequest(scope=scope, worker="w2", lease=LEASE, wishes=wishes, total=50)
+
+
+async def renewed(world: World, scope: Scope, target: Target) -> tuple[object, ...]:
+    """Renew, and leave out the instant that the reply has in any case."""
+    renewals = tuple(claims.Renewal(one.job.id, one.fence) for one in target.claims)
+    request = claims.RenewRequest(scope=scope, worker="w1", lease=LEASE, renewals=renewals)
+    reply = await world.store.claims.renew(request)
+    return reply.stale, reply.cancel_asked
+
+
+def settling(world: World, scope: Scope, target: Target) -> Awaitable[claims.SettleReply]:
+    """Settle, and ask for more."""
+    verdicts = tuple(world.verdict(claim) for claim in target.claims)
+    request = claims.SettleRequest(scope=scope, worker="w1", settlements=verdicts, claim=all_of(scope))
+    return world.store.claims.settle(request)
+
+
+Ask: TypeAlias = Callable[[World, Scope, Target], Awaitable[Any]]
+
+
+async def each(target: Target, ask: Callable[[UUID], Awaitable[Any]]) -> list[Any]:
+    """Ask for one id after the other."""
+    return [await ask(id) for id in target.ids]
+
+
+def held(target: Target) -> tuple[UUID, ...]:
+    """Name the jobs of the claims."""
+    return tuple(claim.job.id for claim in target.claims)
+
+
+NO_BOOKS: Final = upkeep.Census(homes={}, tenants=(), gates=(), idempotency_keys=0, dedup_keys=0)
+AT_ONCE: Final = Retention(succeeded=0, cancelled=0, dead=0, results=0, keys=0)
+
+PROBES: Final[dict[str, tuple[Ask, Callable[[Target], Any]]]] = {
+    "jobs.get": (lambda w, s, t: w.store.jobs.get(jobs.GetRequest(scope=s, ids=t.ids)), lambda _: {}),
+    "jobs.find": (
+        lambda w, s, _: w.store.jobs.find(jobs.FindRequest(scope=s)),
+        lambda _: jobs.FindReply((), None),
+    ),
+    "jobs.count": (lambda w, s, _: w.store.jobs.count(jobs.CountRequest(scope=s)), lambda _: ()),
+    "jobs.peek": (lambda w, s, _: w.peek(50, scope=s), lambda _: ()),
+    "jobs.explain": (
+        lambda w, s, t: each(t, lambda id: w.store.jobs.explain(jobs.ExplainRequest(scope=s, id=id))),
+        lambda t: [None for _ in t.ids],
+    ),
+    "jobs.edit": (
+        lambda w, s, t: each(t, lambda id: w.edit(id, s, priority=9)),
+        lambda t: [jobs.EditReply("not_found") for _ in t.ids],
+    ),
+    "jobs.cancel": (lambda w, s, t: w.cancel(*t.ids, scope=s), lambda _: {}),
+    "jobs.condemn": (lambda w, s, t: w.condemn(*t.ids, scope=s), lambda _: ()),
+    "jobs.run_now": (lambda w, s, t: w.run_now(*t.ids, scope=s), lambda _: ()),
+    "claims.claim": (lambda w, s, _: w.store.claims.claim(all_of(s)), lambda _: claims.ClaimReply()),
+    "claims.renew": (renewed, lambda t: (held(t), ())),
+    "claims.settle": (settling, lambda t: claims.SettleReply(stale=held(t), claimed=claims.ClaimReply())),
+    "claims.asked_to_cancel": (
+        lambda w, s, _: w.store.claims.asked_to_cancel(claims.WorkerRequest(scope=s, worker="w1")),
+        lambda _: (),
+    ),
+    "claims.reclaim": (
+        lambda w, s, _: w.store.claims.reclaim(claims.ReclaimRequest(scope=s)),
+        lambda _: claims.ReclaimReply(),
+    ),
+    "claims.promote": (
+        lambda w, s, _: w.store.claims.promote(claims.PassRequest(scope=s)),
+        lambda _: claims.PromoteReply(),
+    ),
+    "claims.expire": (
+        lambda w, s, _: w.store.claims.expire(claims.PassRequest(scope=s)),
+        lambda _: claims.ExpireReply(),
+    ),
+    "dead.get": (
+        lambda w, s, t: each(t, lambda id: w.store.dead.get(dead.DeadGetRequest(scope=s, id=id))),
+        lambda t: [None for _ in t.ids],
+    ),
+    "dead.find": (
+        lambda w, s, _: w.store.dead.find(dead.DeadRequest(scope=s)),
+        lambda _: dead.DeadPage((), None),
+    ),
+    "dead.count": (lambda w, s, _: w.store.dead.count(Request(scope=s)), lambda _: ()),
+    "policies.list": (
+        lambda w, s, _: w.store.policies.list(policies.ListRequest(scope=s, kind=Kind.TENANT)),
+        lambda _: (),
+    ),
+    "upkeep.prune": (
+        lambda w, s, _: w.store.upkeep.prune(upkeep.PruneRequest(scope=s, retention=AT_ONCE)),
+        lambda _: upkeep.PruneReply(),
+    ),
+    "upkeep.forget": (
+        lambda w, s, _: w.store.upkeep.forget(upkeep.ForgetRequest(scope=s, reason="", who="ops")),
+        lambda _: upkeep.ForgetReply(),
+    ),
+    "upkeep.purge": (lambda w, s, _: w.purge(s), lambda _: upkeep.PurgeReply()),
+    "upkeep.census": (lambda w, s, _: w.store.upkeep.census(Request(scope=s)), lambda _: NO_BOOKS),
+}
+"""Each verb that reads or moves jobs: how it is asked, and what it answers where there is nothing."""
+
+NAMING: Final[dict[str, Callable[[World, Scope, Subject], Awaitable[Any]]]] = {
+    "jobs.enqueue": lambda w, s, subject: w.send(w.new(subject.name), scope=s),
+    "policies.put": lambda w, s, subject: w.store.policies.put(
+        policies.PutRequest(scope=s, rules={subject: TenantRules(weight=9.0)})
+    ),
+    "policies.override": lambda w, s, subject: w.store.policies.override(
+        policies.OverrideRequest(scope=s, subject=subject, change=Change(weight=9.0), who="ops")
+    ),
+    "policies.reset": lambda w, s, subject: w.store.policies.reset(
+        policies.SubjectRequest(scope=s, subject=subject)
+    ),
+    "policies.pause": lambda w, s, subject: w.store.policies.pause(
+        policies.HoldRequest(scope=s, subject=subject, who="ops", reason="")
+    ),
+    "policies.resume": lambda w, s, subject: w.store.policies.resume(
+        policies.SubjectRequest(scope=s, subject=subject)
+    ),
+    "policies.close": lambda w, s, subject: w.store.policies.close(
+        policies.HoldRequest(scope=s, subject=subject, who="ops", reason="")
+    ),
+    "policies.reopen": lambda w, s, subject: w.store.policies.reopen(
+        policies.SubjectRequest(scope=s, subject=subject)
+    ),
+    "policies.read": lambda w, s, subject: w.store.policies.read(
+        policies.ReadRequest(scope=s, subjects=(subject,))
+    ),
+}
+"""Each verb in which a caller names a tenant outright."""
+
+CARD: Final = registry.WorkerCard(id="w9", host="here", pid=9, version="1", queues=("default",), slots=1)
+
+HARMLESS: Final[dict[str, Callable[[World, Scope], Awaitable[Any]]]] = {
+    "registry.register": lambda w, s: w.store.registry.register(
+        registry.RegisterRequest(scope=s, card=CARD, renew_every=SECOND)
+    ),
+    "registry.heartbeat": lambda w, s: w.store.registry.heartbeat(
+        registry.HeartbeatRequest(scope=s, worker="w1", state="busy", renew_every=SECOND)
+    ),
+    "registry.leave": lambda w, s: w.store.registry.leave(registry.LeaveRequest(scope=s, worker="w1")),
+    "registry.workers": lambda w, s: w.store.registry.workers(registry.WorkersRequest(scope=s)),
+    "registry.tasks": lambda w, s: w.store.registry.tasks(registry.TasksRequest(scope=s)),
+    "registry.clean": lambda w, s: w.store.registry.clean(registry.CleanRequest(scope=s, silent_for=0)),
+    "registry.lead": lambda w, s: w.store.registry.lead(
+        registry.LeadRequest(scope=s, name="duties", worker="w9", lease=SECOND)
+    ),
+    "registry.pulse": lambda w, s: w.store.registry.pulse(Request(scope=s)),
+    "registry.wake": lambda w, s: w.store.registry.wake(registry.WakeRequest(scope=s, queues=("default",))),
+    "registry.wait": lambda w, s: w.store.registry.wait(
+        registry.WaitRequest(scope=s, worker="w9", queues=("default",), at_most=1_000)
+    ),
+    "upkeep.migrate": lambda w, _: w.store.upkeep.migrate(),
+}
+"""Each verb about workers or about the store itself: nothing of what it deals with is a tenant's."""

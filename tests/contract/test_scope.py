@@ -1,0 +1,180 @@
+"""Under one tenant's scope another tenant's jobs do not exist (S9): every verb of the contract is asked."""
+
+from __future__ import annotations
+
+import inspect
+from typing import get_type_hints
+
+import pytest
+
+from fairlane.model.errors import TenantMismatch
+from fairlane.model.instants import MINUTE, SECOND
+from fairlane.model.layers import Change, Kind, Subject, TaskRules, TenantRules
+from fairlane.model.lifecycle import State
+from fairlane.model.limits import Rate
+from fairlane.model.scope import Scope
+from fairlane.store.contract import Store
+from fairlane.store.contract.claims import ClaimReply, PassRequest, PromoteReply
+from fairlane.store.contract.policies import ListRequest, OverrideRequest, PutRequest, ReadRequest
+from tests.contract.probes import HARMLESS, NAMING, PROBES, settle_down, unused
+from tests.contract.world import World
+
+OWN, OTHER = Scope("acme"), Scope("globex")
+ACME = Subject(Kind.TENANT, "acme")
+
+
+def verbs() -> set[str]:
+    """Name every verb of every facet."""
+    facets = {
+        name: get_type_hints(facet.fget)["return"]
+        for name, facet in vars(Store).items()
+        if isinstance(facet, property)
+    }
+    return {
+        f"{name}.{verb}"
+        for name, facet in facets.items()
+        for verb, function in vars(facet).items()
+        if inspect.iscoroutinefunction(function)
+    }
+
+
+async def whole(world: World) -> tuple[object, ...]:
+    """All that can be seen of jobs, their order and acme's policy."""
+    return await world.sight(), await world.peek(50), await world.view(Kind.TENANT, "acme")
+
+
+async def test_every_verb_of_the_contract_is_asked(world: World) -> None:
+    """S9: a verb that is in no table here has not been looked at; closing is the one that asks nothing."""
+    assert len(verbs()) > 40
+    assert {*PROBES, *NAMING, *HARMLESS, "upkeep.aclose"} == verbs()
+
+
+@pytest.mark.parametrize("verb", PROBES)
+async def test_a_foreign_job_answers_exactly_like_one_that_never_was(world: World, verb: str) -> None:
+    """S9: nothing is found, counted, moved or changed, and the answers do not differ."""
+    ask, nothing = PROBES[verb]
+    target = await settle_down(world)
+    strange = unused(world, target)
+    before = await whole(world)
+    assert await ask(world, OTHER, strange) == nothing(strange)
+    assert await ask(world, OTHER, target) == nothing(target)
+    assert await whole(world) == before
+
+
+@pytest.mark.parametrize("verb", PROBES)
+async def test_under_its_own_scope_the_same_call_finds_something(world: World, verb: str) -> None:
+    """S9: so that the silence towards strangers means something."""
+    ask, nothing = PROBES[verb]
+    target = await settle_down(world)
+    assert await ask(world, OWN, target) != nothing(target)
+
+
+@pytest.mark.parametrize("verb", PROBES)
+async def test_what_a_tenant_does_in_its_own_scope_leaves_others_alone(world: World, verb: str) -> None:
+    """S9: with jobs of both, each verb under one scope changes nothing of the other's."""
+    target = await settle_down(world)
+    await world.enqueue("globex")
+    await world.enqueue("globex", delay=1, expires_in=9)
+    await world.bring_to(State.DEAD, "globex", queue="own")
+    await world.bring_to(State.RUNNING, "globex", queue="own")
+    world.advance(60)
+    before = await world.find_all(OTHER), await world.counts(OTHER), await world.peek(9, scope=OTHER)
+    await PROBES[verb][0](world, OWN, target)
+    after = await world.find_all(OTHER), await world.counts(OTHER), await world.peek(9, scope=OTHER)
+    assert after == before
+
+
+@pytest.mark.parametrize("verb", NAMING)
+async def test_naming_a_foreign_tenant_is_refused(world: World, verb: str) -> None:
+    """S9: whether or not the tenant exists, and nothing has changed."""
+    await settle_down(world)
+    before = await whole(world)
+    for name in ("acme", "never-used", "*"):
+        with pytest.raises(TenantMismatch):
+            await NAMING[verb](world, OTHER, Subject(Kind.TENANT, name))
+    assert await whole(world) == before
+
+
+@pytest.mark.parametrize("verb", NAMING)
+async def test_a_tenant_may_name_itself(world: World, verb: str) -> None:
+    """S9: the scope forbids others, not oneself."""
+    await NAMING[verb](world, OWN, ACME)
+
+
+@pytest.mark.parametrize("verb", [verb for verb in NAMING if verb.startswith("policies.")])
+@pytest.mark.parametrize("kind", [Kind.QUEUE, Kind.TASK, Kind.GATE])
+async def test_what_all_tenants_share_is_not_a_tenants_to_read_or_change(
+    world: World, verb: str, kind: Kind
+) -> None:
+    """S9: queues, tasks and gates are nobody's own, not even under the tenant's own name."""
+    with pytest.raises(TenantMismatch):
+        await NAMING[verb](world, OWN, Subject(kind, "acme"))
+
+
+async def test_one_foreign_name_among_own_ones_refuses_the_whole_request(world: World) -> None:
+    """S9, S12: neither the job nor the policy that was the caller's own is stored."""
+    with pytest.raises(TenantMismatch):
+        await world.send(world.new("acme"), world.new("globex"), scope=OWN)
+    rules = {ACME: TenantRules(weight=2.0), Subject(Kind.TENANT, "globex"): TenantRules(weight=2.0)}
+    with pytest.raises(TenantMismatch):
+        await world.store.policies.put(PutRequest(scope=OWN, rules=rules))
+    with pytest.raises(TenantMismatch):
+        await world.store.policies.read(ReadRequest(scope=OWN, subjects=tuple(rules)))
+    assert await world.counts() == {}
+    assert (await world.view(Kind.TENANT, "acme")).declared is None
+
+
+@pytest.mark.parametrize("kind", Kind)
+async def test_a_tenant_lists_no_policy_but_its_own(world: World, kind: Kind) -> None:
+    """S9: of tenants it sees itself; what belongs to all is refused."""
+    await settle_down(world)
+    await world.enqueue("globex")
+    request = ListRequest(scope=OWN, kind=kind)
+    if kind is Kind.TENANT:
+        assert [view.subject for view in await world.store.policies.list(request)] == [ACME]
+    else:
+        with pytest.raises(TenantMismatch):
+            await world.store.policies.list(request)
+
+
+@pytest.mark.parametrize("verb", HARMLESS)
+async def test_verbs_about_workers_show_and_move_no_job(world: World, verb: str) -> None:
+    """S9: under any scope; there is nothing of a tenant in them."""
+    target = await settle_down(world)
+    await world.register()
+    before = await whole(world)
+    answer = repr(await HARMLESS[verb](world, OTHER))
+    assert [word for word in ("acme", *map(str, target.ids)) if word in answer] == []
+    assert await whole(world) == before
+
+
+async def test_a_claim_under_a_scope_hands_out_that_tenants_jobs_alone(world: World) -> None:
+    """S9, S35: and says nothing of when another tenant's next job is due."""
+    await world.enqueue("globex")
+    await world.enqueue("globex", delay=5)
+    job = await world.enqueue("acme")
+    reply = await world.claim_reply(9, scope=OWN)
+    assert [claim.job.id for claim in reply.claims] == [job.id]
+    assert await world.claim_reply(9, scope=OWN) == ClaimReply()
+
+
+async def test_a_foreign_wait_does_not_show_in_when_to_look_again(world: World) -> None:
+    """S9, S35: neither of a paused tenant nor of a strand that waits for its rate."""
+    await world.declare(Kind.TASK, "slow", TaskRules(rate=Rate(1, "minute")))
+    await world.enqueue_many(2, "acme", task="slow")
+    await world.enqueue("initech")
+    await world.pause(Kind.TENANT, "initech", until=world.now + 5 * SECOND)
+    assert len(await world.claim(9)) == 1
+    assert (await world.claim_reply(9)).next_due_at == world.now + 5 * SECOND
+    assert (await world.claim_reply(9, scope=OWN)).next_due_at == world.now + MINUTE
+    assert await world.claim_reply(9, scope=OTHER) == ClaimReply()
+    assert await world.store.claims.promote(PassRequest(scope=OTHER)) == PromoteReply()
+
+
+async def test_an_override_within_the_own_scope_works_and_stays_there(world: World) -> None:
+    """S9, S54: a tenant's own policy can be changed under its own scope."""
+    await world.store.policies.override(
+        OverrideRequest(scope=OWN, subject=ACME, change=Change(weight=3.0), who="ops")
+    )
+    assert (await world.view(Kind.TENANT, "acme")).effective == TenantRules(weight=3.0)
+    assert (await world.view(Kind.TENANT, "globex")).effective == TenantRules()

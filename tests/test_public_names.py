@@ -1,0 +1,116 @@
+"""The public names are promises: exactly these, each explained, and none of them costs anything to import."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import subprocess
+import sys
+import typing
+from pathlib import Path
+
+import pytest
+
+import fairlane
+
+WORDS = "SYSTEM Duration Json State ErrorClass CancelReply"
+POLICIES = "Backoff RetryPolicy Rate Limits Queue Share Lane Gate Breaker Budget"
+OUTCOMES = "Outcome Retry Snooze Fail Cancel"
+APPLICATION = "Fairlane Tasks Task TaskDecorator Call Context current_tenant current_job"
+JOBS = "Job Attempt Jobs Page Waiting"
+ERRORS = """
+    FairlaneError ConfigError InvalidJob Problem UnknownTask UnknownTenant TenantRequired PayloadTooLarge
+    SensitivePayload Refused WaitingLimitReached QueueFull Closed DuplicateJob IdempotencyMismatch
+    TenantMismatch JobNotFound JobFailed JobCancelled ResultGone BreakerOpen StoreError StoreUnavailable
+    StoreBusy EnqueueUnknown SchemaTooOld SchemaTooNew Unsupported
+"""
+PUBLIC = sorted(f"{WORDS} {POLICIES} {OUTCOMES} {APPLICATION} {JOBS} {ERRORS}".split())
+
+ABSENT = "Tenant Tenants Queues"
+"""Planned, and not there: a name that only raises would be worse than none."""
+
+METHODS = {
+    "Fairlane": """
+        aclose aenqueue_many client close enqueue_many include join task tenant
+    """,
+    "Tasks": "client join task",
+    "Task": "aenqueue bind enqueue func name queue upcast using",
+    "Context": "cancelled check progress",
+    "Job": "acancel arefresh aresult cancel is_finished refresh result",
+}
+
+
+def test_exactly_these_names_are_public() -> None:
+    """A name more is a promise more; a name less breaks somebody's import."""
+    assert sorted(fairlane.__all__) == PUBLIC
+    assert len(set(PUBLIC)) == len(PUBLIC)
+    assert not set(ABSENT.split()) & set(dir(fairlane))
+
+
+def test_every_public_name_exists() -> None:
+    """`from fairlane import *` works."""
+    assert [name for name in PUBLIC if not hasattr(fairlane, name)] == []
+
+
+def test_every_public_name_is_on_the_reference_page() -> None:
+    """What is promised can be looked up, and what is not there is not promised."""
+    page = (Path(__file__).parent.parent / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
+    words = set(re.findall(r"\w+", page))
+    assert [name for name in PUBLIC if name not in words] == []
+    assert not set(ABSENT.split()) & set(re.findall(r"`(\w+)`", page))
+
+
+@pytest.mark.parametrize("name", sorted(METHODS))
+def test_exactly_these_members_are_public(name: str) -> None:
+    """What the class says of itself; fields of dataclasses are in the type tests."""
+    kind: type = getattr(fairlane, name)
+    fields = set(typing.get_type_hints(kind)) | set(getattr(kind, "__slots__", ()))
+    members = {one for one in dir(kind) if not one.startswith("_")} - fields
+    assert sorted(members) == sorted(METHODS[name].split())
+
+
+@pytest.mark.parametrize("name", [name for name in PUBLIC if inspect.isclass(getattr(fairlane, name))])
+def test_every_public_class_and_method_is_explained(name: str) -> None:
+    """A docstring of its own, not one that Python makes up."""
+    kind: type = getattr(fairlane, name)
+    assert kind.__doc__
+    assert not kind.__doc__.startswith(f"{name}(")
+    for member, value in vars(kind).items():
+        if not member.startswith("_") and (inspect.isfunction(value) or isinstance(value, property)):
+            assert value.__doc__, f"{name}.{member}"
+
+
+@pytest.mark.parametrize("name", ["current_job", "current_tenant"])
+def test_every_public_function_is_explained(name: str) -> None:
+    """As classes are."""
+    assert getattr(fairlane, name).__doc__
+
+
+IMPORT = """
+import sys, threading
+opened = []
+def watch(event, args):
+    if event == "open" and isinstance(args[0], str) and not args[0].endswith((".py", ".pyc", ".so")):
+        opened.append(args[0])
+    if event in {"socket.connect", "socket.bind", "subprocess.Popen", "os.fork", "_thread.start_new_thread"}:
+        opened.append(event)
+import asyncio, decimal, enum, hashlib, inspect, logging, msgspec, random, typing, uuid, zoneinfo
+sys.addaudithook(watch)
+import fairlane
+app = fairlane.Fairlane("sqlite:///nowhere.db")
+app.task(name="x")(lambda: None)
+print(threading.active_count(), sorted(opened), asyncio._get_running_loop())
+print(sorted(name for name in ("asyncpg", "redis", "apsw", "psycopg", "sqlite3") if name in sys.modules))
+"""
+
+
+def test_importing_starts_no_thread_opens_no_file_and_loads_no_driver() -> None:
+    """Nor does making an application: the first call does."""
+    run = subprocess.run(  # noqa: S603 (our own text)
+        [sys.executable, "-W", "error", "-c", IMPORT],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run.stdout.splitlines() == ["1 [] None", "[]"]
+    assert run.stderr == ""

@@ -1,0 +1,1 @@
+"""The public face as type checkers see it."""

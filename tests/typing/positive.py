@@ -1,0 +1,276 @@
+"""What type checkers must infer from right use. Read by mypy and pyright; the functions are never called."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any, assert_type
+from uuid import UUID
+
+from fairlane import (
+    Backoff,
+    Budget,
+    Call,
+    CancelReply,
+    Context,
+    ErrorClass,
+    Fairlane,
+    Gate,
+    Job,
+    Lane,
+    Limits,
+    Page,
+    Queue,
+    Rate,
+    Share,
+    State,
+    Task,
+    Tasks,
+    Waiting,
+    current_job,
+    current_tenant,
+)
+
+app = Fairlane(
+    "scheme://place",
+    queues=[
+        Queue("critical", timeout=60, retry=Backoff.delays(1, 2), limits=Limits(waiting=5, rate=Rate(9)))
+    ],
+    lanes=[Lane("main", 4, {"critical": Share(2.0), "default": 1})],
+    gates=[Gate("screens", 3)],
+    tenancy="required",
+    fixed_queues=False,
+    priority="lower_first",
+    priority_default=5,
+    payload={"max_size": 2_000_000, "sensitive": "reject", "require": ["correlation_id"]},
+)
+tasks = Tasks(prefix="lib.", queue="bulk")
+
+
+# ── handlers of every kind ───────────────────────────────────────────────────
+
+
+@app.task
+async def async_with_context(ctx: Context, to: str, pages: int = 1) -> str:
+    """Async, with context, with a default."""
+    ctx.progress(0.5, note=f"{to} {pages}")
+    ctx.check()
+    return ctx.tenant
+
+
+@app.task
+async def async_plain(to: str, *, copies: int = 1) -> int:
+    """Async, without context, with a keyword-only parameter."""
+    return len(to) * copies
+
+
+@app.task
+def plain_with_context(ctx: Context, rows: list[int]) -> dict[str, int]:
+    """Plain, with context."""
+    return {str(row): ctx.attempt for row in rows}
+
+
+@app.task
+def plain(day: datetime, amount: Decimal = Decimal(1)) -> Decimal:
+    """Plain, without context."""
+    return amount * day.year
+
+
+@app.task
+async def bare() -> None:
+    """Async, without anything."""
+
+
+@app.task
+def only_context(ctx: Context) -> bool:
+    """Plain, with nothing but the context."""
+    return ctx.cancelled
+
+
+@app.task(
+    queue="critical",
+    name="mail.send",
+    aliases=["send_mail"],
+    version=2,
+    priority=3,
+    timeout=timedelta(minutes=2),
+    soft_timeout=60,
+    max_attempts=4,
+    retry={ErrorClass.RATE_LIMITED: Backoff.exponential(60)},
+    classify=lambda error: ErrorClass.TRANSIENT if isinstance(error, OSError) else None,
+    isolation="process",
+    gate=Gate("screens", 3),
+    breaker="mailer",
+    budget=Budget("mail", Decimal(5), "USD"),
+    rate=Rate(50, "minute", burst=5),
+    at_most_once=True,
+    keep_result=False,
+    on_shutdown="requeue",
+    dedup_until="started",
+    sensitive=["iban"],
+)
+async def optioned(ctx: Context, to: str, attach: bytes | None = None) -> UUID:
+    """Async, with context and every option."""
+    return ctx.job.id
+
+
+@app.task(timeout=None)
+def optioned_plain(x: int) -> float:
+    """Plain, with an option."""
+    return x / 2
+
+
+@tasks.task
+async def from_library(ctx: Context, x: int) -> bytes:
+    """On Tasks, bare."""
+    return bytes(x)
+
+
+@tasks.task(system=True)
+def from_library_plain(x: int, y: str = "") -> list[str]:
+    """On Tasks, with options."""
+    return [y] * x
+
+
+@optioned.upcast(1)
+def older(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Take yesterday's arguments."""
+    return {"to": arguments["recipient"]}
+
+
+app.include(tasks)
+
+
+# ── what comes out of them ───────────────────────────────────────────────────
+
+
+def the_task_has_the_handlers_parameters_without_the_context() -> None:
+    """A task is generic in them and in the result."""
+    one: Task[[str], None] = app.task(takes_text)
+    another: Task[[int], bytes] = from_library
+    assert_type(one.name, str)
+    assert_type(another.queue, str)
+    assert_type(one.func, Callable[..., Any])
+
+
+def takes_text(text: str) -> None:
+    """Registered by a call instead of a decorator."""
+
+
+def sync_enqueue() -> None:
+    """`enqueue` gives a job of the handler's result."""
+    assert_type(async_with_context.enqueue(to="a", pages=3), Job[str])
+    assert_type(async_with_context.enqueue("a"), Job[str])
+    assert_type(async_plain.enqueue("a", copies=2), Job[int])
+    assert_type(plain_with_context.enqueue([1]), Job[dict[str, int]])
+    assert_type(plain.enqueue(datetime.now(UTC)), Job[Decimal])
+    assert_type(bare.enqueue(), Job[None])
+    assert_type(only_context.enqueue(), Job[bool])
+    assert_type(optioned.enqueue("a", attach=b""), Job[UUID])
+    assert_type(optioned_plain.enqueue(1), Job[float])
+    assert_type(from_library.enqueue(x=1), Job[bytes])
+    assert_type(from_library_plain.enqueue(1, y="z"), Job[list[str]])
+
+
+async def async_enqueue() -> None:
+    """`aenqueue` gives the same, awaited."""
+    assert_type(await async_with_context.aenqueue(to="a"), Job[str])
+    assert_type(await async_plain.aenqueue("a"), Job[int])
+    assert_type(await plain_with_context.aenqueue(rows=[]), Job[dict[str, int]])
+    assert_type(await plain.aenqueue(day=datetime.now(UTC), amount=Decimal(2)), Job[Decimal])
+    assert_type(await bare.aenqueue(), Job[None])
+    assert_type(await optioned.aenqueue("a"), Job[UUID])
+    assert_type(await from_library_plain.aenqueue(2), Job[list[str]])
+
+
+def using_keeps_the_type(parent: Job[str]) -> None:
+    """Options are checked, and the parameters stay those of the handler."""
+    later = optioned.using(
+        tenant="acme",
+        queue="critical",
+        priority=3,
+        run_at=datetime.now(UTC),
+        expires_in=timedelta(hours=1),
+        idempotency_key="k",
+        on_duplicate="raise",
+        dedup_key="d",
+        correlation_id="c",
+        parent=parent,
+        max_attempts=2,
+        timeout=None,
+        tags={"a", "b=c"},
+        metadata={"plan": "pro", "seats": [1, 2], "nested": {"x": None}},
+    )
+    assert_type(later.enqueue("a", attach=None), Job[UUID])
+    assert_type(later.using(delay=5, parent=parent.id).bind("a"), Call[UUID])
+
+
+def binding_and_batches() -> None:
+    """`bind` gives a call of the result; a batch takes calls of any."""
+    assert_type(async_with_context.bind("a"), Call[str])
+    assert_type(plain.bind(datetime.now(UTC)), Call[Decimal])
+    assert_type(app.enqueue_many([bare.bind(), plain_with_context.bind([1])]), list[Job[Any]])
+    assert_type(app.enqueue_many(async_plain.bind(to) for to in "ab"), list[Job[Any]])
+
+
+async def async_batches() -> None:
+    """The twin of a batch."""
+    assert_type(await app.aenqueue_many([bare.bind()]), list[Job[Any]])
+
+
+def a_job(job: Job[str]) -> None:
+    """A job's methods know its result."""
+    assert_type(job.result(), str)
+    assert_type(job.result(timeout=timedelta(seconds=5)), str)
+    assert_type(job.refresh(), Job[str])
+    assert_type(job.cancel("ordered twice"), CancelReply)
+    assert_type(job.state, State)
+    assert_type(bare.enqueue().result(5), None)
+    assert_type(a_job_of_anything(job), object)
+
+
+def a_job_of_anything(job: Job[object]) -> object:
+    """A job is covariant in its result."""
+    return job.result()
+
+
+async def a_job_awaited(job: Job[str]) -> None:
+    """The twins."""
+    assert_type(await job.aresult(1.5), str)
+    assert_type(await job.arefresh(), Job[str])
+    assert_type(await job.acancel(), CancelReply)
+
+
+def looking() -> None:
+    """The namespace of jobs."""
+    assert_type(app.jobs.get("0" * 26), Job[Any])
+    page = app.jobs.find(tenant="acme", state={State.READY, State.DEAD}, limit=10)
+    assert_type(page, Page[Job[Any]])
+    assert_type(iter(page), Iterator[Job[Any]])
+    assert_type(app.jobs.count()[State.READY], int)
+    assert_type(app.jobs.explain(UUID(int=1)), Waiting)
+    assert_type(app.jobs.cancel("a", reason="b", descendants=True)[UUID(int=1)], CancelReply)
+    assert_type(app.jobs.run_now(UUID(int=1), "b"), int)
+
+
+async def surroundings() -> AsyncIterator[str]:
+    """Tenants and life cycle."""
+    with app.tenant("acme"):
+        assert_type(current_tenant(), str)
+        assert_type(current_job(), Job[Any])
+    with app as same:
+        assert_type(same, Fairlane)
+    async with app as same:
+        assert_type(same, Fairlane)
+    yield ""
+
+
+def a_decorated_handler(wrap: Callable[[Callable[[Context, int], Awaitable[str]]], Any]) -> None:
+    """A handler known only as a callable still gives up its context and keeps its result."""
+
+    async def handler(ctx: Context, x: int) -> str:
+        return str(x)
+
+    known: Callable[[Context, int], Awaitable[str]] = handler
+    assert_type(app.task(name="known")(known).enqueue(1), Job[str])

@@ -230,13 +230,14 @@ def redact_text(text: str, *, names: Iterable[str] = ()) -> str:
     'login failed: user=ada password=[redacted], url=redis://:[redacted]@cache'
     """
     own = FieldNames(names)
-    # What stood against a secret may have hidden another one: look again, but not for ever.
+    # What stood against a secret may have hidden another one: look again, but not for ever. A text that is
+    # not clean by then was made to be hard, and is not shown at all.
     for _ in range(_MOST_PASSES):
         shown = _redacted_once(text, own)
         if shown == text:
-            break
+            return text
         text = shown
-    return text
+    return MARKER
 
 
 def _redacted_once(text: str, names: FieldNames) -> str:

@@ -69,8 +69,8 @@ test-all: ## the tests on each Python of 3.11, 3.12, 3.13 that this machine has
 demo: ## (not yet) a noisy neighbour and quiet tenants, live
 	@echo "make demo: there is no worker yet; see CHANGELOG.md" >&2; exit 1
 
-bench: ## (not yet) speed and fairness figures
-	@echo "make bench: the measurements are not written yet; see CHANGELOG.md" >&2; exit 1
+bench: $(READY) ## what a store costs through its contract; ARGS='--help' shows the options
+	$(BIN)/python -m benchmarks.contract $(ARGS)
 
 prove: ## (not yet) the long campaigns, with published figures
 	@echo "make prove: the campaigns are not written yet; see CHANGELOG.md" >&2; exit 1

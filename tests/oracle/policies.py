@@ -37,8 +37,8 @@ class OraclePolicies:
             before = books.declared.get(subject)
             if before != rules:
                 differences.append(Difference(subject, before, rules))
-            books.declared[subject] = rules
-            self._wake(subject)
+                books.declared[subject] = rules
+                self._wake(subject)
         return tuple(differences)
 
     async def override(self, request: OverrideRequest) -> PolicyView:
@@ -67,7 +67,9 @@ class OraclePolicies:
 
     async def pause(self, request: HoldRequest) -> PolicyView:
         """See the contract."""
-        return self._hold(self._core.books.paused, request)
+        view = self._hold(self._core.books.paused, request)
+        self._wake(request.subject)
+        return view
 
     async def resume(self, request: SubjectRequest) -> PolicyView:
         """See the contract."""
@@ -117,7 +119,6 @@ class OraclePolicies:
         holds[subject] = Hold(
             who=request.who, reason=request.reason, set_at=self._core.now(), until=request.until
         )
-        self._wake(subject)
         return self._view(subject)
 
     def _view(self, subject: Subject) -> PolicyView:

@@ -113,6 +113,8 @@ TRANSITIONS: Final[dict[tuple[State | None, Event], tuple[State, ...]]] = {
 """Every legal (state, event) and where it leads. None stands before the enqueue. A pair that is not here is
 refused and changes nothing. Where several targets are listed, the rules S2, S25, S30 and S40 choose."""
 
+_TARGETS: Final = {event: targets for (_, event), targets in TRANSITIONS.items()}
+
 WAITING: Final = frozenset({State.DELAYED, State.READY})
 """What a waiting limit counts (S16)."""
 
@@ -173,8 +175,7 @@ def target(event: Event) -> State:
     >>> target(Event.RETRY).value
     'delayed'
     """
-    (only,) = {to for (_, known), to in TRANSITIONS.items() if known is event}
-    (state,) = only
+    (state,) = _TARGETS[event]
     return state
 
 

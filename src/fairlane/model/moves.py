@@ -27,6 +27,7 @@ _replace = msgspec.structs.replace
 def born(new: NewJob, now: Instant) -> JobRecord:
     """Give the record of a job that comes in now."""
     state, run_at = begin(new, now)
+    own = str(new.id)
     return JobRecord(
         id=new.id,
         tenant=new.tenant,
@@ -43,10 +44,10 @@ def born(new: NewJob, now: Instant) -> JobRecord:
         sort_key=sort_key(run_at, new.priority),
         expires_at=new.expires_at if new.expires_in is None else now + new.expires_in,
         settled_at=None,
-        idempotency_key=new.idempotency_key or str(new.id),
+        idempotency_key=new.idempotency_key or own,
         dedup_key=new.dedup_key,
         dedup_until=new.dedup_until,
-        correlation_id=new.correlation_id or str(new.id),
+        correlation_id=new.correlation_id or own,
         parent_id=new.parent_id,
         max_attempts=new.max_attempts,
         timeout=new.timeout,

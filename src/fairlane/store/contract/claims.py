@@ -15,6 +15,9 @@ from fairlane.store.contract.request import Request
 
 SHORTEST_LEASE: Final[Micros] = SECOND
 RECLAIM_MOST: Final = 500
+DUE_MOST: Final = 1_000
+"""How many due delayed jobs of a queue one claim makes ready before it may answer early."""
+
 PARK_MOST: Final = 64
 """How many strands one claim may park before it may answer early (S42)."""
 
@@ -159,20 +162,23 @@ class Claims(Protocol):
     async def claim(self, request: ClaimRequest) -> ClaimReply:
         """Hand out ready jobs, fairly across tenants (S35, S41-S48).
 
-        Atomic: a job is in at most one live claim, and every limit, rate and gate is exact. Jobs come one
+        Atomic for each queue, and one queue after the other where there are several: a job is in at most one
+        live claim, and every limit, rate and gate is exact. Jobs come one
         after the other: from the first wish that has any claimable job left, the tenant with the smallest
         virtual time (ties: who became ready first), of its claimable strands the one whose head has the
         smallest `sort_key` (then id), its head. Each claim has a fresh fence (S36) that `renew` and `settle`
         demand, raises `attempt`, and frees a de-duplication key that lasts until `started`. Jobs past their
-        expiry are not handed out. Due delayed jobs count as ready, promoted or not. Fewer than asked is
-        normal; empty while something is claimable is a bug unless the reply is partial.
+        expiry are not handed out. Due delayed jobs count as ready, promoted or not, `DUE_MOST` of a queue in
+        one claim, earliest first. Fewer than asked is normal; empty while something is claimable is a bug
+        unless the reply is partial.
         """
 
     async def renew(self, request: RenewRequest) -> RenewReply:
         """Extend the leases of these claims from now on and keep their progress.
 
         Each renewal stands alone: one whose (job, fence, worker) does not match changes nothing and is
-        named as stale, the others go on. A claim that has run out but was not taken back can be renewed.
+        named as stale, the others go on. A claim that has run out but was not taken back can be renewed. One
+        that is just being settled by somebody else may be neither extended nor named.
         In queues that count seconds, time beyond the charge so far is charged here.
         """
 

@@ -140,7 +140,11 @@ Reason: TypeAlias = Literal[
 
 
 class Why(msgspec.Struct, frozen=True):
-    """Why a job waits: what holds it, until when if that is known, and how many of its tenant go first."""
+    """Why a job waits: what holds it, until when if that is known, and how many of its tenant go first.
+
+    `until` is when the store looks again at the latest: an override that ends sooner counts. `ahead` is
+    counted up to 10,000.
+    """
 
     reason: Reason
     subject: str = ""
@@ -229,12 +233,16 @@ class Jobs(Protocol):
     async def cancel(self, request: StopRequest) -> Mapping[UUID, CancelReply]:
         """Cancel waiting jobs at once, ask running ones to stop, leave finished ones (S30).
 
+        Each id stands alone: what becomes of one does not depend on the others, nor do they change at once.
         A running job gets its flag, its reason is kept, and its worker is woken. Asking twice keeps the
         first reason. Ids not found are left out.
         """
 
     async def condemn(self, request: StopRequest) -> tuple[UUID, ...]:
-        """Move waiting jobs to the dead letters, because `condemned`; name those that moved."""
+        """Move waiting jobs to the dead letters, because `condemned`; name those that moved.
+
+        Each id stands alone.
+        """
 
     async def run_now(self, request: RunNowRequest) -> tuple[UUID, ...]:
-        """Make delayed jobs ready, due now; name those that moved (S53)."""
+        """Make delayed jobs ready, due now; name those that moved (S53). Each id stands alone."""

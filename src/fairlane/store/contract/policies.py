@@ -92,6 +92,8 @@ class Policies(Protocol):
     async def put(self, request: PutRequest) -> tuple[Difference, ...]:
         """Replace the declared values of these subjects; others stay. The newest start wins.
 
+        What is declared as before changes and wakes nothing: every worker declares all at its start.
+
         Overrides are not touched. Answers what was different before, so that the caller can log it.
         """
 

@@ -84,10 +84,12 @@ class SqliteClaims:
 
 
 def _claim(tx: Tx, request: ClaimRequest) -> ClaimReply:
-    claims = Handout(tx, request).run()
+    handout = Handout(tx, request)
+    claims = handout.run()
     tx.flush()
     queues = dict.fromkeys(wish.queue for wish in request.wishes)
-    return ClaimReply(tuple(claims), next_due(tx, queues, request.scope))
+    is_partial = handout.is_partial and len(claims) < request.total
+    return ClaimReply(tuple(claims), next_due(tx, queues, request.scope), is_partial)
 
 
 def _held(tx: Tx, scope: Scope, worker: str, id: UUID, fence: int) -> Held | None:
@@ -176,8 +178,8 @@ def _promote(tx: Tx, request: PassRequest) -> PromoteReply:
     queues = [queue for (queue,) in all_rows(tx.db, _CLAIM.queues_with_delayed)]
     due: list[Held] = []
     for queue in queues:
-        rows = all_rows(tx.db, _CLAIM.due, (queue, tx.now, request.most + 1))
-        due += [held for held in map(read_live, rows) if request.scope.covers(held.job.tenant)]
+        values = (queue, tx.now, request.most + 1, request.scope.tenant)
+        due += map(read_live, all_rows(tx.db, _CLAIM.due, values))
     due.sort(key=lambda held: (held.job.run_at, held.job.id.bytes))
     for held in due[: request.most]:
         move(tx, held, promoted(held.job))

@@ -6,6 +6,8 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -13,6 +15,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import apsw
 
 from fairlane.model.errors import ConfigError, StoreBusy, StoreError, StoreUnavailable
+from fairlane.store.sqlite.asking import one_value
 
 APPLICATION_ID: Final = 0x46414952
 """Marks the file as Fairlane's own; SQLite keeps it in the file's header."""
@@ -20,7 +23,11 @@ APPLICATION_ID: Final = 0x46414952
 BUSY_SECONDS: Final = 5.0
 _SYNCHRONOUS: Final = {"full": "FULL", "normal": "NORMAL"}
 
-_held: dict[tuple[int, int], tuple[str, int]] = {}
+Identity = tuple[int, int]
+"""A file's device and inode: the same for every name that leads to it."""
+
+_held: dict[Identity, tuple[str, int]] = {}
+_inherited: set[Identity] = set()
 _guard = threading.Lock()
 _is_watching = False
 
@@ -43,19 +50,83 @@ class Location:
         self.synchronous = _SYNCHRONOUS[wanted]
 
 
-def connect(location: Location) -> apsw.Connection:
-    """Open one connection with the settings that every connection needs."""
+class Opened:
+    """A connection, and the mark that keeps other libraries off its file while it is open."""
+
+    def __init__(self, db: apsw.Connection, path: Path, identity: Identity) -> None:
+        """Know which file it was at first."""
+        self.db = db
+        self.identity = identity
+        self._path = path
+
+    def check(self) -> None:
+        """Refuse to go on if the path leads elsewhere by now: what is written then, nobody would find."""
+        if not self._is_there():
+            message = (
+                f"{self._path} was deleted or replaced while it was open; nothing is written to it any more. "
+                "Stop all processes that have it open, put the right file in its place, then start again."
+            )
+            raise StoreError(message)
+
+    def close(self) -> None:
+        """Close the connection and let other libraries have the file."""
+        _close(self.db)
+        _release(self.identity)
+
+    def _is_there(self) -> bool:
+        try:
+            return _identity(self._path) == self.identity
+        except OSError:
+            return False
+
+
+def connect(location: Location, known: Identity | None = None) -> Opened:
+    """Open one connection with the settings that every connection needs; a missing file is made.
+
+    With `known` it must be that file, and none is made.
+    """
+    path = location.path
+    identity = _take(path, known)
+    db: apsw.Connection | None = None
     try:
-        db = apsw.Connection(str(location.path))
-        db.set_busy_handler(_wait_politely)
+        db = open_file(path)
+        db.set_busy_handler(_patience())
+        refuse_foreign(db)
+        # Without this, binding a value makes SQLite plan a join anew: 35 µs instead of 4 for a job by its id.
+        db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         db.pragma("journal_mode", "wal")
         db.pragma("synchronous", location.synchronous)
         db.pragma("cache_size", -65_536)
         db.pragma("temp_store", "memory")
         db.pragma("journal_size_limit", 64 * 2**20)
-    except apsw.Error as error:
-        raise translated(error, str(location.path)) from error
-    return db
+    except BaseException as error:
+        if db is not None:
+            _close(db)
+        _release(identity)
+        if isinstance(error, apsw.Error):
+            raise translated(error, str(path)) from error
+        raise
+    return Opened(db, path, identity)
+
+
+def _close(db: apsw.Connection) -> None:
+    with suppress(apsw.Error):  # it is closed all the same; whoever opens the file next finishes the WAL
+        db.close()
+
+
+def open_file(path: Path) -> apsw.Connection:
+    """Open the file and set nothing. Tests put a disk that fails in its place."""
+    return apsw.Connection(str(path))
+
+
+def refuse_foreign(db: apsw.Connection) -> None:
+    """Refuse another application's file while nothing in it is changed: the journal mode would be, for good.
+
+    Tables first: whoever makes them sets the mark in the same transaction, so that it must be there then.
+    """
+    if one_value(db, "SELECT count(*) FROM sqlite_schema") and db.pragma("application_id") != APPLICATION_ID:
+        message = f"{db.filename} is another application's SQLite file; give Fairlane a file of its own"
+        raise StoreError(message)
 
 
 def translated(error: apsw.Error, what: str = "") -> StoreError:
@@ -78,28 +149,51 @@ def translated(error: apsw.Error, what: str = "") -> StoreError:
             return StoreError(f"{where}{error}")
 
 
-def _wait_politely(tries: int) -> bool:
+def _patience() -> Callable[[int], bool]:
     """Wait for another process's write, in short steps: SQLite's own steps grow to 100 ms."""
-    if tries * 0.002 > BUSY_SECONDS:
-        return False
-    time.sleep(0.0005 if tries < 20 else 0.002)  # noqa: PLR2004 (a write lasts about a millisecond)
-    return True
+    began = 0.0
+
+    def wait(tries: int) -> bool:
+        nonlocal began
+        now = time.monotonic()
+        if tries == 0:
+            began = now
+        if now - began > BUSY_SECONDS:
+            return False
+        time.sleep(0.0005 if tries < 20 else 0.002)  # noqa: PLR2004 (a write lasts about a millisecond)
+        return True
+
+    return wait
 
 
 # ── one library per process and file ──────────────────────────────────────────
 #
 # Two SQLite libraries in one process on one file destroy it: POSIX locks belong to the process, so that
-# one library's close drops the other's locks.
+# one library's close drops the other's locks. Another process may open the file with what it likes. Not seen
+# is an `ATTACH` of the file by the standard library, of which Python gives no sign.
 
 
-def take(path: Path, *, is_ours: bool = False) -> tuple[int, int]:
+def _take(path: Path, known: Identity | None) -> Identity:
     """Mark the file as ours in this process; refuse if another library has it open already.
 
-    `is_ours` says that this process has just made the file through the right library.
+    A missing file is made here, empty: once SQLite had made it, it would look as if another library had it.
     """
-    identity = _identity(path)
     with _guard:
-        if identity not in _held and not is_ours and _is_open_elsewhere(identity):
+        if known is None:
+            _make(path)
+        identity = _found(path)
+        if known is not None and identity != known:
+            message = (
+                f"{path} was replaced while it was open; stop all processes that use it, then start again"
+            )
+            raise StoreError(message)
+        if identity in _inherited:
+            message = (
+                f"{path} was open when this process was forked from another, and SQLite's locks do not "
+                "survive that. Open the store after the fork, or start processes by spawn."
+            )
+            raise StoreError(message)
+        if identity not in _held and _is_open_elsewhere(identity):
             message = (
                 f"{path} is already open in this process through another SQLite library; two of them on one "
                 "file destroy it. Close the other connection, or use the outbox for your own file."
@@ -111,8 +205,8 @@ def take(path: Path, *, is_ours: bool = False) -> tuple[int, int]:
     return identity
 
 
-def release(identity: tuple[int, int]) -> None:
-    """Let other libraries have the file again, once its last store in this process is closed."""
+def _release(identity: Identity) -> None:
+    """Let other libraries have the file again, once its last connection in this process is closed."""
     with _guard:
         path, holders = _held[identity]
         if holders > 1:
@@ -121,12 +215,39 @@ def release(identity: tuple[int, int]) -> None:
             del _held[identity]
 
 
-def _identity(path: Path) -> tuple[int, int]:
-    found = path.stat()
+def _make(path: Path) -> None:
+    try:
+        # Only if it is missing: closing a file that is open elsewhere in this process drops its locks.
+        os.close(os.open(path.resolve(), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644))
+    except FileExistsError:
+        return
+    except FileNotFoundError as error:
+        message = f"{path} cannot be made: there is no folder {path.parent}; create it first"
+        raise StoreUnavailable(message, retry_safe=False) from error
+    except OSError as error:
+        message = f"{path} cannot be made: {error.strerror}; choose a folder that can be written to"
+        raise StoreUnavailable(message, retry_safe=False) from error
+
+
+def _found(path: Path) -> Identity:
+    try:
+        identity = _identity(path)
+        is_folder = path.is_dir()
+    except OSError as error:
+        message = f"{path} cannot be found: {error.strerror}; was it deleted or moved?"
+        raise StoreUnavailable(message, retry_safe=False) from error
+    if is_folder:
+        message = f"{path} is a folder; name a file in it"
+        raise StoreError(message)
+    return identity
+
+
+def _identity(path: Path) -> Identity:
+    found = os.stat(path)  # noqa: PTH116 (twice for each commit, and three times as fast)
     return found.st_dev, found.st_ino
 
 
-def _is_open_elsewhere(identity: tuple[int, int]) -> bool:
+def _is_open_elsewhere(identity: Identity) -> bool:
     for entry in Path("/proc/self/fd").glob("*"):
         try:
             found = entry.stat()
@@ -138,11 +259,20 @@ def _is_open_elsewhere(identity: tuple[int, int]) -> bool:
 
 
 def _watch() -> None:
-    """Hear of every `sqlite3.connect` from now on. An audit hook stays for the life of the process."""
+    """Hear of every `sqlite3.connect` and fork from now on, for the life of the process."""
     global _is_watching  # noqa: PLW0603 (there is one process)
     if not _is_watching:
         _is_watching = True
         sys.addaudithook(_refuse_second_library)
+        os.register_at_fork(after_in_child=_remember_fork)
+
+
+def _remember_fork() -> None:
+    """In a forked child: the library believes that it has locks which only the parent has."""
+    global _guard  # noqa: PLW0603 (a thread that is not here may have held it)
+    _guard = threading.Lock()
+    _inherited.update(_held)
+    _held.clear()
 
 
 def _refuse_second_library(event: str, arguments: tuple[Any, ...]) -> None:

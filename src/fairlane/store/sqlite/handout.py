@@ -12,14 +12,15 @@ from typing import Any, Final
 
 from fairlane.model.fairness import charge
 from fairlane.model.instants import SECOND, Instant, Micros
-from fairlane.model.job import Claim, JobRecord
+from fairlane.model.job import Claim
 from fairlane.model.lifecycle import Because, State, because, is_expired
 from fairlane.model.moves import claimed, promoted, stopped
 from fairlane.model.scope import Scope
-from fairlane.store.contract.claims import ClaimRequest
+from fairlane.store.contract.claims import DUE_MOST, ClaimRequest
 from fairlane.store.sqlite.asking import all_rows, one_value
 from fairlane.store.sqlite.blocks import count_start, gate_room, queue_block, strand_block, turn_block
 from fairlane.store.sqlite.homes import Held, free_dedup, move, read_live
+from fairlane.store.sqlite.rows import EXPIRES_AT, SORT_KEY, Row
 from fairlane.store.sqlite.statements import load
 from fairlane.store.sqlite.turns import Strand, Turn
 from fairlane.store.sqlite.tx import Tx
@@ -31,33 +32,32 @@ _TURN_PAGE: Final = 64
 _STRAND_PAGE: Final = 8
 _FIRST_JOBS: Final = 2
 _MOST_JOBS: Final = 64
-_PROMOTE_MOST: Final = 1_000
 _BEFORE_ALL: Final = (-(2**63), b"")
 
 
 class _Jobs:
-    """The jobs of one strand in their order, read in growing pages."""
+    """The jobs of one strand in their order, read in growing pages and understood only when taken."""
 
     def __init__(self, tx: Tx, strand: Strand) -> None:
         self._tx = tx
         self._strand = strand
-        self._rows: list[Held] = []
+        self._rows: list[tuple[Any, ...]] = []
         self._edge: tuple[int, bytes] = _BEFORE_ALL
         self._page = _FIRST_JOBS
         self._is_all = False
 
-    def first(self) -> Held | None:
+    def first(self) -> Row | None:
         if not self._rows and not self._is_all:
             rows = all_rows(self._tx.db, _SQL.jobs, (self._strand.id, *self._edge, self._page))
             self._is_all = len(rows) < self._page
             self._page = min(_MOST_JOBS, self._page * 4)
-            self._rows = [read_live(row) for row in reversed(rows)]
-            if self._rows:
-                self._edge = _place(self._rows[0].job)
+            self._rows = rows[::-1]
+            if rows:
+                self._edge = _place(rows[-1])
         return self._rows[-1] if self._rows else None
 
     def take(self) -> Held:
-        return self._rows.pop()
+        return read_live(self._rows.pop())
 
 
 class _Strands:
@@ -155,8 +155,10 @@ class Handout:
         self._claims: list[Claim] = []
         self._turns: dict[tuple[str, bool], _Turns] = {}
         self._strands: dict[int, _Strands] = {}
+        self.is_partial = False
         for queue in dict.fromkeys(wish.queue for wish in request.wishes):
-            promote_due(tx, queue, request.scope, _PROMOTE_MOST)
+            if promote_due(tx, queue, request.scope, DUE_MOST) == DUE_MOST:
+                self.is_partial = True
             wake_in_time(tx, queue)
         tx.flush()
 
@@ -199,13 +201,13 @@ class Handout:
                 strands.drop()
                 tx.turns.park(strand, block)
                 continue
-            held = strands.jobs(strand).first()
-            if held is None:
+            first = strands.jobs(strand).first()
+            if first is None:
                 message = f"strand {strand.id} counts {strand.ready} ready jobs and has none"
                 raise AssertionError(message)
             strands.drop()
             turns.drop()
-            is_served = not is_expired(held.job.expires_at, tx.now)
+            is_served = not is_expired(first[EXPIRES_AT], tx.now)
             if is_served:
                 self._claims.append(self._serve(turn, strand, strands.jobs(strand), newcomers=newcomers))
             else:
@@ -233,7 +235,7 @@ class Handout:
         is_alone = job.is_suspect and request.isolates
         claim = (job.attempt, job.fence, job.worker, job.started_at, job.lease_until)
         tx.write(_SQL.claimed, *claim, gate, is_alone, cost, held.seq)
-        place = _place(job)
+        place = (job.sort_key, job.id.bytes)
         tx.write(_HOMES.ready_out, strand.id, *place)
         turn.running += 1
         tx.turns.take_ready(strand, place)
@@ -248,7 +250,7 @@ class Handout:
     def _next_head(self, strand: Strand, jobs: _Jobs) -> None:
         """Set the head from what was read, so that nobody has to look for it."""
         following = jobs.first() if strand.ready else None
-        strand.head = None if following is None else _place(following.job)
+        strand.head = None if following is None else _place(following)
         strand.is_head_stale = False
 
     def _turns_of(self, queue: str, *, newcomers: bool) -> _Turns:
@@ -310,12 +312,12 @@ def release_gate(tx: Tx, gate: str) -> None:
 
 
 def promote_due(tx: Tx, queue: str, scope: Scope, most: int) -> int:
-    """Make due delayed jobs of a queue ready, earliest first."""
-    rows = all_rows(tx.db, _SQL.due, (queue, tx.now, most))
-    due = [held for held in map(read_live, rows) if scope.covers(held.job.tenant)]
-    for held in due:
+    """Make due delayed jobs of a queue ready, earliest first, at most so many; say how many."""
+    rows = all_rows(tx.db, _SQL.due, (queue, tx.now, most, scope.tenant))
+    for row in rows:
+        held = read_live(row)
         move(tx, held, promoted(held.job))
-    return len(due)
+    return len(rows)
 
 
 def wake_in_time(tx: Tx, queue: str) -> None:
@@ -344,5 +346,5 @@ def next_due(tx: Tx, queues: Any, scope: Scope) -> Instant | None:
     return min((time for time in times if time is not None), default=None)
 
 
-def _place(job: JobRecord) -> tuple[int, bytes]:
-    return job.sort_key, job.id.bytes
+def _place(row: Row) -> tuple[int, bytes]:
+    return row[SORT_KEY], row[1]

@@ -90,6 +90,9 @@ def move(tx: Tx, held: Held, after: JobRecord) -> JobRecord:
     """Write what a job has become, in the home of its new state."""
     before = held.job
     strand = tx.turns.strand_by_id(held.strand)
+    if before.state is after.state is State.READY:
+        _shift(tx, held, strand, after)
+        return after
     _leave(tx, strand, before)
     if is_finished(after.state):
         tx.write(_SQL.live_out, held.seq)
@@ -127,6 +130,16 @@ def _leave(tx: Tx, strand: Strand, job: JobRecord) -> None:
         turn.delayed -= 1
     else:
         turn.running -= 1
+
+
+def _shift(tx: Tx, held: Held, strand: Strand, after: JobRecord) -> None:
+    """Give a ready job another place: its tenant stays ready throughout, and keeps its turn."""
+    old, new = (held.job.sort_key, after.id.bytes), (after.sort_key, after.id.bytes)
+    tx.write(_SQL.live_set, *to_status(after), *to_claim(after), after.expires_at, None, 0, None, held.seq)
+    if old != new:
+        tx.write(_SQL.ready_out, strand.id, *old)
+        tx.write(_SQL.ready_in, strand.id, *new, held.seq)
+        tx.turns.shift_ready(strand, old, new)
 
 
 def _bury(tx: Tx, seq: int, job: JobRecord) -> None:

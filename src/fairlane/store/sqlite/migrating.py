@@ -7,10 +7,10 @@ from typing import Final
 
 import apsw
 
-from fairlane.model.errors import SchemaTooNew, SchemaTooOld, StoreError
+from fairlane.model.errors import SchemaTooNew, SchemaTooOld
 from fairlane.store.contract.upkeep import MigrateReply
 from fairlane.store.sqlite.asking import one_value
-from fairlane.store.sqlite.connect import APPLICATION_ID
+from fairlane.store.sqlite.connect import APPLICATION_ID, refuse_foreign
 
 
 def _steps() -> tuple[tuple[str, str], ...]:
@@ -28,7 +28,7 @@ def migrate(db: apsw.Connection) -> MigrateReply:
     db.execute("BEGIN IMMEDIATE")  # whoever comes second waits here and finds nothing left to do
     try:
         before = _version(db)
-        _refuse_foreign(db, before)
+        _refuse_unknown(db, before)
         missing = STEPS[before:]
         for number, (_, text) in enumerate(missing, before + 1):
             db.execute(text)
@@ -37,7 +37,8 @@ def migrate(db: apsw.Connection) -> MigrateReply:
             db.pragma("application_id", APPLICATION_ID)
         db.execute("COMMIT")
     except BaseException:
-        db.execute("ROLLBACK")
+        if db.in_transaction:  # a full disk has ended it already
+            db.execute("ROLLBACK")
         raise
     return MigrateReply(before, NEWEST, tuple(name for name, _ in missing))
 
@@ -45,7 +46,7 @@ def migrate(db: apsw.Connection) -> MigrateReply:
 def verify(db: apsw.Connection) -> None:
     """Refuse a file of another version or of somebody else."""
     version = _version(db)
-    _refuse_foreign(db, version)
+    _refuse_unknown(db, version)
     if version < NEWEST:
         message = f"{db.filename} has schema {version}, this version needs {NEWEST}: run `fairlane migrate`"
         raise SchemaTooOld(message)
@@ -61,10 +62,8 @@ def _version(db: apsw.Connection) -> int:
     return int(version or 0)
 
 
-def _refuse_foreign(db: apsw.Connection, version: int) -> None:
-    if db.pragma("application_id") != APPLICATION_ID and not is_empty(db):
-        message = f"{db.filename} is another application's SQLite file; give Fairlane a file of its own"
-        raise StoreError(message)
+def _refuse_unknown(db: apsw.Connection, version: int) -> None:
+    refuse_foreign(db)
     if version > NEWEST:
         message = f"{db.filename} has schema {version}, newer than {NEWEST}: upgrade Fairlane"
         raise SchemaTooNew(message)

@@ -125,15 +125,14 @@ def _put(tx: Tx, request: PutRequest) -> tuple[Difference, ...]:
         if before != rules:
             differences.append(Difference(subject, before, rules))
             _change(tx, subject, declared=rules)
-        else:
-            wake(tx, subject)
     return tuple(differences)
 
 
 def _change(tx: Tx, subject: Subject, **values: object) -> PolicyView:
     policy: Policy = msgspec.structs.replace(tx.rules.policy(subject), **values)
     tx.rules.write(subject, policy)
-    wake(tx, subject)
+    if "closed" not in values:  # a close holds nobody who is in already
+        wake(tx, subject)
     return _view(tx, subject)
 
 
@@ -150,7 +149,7 @@ def wake(tx: Tx, subject: Subject) -> None:
             tx.turns.park(tx.turns.know(row), None)
             tx.hint(row[1])
         tx.flush()
-    subject_text = f"% {subject.kind.value} {subject.name}"
+    subject_text = f"{subject.kind.value} {subject.name}"  # as `Parked.text` ends
     task = subject.name if subject.kind is Kind.TASK else None
     for (number,) in all_rows(tx.db, _WAKE.strands_of, (task, subject_text)):
         strand = tx.turns.strand_by_id(number)

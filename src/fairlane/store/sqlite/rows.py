@@ -67,6 +67,10 @@ BODY_WIDTH: Final = len(BODY_COLUMNS)
 STATUS_WIDTH: Final = len(STATUS_COLUMNS)
 LIVE_WIDTH: Final = len(LIVE_COLUMNS)
 
+EXPIRES_AT: Final = BODY_COLUMNS.index("expires_at")
+SORT_KEY: Final = BODY_WIDTH + STATUS_COLUMNS.index("sort_key")
+"""Where these stand in a body joined with its row in a home."""
+
 _STATES: Final = {state.value: state for state in State}
 _UNCLAIMED: Final = (None, None, None, 0, None)
 
@@ -120,6 +124,7 @@ def to_record(body: Row, status: Row) -> JobRecord:
     ) = status[:STATUS_WIDTH]
     worker, started_at, lease_until, asked, progress = status[STATUS_WIDTH:LIVE_WIDTH] or _UNCLAIMED
     uuid = UUID(bytes=id)
+    own = str(uuid) if idempotency_key is None or correlation_id is None else ""
     return JobRecord(
         id=uuid,
         tenant=tenant,
@@ -136,10 +141,10 @@ def to_record(body: Row, status: Row) -> JobRecord:
         sort_key=sort_key,
         expires_at=expires_at,
         settled_at=settled_at,
-        idempotency_key=str(uuid) if idempotency_key is None else idempotency_key,
+        idempotency_key=own if idempotency_key is None else idempotency_key,
         dedup_key=dedup_key,
         dedup_until=dedup_until,
-        correlation_id=str(uuid) if correlation_id is None else correlation_id,
+        correlation_id=own if correlation_id is None else correlation_id,
         parent_id=None if parent_id is None else UUID(bytes=parent_id),
         max_attempts=max_attempts,
         timeout=timeout,

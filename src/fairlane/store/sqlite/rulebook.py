@@ -65,6 +65,7 @@ class Rulebook:
         self._version = -1
         self._known: dict[Subject, Policy] = {}
         self._limits: dict[tuple[str, str], tuple[Limits, Instant | None]] = {}
+        self._in_force: dict[tuple[Kind, str], tuple[Rules, Instant | None]] = {}
 
     def check(self) -> None:
         """Forget everything if another process, or a verb before, changed a policy."""
@@ -77,6 +78,7 @@ class Rulebook:
         """Read everything anew."""
         self._known.clear()
         self._limits.clear()
+        self._in_force.clear()
         self._version = -1
 
     def policy(self, subject: Subject) -> Policy:
@@ -104,21 +106,30 @@ class Rulebook:
             beneath = self.rules(EVERYONE, now) if is_somebody else DEFAULTS[subject.kind]
         return overlay(beneath, policy.override, now)
 
+    def _remembered(self, kind: Kind, name: str, now: Instant) -> Rules:
+        """Give what is in force; worked out once, until an override ends by itself."""
+        found = self._in_force.get((kind, name))
+        if found is None or not is_living(found[1], now):
+            subject = Subject(kind, name)
+            found = (self.rules(subject, now), self.ends((subject, EVERYONE), now))
+            self._in_force[kind, name] = found
+        return found[0]
+
     def queue(self, name: str, now: Instant) -> QueueRules:
         """Give what is in force for a queue."""
-        return self.rules(Subject(Kind.QUEUE, name), now)  # type: ignore[return-value]
+        return self._remembered(Kind.QUEUE, name, now)  # type: ignore[return-value]
 
     def tenant(self, name: str, now: Instant) -> TenantRules:
         """Give what is in force for a tenant."""
-        return self.rules(Subject(Kind.TENANT, name), now)  # type: ignore[return-value]
+        return self._remembered(Kind.TENANT, name, now)  # type: ignore[return-value]
 
     def task(self, name: str, now: Instant) -> TaskRules:
         """Give what is in force for a task."""
-        return self.rules(Subject(Kind.TASK, name), now)  # type: ignore[return-value]
+        return self._remembered(Kind.TASK, name, now)  # type: ignore[return-value]
 
     def gate(self, name: str, now: Instant) -> GateRules:
         """Give what is in force for a gate."""
-        return self.rules(Subject(Kind.GATE, name), now)  # type: ignore[return-value]
+        return self._remembered(Kind.GATE, name, now)  # type: ignore[return-value]
 
     def limits(self, queue: str, tenant: str, now: Instant) -> Limits:
         """Give the limits of a tenant in a queue; worked out once, until an override ends by itself."""

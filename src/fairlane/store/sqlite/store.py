@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable
 
@@ -12,7 +13,7 @@ from fairlane.model.instants import Instant
 from fairlane.store.contract.upkeep import MigrateReply
 from fairlane.store.opening import StoreClock
 from fairlane.store.sqlite.claims import SqliteClaims
-from fairlane.store.sqlite.connect import Location, connect, release, take, translated
+from fairlane.store.sqlite.connect import Identity, Location, Opened, connect, translated
 from fairlane.store.sqlite.dead import SqliteDead
 from fairlane.store.sqlite.jobs import SqliteJobs
 from fairlane.store.sqlite.migrating import is_empty, migrate, verify
@@ -30,7 +31,8 @@ class SqliteStore:
     def __init__(self, url: str, clock: Callable[[], Instant] | None = None) -> None:
         """Touch nothing yet: the file is opened by the first verb. Tests give a clock, nobody else does."""
         self._location = Location(url)
-        self._identity: tuple[int, int] | None = None
+        self._identity: Identity | None = None
+        self._opening = threading.Lock()
         now = clock or _system_clock
         self._reader = Reader(self._connect, now)
         self._wake = Wake(self._location.path, self._version)
@@ -42,28 +44,25 @@ class SqliteStore:
         self.dead = SqliteDead(self._reader)
         self.upkeep = SqliteUpkeep(self._writer, self._reader, self._migrate, self._close)
 
-    def _connect(self) -> apsw.Connection:
-        """Open a connection; a new file gets its schema at once, an old one must be migrated by somebody."""
-        db = self._open()
-        try:
-            if is_empty(db):
-                migrate(db)
-            verify(db)
-        except apsw.Error as error:
-            db.close()
-            raise translated(error, str(self._location.path)) from error
-        except BaseException:
-            db.close()
-            raise
-        return db
+    def _connect(self) -> Opened:
+        """Open a connection; a new file gets its schema at once, an old one must be migrated by somebody.
 
-    def _open(self) -> apsw.Connection:
-        if self._identity is None and self._location.path.exists():
-            self._identity = take(self._location.path)
-        db = connect(self._location)
-        if self._identity is None:
-            self._identity = take(self._location.path, is_ours=True)
-        return db
+        All connections of a store have the same file, whatever becomes of its name meanwhile.
+        """
+        with self._opening:
+            file = connect(self._location, self._identity)
+            try:
+                if is_empty(file.db):
+                    migrate(file.db)
+                verify(file.db)
+            except apsw.Error as error:
+                file.close()
+                raise translated(error, str(self._location.path)) from error
+            except BaseException:
+                file.close()
+                raise
+            self._identity = file.identity
+        return file
 
     async def _version(self) -> int:
         def read(tx: Tx) -> int:
@@ -73,13 +72,13 @@ class SqliteStore:
 
     async def _migrate(self) -> MigrateReply:
         def run() -> MigrateReply:
-            db = self._open()
+            file = connect(self._location, self._identity)
             try:
-                return migrate(db)
+                return migrate(file.db)
             except apsw.Error as error:
                 raise translated(error, str(self._location.path)) from error
             finally:
-                db.close()
+                file.close()
 
         return await asyncio.get_running_loop().run_in_executor(None, run)
 
@@ -87,9 +86,7 @@ class SqliteStore:
         await self._writer.close()
         await self._reader.close()
         self._wake.close()
-        if self._identity is not None:
-            release(self._identity)
-            self._identity = None
+        self._identity = None
 
 
 def open_url(url: str, clock: StoreClock | None = None) -> SqliteStore:

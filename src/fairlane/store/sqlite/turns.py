@@ -211,6 +211,14 @@ class Turns:
             strand.parked, strand.head, strand.is_head_stale = None, None, False
         self._reopened(strand, was_open=was_open)
 
+    def shift_ready(self, strand: Strand, old: tuple[int, bytes], new: tuple[int, bytes]) -> None:
+        """Note that a ready job has another place; the caller writes its rows."""
+        strand.is_changed = True
+        if strand.head == old:
+            strand.is_head_stale = True
+        elif strand.head is None or new < strand.head:
+            strand.head = new
+
     def park(self, what: Turn | Strand, parked: Parked | None) -> None:
         """Take a turn or strand out of the index, or with None let it back in."""
         if isinstance(what, Turn):

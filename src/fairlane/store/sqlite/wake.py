@@ -44,6 +44,7 @@ class Wake:
         self._socket: socket.socket | None = None
         self._name: Path | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._pid = 0
         self._changed: asyncio.Event | None = None
 
     # ── sending ───────────────────────────────────────────────────────────────
@@ -105,8 +106,9 @@ class Wake:
     def _hear(self, hint: Hint) -> None:
         names = [f"queue {queue}" for queue in hint.queues] + [f"worker {worker}" for worker in hint.workers]
         self._heard.update(names or ["everything"])
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._ring)
+        if self._loop is not None:
+            with suppress(RuntimeError):  # the loop is closed: nobody waits
+                self._loop.call_soon_threadsafe(self._ring)
 
     def _ring(self) -> None:
         changed, self._changed = self._changed, None
@@ -114,21 +116,28 @@ class Wake:
             changed.set()
 
     def _listen(self) -> None:
-        """Open this process's socket, readable and writable by its owner alone."""
+        """Open this process's socket, readable and writable by its owner alone.
+
+        Where there can be none (a path beyond the 108 bytes of an address, a folder that is read only), the
+        look every 250 ms must do.
+        """
         loop = asyncio.get_running_loop()
-        if self._loop is loop:
+        if self._loop is loop and self._pid == os.getpid():
             return
-        self._loop = loop
-        self._folder.mkdir(mode=0o700, exist_ok=True)
-        self._name = self._folder / f"{os.getpid()}-{secrets.token_hex(4)}"
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self._socket.setblocking(False)  # noqa: FBT003 (the standard library's word)
-        mask = os.umask(0o177)
+        self.close()
+        self._loop, self._pid = loop, os.getpid()
+        name = self._folder / f"{self._pid}-{secrets.token_hex(4)}"
+        ear = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        ear.setblocking(False)  # noqa: FBT003 (the standard library's word)
         try:
-            self._socket.bind(str(self._name))
-        finally:
-            os.umask(mask)
-        loop.add_reader(self._socket, self._receive, self._socket)
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+            ear.bind(str(name))
+            name.chmod(0o600)  # the folder keeps others out until then; a umask would hold for all threads
+        except OSError:
+            ear.close()
+            return
+        self._socket, self._name = ear, name
+        loop.add_reader(ear, self._receive, ear)
 
     def _receive(self, receiver: socket.socket) -> None:
         with suppress(BlockingIOError):
@@ -138,12 +147,14 @@ class Wake:
                     self._hear(_decode(letter))
 
     def close(self) -> None:
-        """Take the socket away."""
+        """Take the socket away; in a forked child, only let go of it: it is the parent's."""
         if self._socket is not None and self._loop is not None and self._name is not None:
-            if not self._loop.is_closed():
+            is_own = self._pid == os.getpid()
+            if is_own and not self._loop.is_closed():
                 self._loop.remove_reader(self._socket)
             self._socket.close()
-            self._name.unlink(missing_ok=True)
-            with suppress(OSError):
-                self._folder.rmdir()  # the last one out
+            if is_own:
+                self._name.unlink(missing_ok=True)
+                with suppress(OSError):
+                    self._folder.rmdir()  # the last one out
         self._socket = self._loop = self._name = None

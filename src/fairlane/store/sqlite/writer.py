@@ -8,16 +8,18 @@ itself alone. If the commit fails, all of them failed.
 from __future__ import annotations
 
 import asyncio
+import os
 import queue
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 import apsw
 
 from fairlane.model.errors import EnqueueUnknown, StoreError, StoreUnavailable
 from fairlane.model.instants import Instant
-from fairlane.store.sqlite.connect import translated
+from fairlane.store.sqlite.connect import Opened, translated
 from fairlane.store.sqlite.tx import Tx
 
 R = TypeVar("R")
@@ -55,9 +57,7 @@ class _Work:
 class Lane:
     """A thread with a connection of its own that runs verbs one after the other."""
 
-    def __init__(
-        self, connect: Callable[[], apsw.Connection], clock: Callable[[], Instant], name: str
-    ) -> None:
+    def __init__(self, connect: Callable[[], Opened], clock: Callable[[], Instant], name: str) -> None:
         """Start nothing yet: the thread begins with the first verb."""
         self._connect = connect
         self._clock = clock
@@ -65,13 +65,24 @@ class Lane:
         self._work: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._start_guard = threading.Lock()
+        self._pid = 0
 
     async def run(self, verb: Verb[R], unknown: type[StoreError] = StoreUnavailable) -> R:
         """Run a verb and give its answer once it is durable."""
+        if self._is_forked():
+            message = (
+                "this store was open when this process was forked from another, and its threads and locks "
+                "stayed there. Open the store after the fork, or start processes by spawn."
+            )
+            raise StoreError(message)
         work = _Work(verb, unknown)
         with self._start_guard:
             if self._thread is None:
-                self._thread = threading.Thread(target=self._live, name=self._name, daemon=True)
+                self._pid = os.getpid()
+                self._work = queue.SimpleQueue()
+                self._thread = threading.Thread(
+                    target=self._live, args=(self._work,), name=self._name, daemon=True
+                )
                 self._thread.start()
             self._work.put(work)
         answer: R = await work.future
@@ -79,32 +90,39 @@ class Lane:
 
     async def close(self) -> None:
         """Finish what was asked, close the connection, end the thread."""
-        thread = self._thread
+        if self._is_forked():
+            return  # all of it is the parent's
+        with self._start_guard:
+            thread, self._thread = self._thread, None
+            self._work.put(_STOP)  # nothing comes behind it: the next verb begins a new queue
         if thread is not None:
-            self._work.put(_STOP)
             await asyncio.get_running_loop().run_in_executor(None, thread.join)
-            self._thread = None
 
-    def _live(self) -> None:
-        db: apsw.Connection | None = None
-        while True:
-            group = [self._work.get()]
-            while len(group) < GROUP_MOST and not self._work.empty():
-                group.append(self._work.get())
+    def _is_forked(self) -> bool:
+        return self._thread is not None and self._pid != os.getpid()
+
+    def _live(self, waiting: queue.SimpleQueue[Any]) -> None:
+        file: Opened | None = None
+        is_last = False
+        while not is_last:
+            group = [waiting.get()]
+            while len(group) < GROUP_MOST and not waiting.empty():
+                group.append(waiting.get())
             is_last = _STOP in group
             works = [one for one in group if one is not _STOP]
-            if works:
-                try:
-                    db = db or self._connect()
-                    self._do(db, works)
-                except StoreError as error:
-                    for work in works:
-                        work.error = error
-                _deliver(works)
-            if is_last:
-                if db is not None:
-                    db.close()
-                return
+            try:
+                if works:
+                    file = file or self._connect()
+                    file.check()
+                    self._do(file.db, works)
+                    file.check()
+            except apsw.Error as error:
+                _tell(works, translated(error, file.db.filename if file else self._name))
+            except BaseException as error:  # noqa: BLE001 (whatever it is, those who wait are told)
+                _tell(works, error)
+            _deliver(works)
+        if file is not None:
+            file.close()
 
     def _do(self, db: apsw.Connection, works: list[_Work]) -> None:
         raise NotImplementedError
@@ -115,7 +133,7 @@ class Writer(Lane):
 
     def __init__(
         self,
-        connect: Callable[[], apsw.Connection],
+        connect: Callable[[], Opened],
         clock: Callable[[], Instant],
         wake: Callable[[set[str], set[str]], None],
     ) -> None:
@@ -125,19 +143,25 @@ class Writer(Lane):
         self._tx: Tx | None = None
 
     def _do(self, db: apsw.Connection, works: list[_Work]) -> None:
-        tx = self._tx = self._tx or Tx(db)
+        tx = self._tx if self._tx is not None and self._tx.db is db else Tx(db)
+        self._tx = None  # what it knows of a transaction that failed is not true
+        is_sent = False
         try:
             db.execute("BEGIN IMMEDIATE")
-        except apsw.Error as error:
-            raise translated(error, db.filename) from error
-        try:
             tx.begin(self._clock())
             for work in works:
                 self._run(tx, work)
+            is_sent = True
             db.execute("COMMIT")
         except apsw.Error as error:
-            self._undo(db, works, error)
+            _undo(db)
+            is_unknown = is_sent and not isinstance(error, apsw.FullError)
+            _tell(works, translated(error, db.filename), is_unknown=is_unknown)
+        except BaseException:
+            _undo(db)
+            raise
         else:
+            self._tx = tx
             self._wake(*tx.take_hints())
 
     def _run(self, tx: Tx, work: _Work) -> None:
@@ -157,32 +181,21 @@ class Writer(Lane):
         else:
             tx.db.execute("RELEASE verb")
 
-    def _undo(self, db: apsw.Connection, works: list[_Work], error: apsw.Error) -> None:
-        """Roll back and tell everybody; only a commit that failed half-way leaves an enqueue unknown."""
-        is_unknown = db.in_transaction and isinstance(error, apsw.IOError)
-        if db.in_transaction:
-            db.execute("ROLLBACK")
-        self._tx = None
-        reason = translated(error, db.filename)
-        for work in works:
-            if is_unknown and work.unknown is EnqueueUnknown:
-                work.error = EnqueueUnknown(f"{reason}; repeat the enqueue under the same ids")
-            else:
-                work.error = work.error or reason
-
 
 class Reader(Lane):
     """Reads from a snapshot beside the writer; blocks nobody and is blocked by nobody."""
 
-    def __init__(self, connect: Callable[[], apsw.Connection], clock: Callable[[], Instant]) -> None:
+    def __init__(self, connect: Callable[[], Opened], clock: Callable[[], Instant]) -> None:
         """Start nothing yet."""
         super().__init__(connect, clock, "fairlane-sqlite-reader")
         self._tx: Tx | None = None
 
     def _do(self, db: apsw.Connection, works: list[_Work]) -> None:
-        tx = self._tx = self._tx or Tx(db)
-        db.execute("BEGIN")
+        if self._tx is None or self._tx.db is not db:
+            self._tx = Tx(db)
+        tx = self._tx
         try:
+            db.execute("BEGIN")
             tx.begin(self._clock())
             for work in works:
                 try:
@@ -192,7 +205,27 @@ class Reader(Lane):
                 except BaseException as error:  # noqa: BLE001 (whatever it is, its caller is told)
                     work.error = error
         finally:
+            _undo(db)
+
+
+def _undo(db: apsw.Connection) -> None:
+    """End the transaction, unless SQLite has done so by itself; afterwards there is none in any case."""
+    if db.in_transaction:
+        with suppress(apsw.Error):
             db.execute("ROLLBACK")
+
+
+def _tell(works: list[_Work], reason: BaseException, *, is_unknown: bool = False) -> None:
+    """Tell everybody in a group that failed as a whole.
+
+    A commit that was cut short may be found whole when the file is next opened, unless the disk was full:
+    then its last page is not there.
+    """
+    for work in works:
+        if is_unknown and work.unknown is EnqueueUnknown:
+            work.error = EnqueueUnknown(f"{reason}; repeat the enqueue under the same ids")
+        else:
+            work.error = reason
 
 
 def _deliver(works: list[_Work]) -> None:

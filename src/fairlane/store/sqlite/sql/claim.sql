@@ -33,7 +33,7 @@ WHERE seq = ?9
 -- name: due
 SELECT {body}, {live}, live.strand, live.expires_at, live.gate, live.is_alone, live.charged
 FROM live JOIN body USING (seq)
-WHERE live.queue = ?1 AND live.state = {delayed} AND live.run_at <= ?2
+WHERE live.queue = ?1 AND live.state = {delayed} AND live.run_at <= ?2 AND (?4 IS NULL OR body.tenant = ?4)
 ORDER BY live.run_at, body.id LIMIT ?3
 
 -- name: queues_with_delayed

@@ -27,8 +27,9 @@ UNION ALL SELECT tenant, queue, {running}, running FROM turn WHERE running > 0
 UNION ALL SELECT tenant, queue, state, jobs FROM tally WHERE jobs > 0
 
 -- name: ahead
-SELECT count(*) FROM strand s JOIN ready r USING (strand)
-WHERE s.turn = ?1 AND (r.sort_key, r.id) < (?2, ?3)
+SELECT count(*) FROM (
+  SELECT 1 FROM strand s JOIN ready r USING (strand)
+  WHERE s.turn = ?1 AND (r.sort_key, r.id) < (?2, ?3) LIMIT 10000)
 
 -- name: served
 SELECT card FROM worker WHERE beat_at >= ?1

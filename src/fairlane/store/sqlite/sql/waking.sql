@@ -12,5 +12,5 @@ FROM turn WHERE parked IS NOT NULL AND (?1 IS NULL OR tenant = ?1) ORDER BY vt, 
 
 -- name: strands_of
 SELECT s.strand FROM strand s JOIN turn t USING (turn)
-WHERE s.parked IS NOT NULL AND (s.task = ?1 OR s.parked LIKE ?2)
+WHERE s.parked IS NOT NULL AND (s.task = ?1 OR substr(s.parked, instr(s.parked, ' ') + 1) = ?2)
 ORDER BY t.vt, t.ready_since, s.queue, t.tenant, s.task

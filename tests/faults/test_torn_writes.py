@@ -1,0 +1,136 @@
+"""A write cut to a part of itself, or the power gone, at any step: what was acknowledged is there."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import shutil
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from fairlane.model import ledger
+from fairlane.model.errors import StoreError
+from fairlane.store.sqlite.store import SqliteStore
+from tests.faults.campaign import Actor, RealClock, seeded, times, verify
+from tests.faults.disk import Disk, Fault
+from tests.faults.scenes import play
+
+
+class Stage:
+    """A file with a past, of which every death gets a copy."""
+
+    def __init__(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
+        self._folder = folder
+        self._patch = patch
+        self._past: list[ledger.Record] = []
+        self._clock = RealClock()
+
+    async def prepare(self, draw: random.Random) -> int:
+        """Give the file its past; count the steps of a run that does not die."""
+        model = self._folder / "model.db"
+        store = SqliteStore(f"sqlite:///{model}", clock=self._clock.now)
+        assert await play(Actor(store, self._past.append, self._clock), draw) == []
+        await store.upkeep.aclose()
+        disk, actor = self._open(self._copy(), [], draw)
+        assert await play(actor, draw) == []
+        steps = disk.steps
+        await actor.store.upkeep.aclose()
+        self._patch.undo()
+        return steps
+
+    async def die(self, fault: Fault, at: int, draw: random.Random) -> Counter[str]:
+        """Die at one step; the file is then as it must be."""
+        file = self._copy()
+        records = list(self._past)
+        disk, actor = self._open(file, records, draw)
+        disk.fail(fault, at)
+        errors = await play(actor, draw)
+        await actor.store.upkeep.aclose()
+        self._patch.undo()
+        assert disk.is_dead or not errors  # a checkpoint may die without a word
+        found = {str(job.id) for job in await verify(file, records)}
+        assert found <= _acknowledged(records) | actor.unknown
+        return Counter(type(error).__name__ for error in errors[:1])
+
+    async def lose(self, at: int, draw: random.Random) -> int:
+        """Cut the power under a store that does not sync each commit; count what it lost."""
+        file = self._copy()
+        records = list(self._past)
+        disk, actor = self._open(file, records, draw, "?synchronous=normal")
+        disk.fail("power", at)
+        await play(actor, draw)
+        await actor.store.upkeep.aclose()
+        self._patch.undo()
+        store = SqliteStore(f"sqlite:///{file}")
+        found = {str(job.id) for job in await Actor(store, records.append).find_all(page=500)}
+        await store.upkeep.aclose()
+        return len(_acknowledged(records) - found)
+
+    def _copy(self) -> Path:
+        file = self._folder / "fairlane.db"
+        for name in (file, Path(f"{file}-wal"), Path(f"{file}-shm")):
+            name.unlink(missing_ok=True)
+        return Path(shutil.copy(self._folder / "model.db", file))
+
+    def _open(
+        self, file: Path, records: list[ledger.Record], draw: random.Random, options: str = ""
+    ) -> tuple[Disk, Actor]:
+        disk = Disk(draw)
+        disk.mount(self._patch)
+        store = SqliteStore(f"sqlite:///{file}{options}", clock=self._clock.now)
+        return disk, Actor(store, records.append, self._clock)
+
+
+async def test_a_process_that_dies_in_a_write_loses_nothing_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At any write or sync, of the WAL or of the file in a checkpoint."""
+    draw, stage = seeded(), Stage(tmp_path, monkeypatch)
+    steps = await stage.prepare(draw)
+    told: Counter[str] = Counter()
+    for number in range(times(40)):
+        fault: Fault = "torn" if number % 2 else "power"
+        seed, at = draw.getrandbits(32), draw.randint(1, steps)
+        print(f"{number}: {fault} at {at} of {steps}, seed {seed}")
+        told += await stage.die(fault, at, random.Random(seed))
+    print(f"{times(40)} deaths, first errors {told}")
+    assert told.total() > times(40) * 0.8
+
+
+async def test_a_process_that_dies_while_it_makes_the_file_leaves_one_that_can_be_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At each step of the schema: whoever opens the file next finds all of it or makes it."""
+    steps = 1
+    for at in itertools.count(1):
+        file, records = tmp_path / f"{at}.db", list[ledger.Record]()
+        disk = Disk(random.Random(at))
+        disk.mount(monkeypatch)
+        disk.fail("torn" if at % 2 else "power", at)
+        actor = Actor(SqliteStore(f"sqlite:///{file}"), records.append)
+        with suppress(StoreError):
+            await actor.give(actor.new())
+        steps = disk.steps
+        await actor.store.upkeep.aclose()
+        monkeypatch.undo()
+        await verify(file, records)
+        if not disk.is_dead:
+            break
+    assert steps > 30
+
+
+async def test_the_campaign_would_notice_a_store_that_does_not_sync(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With `synchronous=normal` a power cut takes acknowledged jobs, as that option says."""
+    draw, stage = random.Random(5), Stage(tmp_path, monkeypatch)
+    steps = await stage.prepare(draw)
+    losses = [await stage.lose(at, random.Random(at)) for at in range(3, steps, steps // 10)]
+    assert any(losses)
+
+
+def _acknowledged(records: list[ledger.Record]) -> set[str]:
+    return {one.job for one in records if isinstance(one, ledger.Acknowledged)}

@@ -83,6 +83,13 @@ async def test_equal_keys_go_by_id_however_they_were_sent(world: World) -> None:
     assert await _order(world) == ids
 
 
+async def test_equal_keys_of_two_tasks_go_by_id_one_by_one(world: World) -> None:
+    """S20, S42: the heads of two strands with the same key are told apart by their ids at every claim."""
+    new = [world.new(task=f"task{n % 2}") for n in range(6)]
+    await world.send(*reversed(new))
+    assert [(await world.claim_one()).job.id for _ in new] == [job.id for job in new]
+
+
 async def test_within_queue_tenant_and_priority_it_is_first_in_first_out(world: World) -> None:
     """S20: over several producers' batches and instants, claimed in batches of any size."""
     sent = []

@@ -15,6 +15,7 @@ from fairlane.store.contract.dead import (
     DeadRequest,
     Review,
 )
+from fairlane.store.contract.reading import is_wanted
 from fairlane.store.contract.request import READ_MOST, Place, Request, from_cursor, to_cursor
 from tests.oracle.core import Core
 
@@ -43,7 +44,7 @@ class OracleDead:
             letters = [one for one in letters if _place(one.job) < (start.enqueued_at, start.id.bytes)]
         found: list[DeadLetter] = []
         for read, letter in enumerate(letters, 1):
-            if _matches(letter, request):
+            if is_wanted(letter, request):
                 found.append(letter)
             if (len(found) == request.limit or read == READ_MOST) and read < len(letters):
                 return DeadPage(tuple(found), to_cursor(Place(letter.job.settled_at or 0, letter.job.id)))
@@ -64,18 +65,3 @@ def _place(job: JobRecord) -> tuple[Instant, bytes]:
 def _letter(job: JobRecord) -> DeadLetter:
     failures = [attempt.failure for attempt in job.attempts if attempt.failure is not None]
     return DeadLetter(job, failures[-1].error_class if failures else None)
-
-
-def _matches(letter: DeadLetter, request: DeadRequest) -> bool:
-    job = letter.job
-    died_at = job.settled_at or 0
-    return all(
-        (
-            request.queue in {None, job.queue},
-            request.task in {None, job.task},
-            request.error_class in {None, letter.error_class},
-            request.review in {None, letter.review},
-            request.since is None or died_at >= request.since,
-            request.until is None or died_at < request.until,
-        )
-    )

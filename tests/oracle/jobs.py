@@ -21,7 +21,6 @@ from fairlane.model.lifecycle import (
     Event,
     State,
     because,
-    is_finished,
 )
 from fairlane.model.moves import born, stopped
 from fairlane.model.priority import sort_key
@@ -43,7 +42,7 @@ from fairlane.store.contract.jobs import (
     StopRequest,
     Why,
 )
-from fairlane.store.contract.reading import matches
+from fairlane.store.contract.reading import explain_by_state, matches
 from fairlane.store.contract.request import READ_MOST, Place, Request, from_cursor, to_cursor
 from tests.oracle.books import Books, Key
 from tests.oracle.claims import claim_one, explain_ready, prepare
@@ -144,16 +143,7 @@ class OracleJobs:
         job = self._one(request, request.id)
         if job is None:
             return None
-        if is_finished(job.state):
-            return Why("finished", job.because or job.state.value)
-        if job.state is State.RUNNING:
-            return Why("running", f"worker {job.worker}")
-        now = self._core.now()
-        if job.state is State.DELAYED:
-            word = (job.because or "").partition(":")[0]
-            reason = {Because.TIME.value: "schedule", Because.RETRY.value: "retry"}.get(word, "snooze")
-            return Why(reason, job.because or "", job.run_at)  # type: ignore[arg-type]
-        return explain_ready(self._core.books, job, now)
+        return explain_by_state(job) or explain_ready(self._core.books, job, self._core.now())
 
     # ── changing ──────────────────────────────────────────────────────────────
 

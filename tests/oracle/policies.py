@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fairlane.model.errors import TenantMismatch
-from fairlane.model.layers import EVERY, Hold, Kind, Override, Subject, TenantRules, is_living, misfits
+from fairlane.model.layers import EVERY, Hold, Kind, Override, Subject, is_living
 from fairlane.store.contract.policies import (
     Difference,
     HoldRequest,
@@ -15,8 +14,12 @@ from fairlane.store.contract.policies import (
     PutRequest,
     ReadRequest,
     SubjectRequest,
+    check_hold,
+    check_list,
+    check_override,
+    check_subject,
+    is_listed,
 )
-from fairlane.store.contract.request import Request
 from tests.oracle.core import Core
 
 
@@ -30,8 +33,7 @@ class OraclePolicies:
     async def put(self, request: PutRequest) -> tuple[Difference, ...]:
         """See the contract."""
         books = self._core.books
-        for subject in request.rules:
-            _within(request, subject)
+        check_subject(request, *request.rules)
         differences = []
         for subject, rules in sorted(request.rules.items()):
             before = books.declared.get(subject)
@@ -43,11 +45,8 @@ class OraclePolicies:
 
     async def override(self, request: OverrideRequest) -> PolicyView:
         """See the contract."""
-        subject = _within(request, request.subject)
-        problems = misfits(subject.kind, request.change)
-        if problems:
-            message = "; ".join(problems)
-            raise ValueError(message)
+        check_override(request)
+        subject = request.subject
         self._core.books.overrides[subject] = Override(
             change=request.change,
             who=request.who,
@@ -60,7 +59,8 @@ class OraclePolicies:
 
     async def reset(self, request: SubjectRequest) -> PolicyView:
         """See the contract."""
-        subject = _within(request, request.subject)
+        check_subject(request, request.subject)
+        subject = request.subject
         self._core.books.overrides.pop(subject, None)
         self._wake(subject)
         return self._view(subject)
@@ -73,7 +73,8 @@ class OraclePolicies:
 
     async def resume(self, request: SubjectRequest) -> PolicyView:
         """See the contract."""
-        subject = _within(request, request.subject)
+        check_subject(request, request.subject)
+        subject = request.subject
         self._core.books.paused.pop(subject, None)
         self._wake(subject)
         return self._view(subject)
@@ -84,21 +85,22 @@ class OraclePolicies:
 
     async def reopen(self, request: SubjectRequest) -> PolicyView:
         """See the contract."""
-        subject = _within(request, request.subject)
+        check_subject(request, request.subject)
+        subject = request.subject
         self._core.books.closed.pop(subject, None)
         return self._view(subject)
 
     async def read(self, request: ReadRequest) -> Mapping[Subject, PolicyView]:
         """See the contract."""
-        return {subject: self._view(_within(request, subject)) for subject in request.subjects}
+        check_subject(request, *request.subjects)
+        return {subject: self._view(subject) for subject in request.subjects}
 
     async def list(self, request: ListRequest) -> tuple[PolicyView, ...]:
         """See the contract."""
-        if request.scope.tenant is not None and request.kind is not Kind.TENANT:
-            raise TenantMismatch(request.kind.value, request.scope.tenant)
+        check_list(request)
         names = sorted(name for name in self._names(request.kind) if name > request.after)
         views = (self._view(Subject(request.kind, name)) for name in names)
-        return tuple(view for view in views if _wanted(view, request))[: request.limit]
+        return tuple(view for view in views if is_listed(view, request))[: request.limit]
 
     def _names(self, kind: Kind) -> set[str]:
         books = self._core.books
@@ -112,10 +114,8 @@ class OraclePolicies:
         return names
 
     def _hold(self, holds: dict[Subject, Hold], request: HoldRequest) -> PolicyView:
-        subject = _within(request, request.subject)
-        if subject.kind is Kind.GATE:
-            message = "a gate cannot be paused or closed; override its limit with 0"
-            raise ValueError(message)
+        check_hold(request)
+        subject = request.subject
         holds[subject] = Hold(
             who=request.who, reason=request.reason, set_at=self._core.now(), until=request.until
         )
@@ -146,20 +146,3 @@ class OraclePolicies:
             if subject in {parked.subject, Subject(Kind.TASK, strand[2])}:
                 books.wake_strand(strand)
         self._core.hint({strand[0] for strand in books.ready})
-
-
-def _within(request: Request, subject: Subject) -> Subject:
-    mine = request.scope.tenant
-    if mine is not None and subject != Subject(Kind.TENANT, mine):
-        raise TenantMismatch(str(subject), mine)
-    return subject
-
-
-def _wanted(view: PolicyView, request: ListRequest) -> bool:
-    if view.subject.kind is not Kind.TENANT:
-        return True
-    assert isinstance(view.effective, TenantRules)
-    labels = view.effective.labels
-    return request.scope.covers(view.subject.name) and all(
-        labels.get(key) == value for key, value in request.labels.items()
-    )

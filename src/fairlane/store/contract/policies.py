@@ -7,8 +7,9 @@ from typing import Protocol
 
 import msgspec
 
+from fairlane.model.errors import TenantMismatch
 from fairlane.model.instants import Instant
-from fairlane.model.layers import Change, Hold, Kind, Override, Rules, Subject
+from fairlane.model.layers import Change, Hold, Kind, Override, Rules, Subject, TenantRules, misfits
 from fairlane.store.contract.request import Request
 
 
@@ -80,6 +81,47 @@ class PolicyView(msgspec.Struct, frozen=True):
     effective: Rules
     paused: Hold | None
     closed: Hold | None
+
+
+def check_subject(request: Request, *subjects: Subject) -> None:
+    """Raise `TenantMismatch` if the scope of a request does not reach one of these subjects."""
+    mine = request.scope.tenant
+    for subject in subjects:
+        if mine is not None and subject != Subject(Kind.TENANT, mine):
+            raise TenantMismatch(str(subject), mine)
+
+
+def check_hold(request: HoldRequest) -> None:
+    """Raise if a subject is out of reach, or cannot be held at all."""
+    check_subject(request, request.subject)
+    if request.subject.kind is Kind.GATE:
+        message = "a gate cannot be paused or closed; override its limit with 0"
+        raise ValueError(message)
+
+
+def check_override(request: OverrideRequest) -> None:
+    """Raise if a subject is out of reach, or does not have what the change sets."""
+    check_subject(request, request.subject)
+    problems = misfits(request.subject.kind, request.change)
+    if problems:
+        message = "; ".join(problems)
+        raise ValueError(message)
+
+
+def check_list(request: ListRequest) -> None:
+    """Raise `TenantMismatch` if one tenant asks for what is not a tenant's."""
+    if request.scope.tenant is not None and request.kind is not Kind.TENANT:
+        raise TenantMismatch(request.kind.value, request.scope.tenant)
+
+
+def is_listed(view: PolicyView, request: ListRequest) -> bool:
+    """Whether a subject belongs into the answer: within the scope, and with the labels asked for."""
+    if not isinstance(view.effective, TenantRules):
+        return True
+    labels = view.effective.labels
+    return request.scope.covers(view.subject.name) and all(
+        labels.get(key) == value for key, value in request.labels.items()
+    )
 
 
 class Policies(Protocol):

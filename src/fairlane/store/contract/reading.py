@@ -1,4 +1,4 @@
-"""Filter jobs while they are read (S51): the filters that no store has an index for. Reads nothing itself."""
+"""What every store does alike with what it has read: filter it (S51), explain it. Reads nothing itself."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Any
 import msgspec
 
 from fairlane.model.job import JobRecord
-from fairlane.store.contract.jobs import FindRequest, Scalar
+from fairlane.model.lifecycle import Because, State, is_finished
+from fairlane.store.contract.dead import DeadLetter, DeadRequest
+from fairlane.store.contract.jobs import FindRequest, Reason, Scalar, Why
 
 _MISSING: Any = object()
 
@@ -25,6 +27,37 @@ def matches(job: JobRecord, request: FindRequest) -> bool:
         request.until is None or job.enqueued_at < request.until,
     )
     return all(plain) and (not request.where or _holds(job.payload, request.where))
+
+
+def is_wanted(letter: DeadLetter, request: DeadRequest) -> bool:
+    """Whether a dead letter, already within the scope, meets every filter of the request."""
+    job = letter.job
+    died_at = job.settled_at or 0
+    return all(
+        (
+            request.queue in {None, job.queue},
+            request.task in {None, job.task},
+            request.error_class in {None, letter.error_class},
+            request.review in {None, letter.review},
+            request.since is None or died_at >= request.since,
+            request.until is None or died_at < request.until,
+        )
+    )
+
+
+def explain_by_state(job: JobRecord) -> Why | None:
+    """Say why a job does not run, where its own record tells; None for a ready one, which others hold up."""
+    if is_finished(job.state):
+        return Why("finished", job.because or job.state.value)
+    if job.state is State.RUNNING:
+        return Why("running", f"worker {job.worker}")
+    if job.state is State.READY:
+        return None
+    word = (job.because or "").partition(":")[0]
+    return Why(_DELAYS.get(word, "snooze"), job.because or "", job.run_at)
+
+
+_DELAYS: dict[str, Reason] = {Because.TIME.value: "schedule", Because.RETRY.value: "retry"}
 
 
 def _holds(payload: bytes, where: tuple[tuple[str, Scalar], ...]) -> bool:

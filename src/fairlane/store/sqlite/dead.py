@@ -12,6 +12,7 @@ from fairlane.store.contract.dead import (
     DeadPage,
     DeadRequest,
 )
+from fairlane.store.contract.reading import is_wanted
 from fairlane.store.contract.request import READ_MOST, Place, Request, from_cursor, to_cursor
 from fairlane.store.sqlite.asking import one_row
 from fairlane.store.sqlite.rows import BODY_WIDTH, STATUS_WIDTH, Row, to_record
@@ -74,21 +75,6 @@ def _find(tx: Tx, request: DeadRequest, start: tuple[int, bytes]) -> DeadPage:
             return DeadPage(tuple(found), to_cursor(Place(*last)))
         letter = _letter(row)
         last = (letter.job.settled_at or 0, letter.job.id)
-        if _matches(letter, request):
+        if is_wanted(letter, request):
             found.append(letter)
     return DeadPage(tuple(found), None)
-
-
-def _matches(letter: DeadLetter, request: DeadRequest) -> bool:
-    job = letter.job
-    died_at = job.settled_at or 0
-    return all(
-        (
-            request.queue in {None, job.queue},
-            request.task in {None, job.task},
-            request.error_class in {None, letter.error_class},
-            request.review in {None, letter.review},
-            request.since is None or died_at >= request.since,
-            request.until is None or died_at < request.until,
-        )
-    )

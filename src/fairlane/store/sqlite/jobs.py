@@ -20,7 +20,6 @@ from fairlane.model.lifecycle import (
     Event,
     State,
     because,
-    is_finished,
 )
 from fairlane.model.moves import hurried, stopped
 from fairlane.model.priority import sort_key
@@ -41,7 +40,7 @@ from fairlane.store.contract.jobs import (
     StopRequest,
     Why,
 )
-from fairlane.store.contract.reading import matches
+from fairlane.store.contract.reading import explain_by_state, matches
 from fairlane.store.contract.registry import LIVE_WITHIN
 from fairlane.store.contract.request import READ_MOST, Place, Request, from_cursor, to_cursor
 from fairlane.store.sqlite.asking import one_value
@@ -205,15 +204,7 @@ def _explain(tx: Tx, request: ExplainRequest) -> Why | None:
     job = find_any(tx, (request.id,)).get(request.id)
     if job is None or not request.scope.covers(job.tenant):
         return None
-    if is_finished(job.state):
-        return Why("finished", job.because or job.state.value)
-    if job.state is State.RUNNING:
-        return Why("running", f"worker {job.worker}")
-    if job.state is State.DELAYED:
-        word = (job.because or "").partition(":")[0]
-        reasons = {Because.TIME.value: "schedule", Because.RETRY.value: "retry"}
-        return Why(reasons.get(word, "snooze"), job.because or "", job.run_at)  # type: ignore[arg-type]
-    return _explain_ready(tx, job)
+    return explain_by_state(job) or _explain_ready(tx, job)
 
 
 def _explain_ready(tx: Tx, job: JobRecord) -> Why:

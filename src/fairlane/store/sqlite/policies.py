@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from fairlane.model.errors import TenantMismatch
-from fairlane.model.layers import EVERY, Hold, Kind, Override, Subject, TenantRules, is_living, misfits
+from fairlane.model.layers import EVERY, Hold, Kind, Override, Subject, is_living
 from fairlane.store.contract.policies import (
     Difference,
     HoldRequest,
@@ -17,8 +16,12 @@ from fairlane.store.contract.policies import (
     PutRequest,
     ReadRequest,
     SubjectRequest,
+    check_hold,
+    check_list,
+    check_override,
+    check_subject,
+    is_listed,
 )
-from fairlane.store.contract.request import Request
 from fairlane.store.sqlite.asking import all_rows
 from fairlane.store.sqlite.rulebook import Policy
 from fairlane.store.sqlite.statements import load
@@ -39,17 +42,12 @@ class SqlitePolicies:
 
     async def put(self, request: PutRequest) -> tuple[Difference, ...]:
         """See the contract."""
-        for subject in request.rules:
-            _within(request, subject)
+        check_subject(request, *request.rules)
         return await self._writer.run(lambda tx: _put(tx, request))
 
     async def override(self, request: OverrideRequest) -> PolicyView:
         """See the contract."""
-        _within(request, request.subject)
-        problems = misfits(request.subject.kind, request.change)
-        if problems:
-            message = "; ".join(problems)
-            raise ValueError(message)
+        check_override(request)
 
         def lay(tx: Tx) -> PolicyView:
             override = Override(
@@ -65,53 +63,38 @@ class SqlitePolicies:
 
     async def reset(self, request: SubjectRequest) -> PolicyView:
         """See the contract."""
-        _within(request, request.subject)
+        check_subject(request, request.subject)
         return await self._writer.run(lambda tx: _change(tx, request.subject, override=None))
 
     async def pause(self, request: HoldRequest) -> PolicyView:
         """See the contract."""
-        _holdable(request)
+        check_hold(request)
         return await self._writer.run(lambda tx: _change(tx, request.subject, paused=_hold(tx, request)))
 
     async def resume(self, request: SubjectRequest) -> PolicyView:
         """See the contract."""
-        _within(request, request.subject)
+        check_subject(request, request.subject)
         return await self._writer.run(lambda tx: _change(tx, request.subject, paused=None))
 
     async def close(self, request: HoldRequest) -> PolicyView:
         """See the contract."""
-        _holdable(request)
+        check_hold(request)
         return await self._writer.run(lambda tx: _change(tx, request.subject, closed=_hold(tx, request)))
 
     async def reopen(self, request: SubjectRequest) -> PolicyView:
         """See the contract."""
-        _within(request, request.subject)
+        check_subject(request, request.subject)
         return await self._writer.run(lambda tx: _change(tx, request.subject, closed=None))
 
     async def read(self, request: ReadRequest) -> Mapping[Subject, PolicyView]:
         """See the contract."""
-        for subject in request.subjects:
-            _within(request, subject)
+        check_subject(request, *request.subjects)
         return await self._reader.run(lambda tx: {one: _view(tx, one) for one in request.subjects})
 
     async def list(self, request: ListRequest) -> tuple[PolicyView, ...]:
         """See the contract."""
-        if request.scope.tenant is not None and request.kind is not Kind.TENANT:
-            raise TenantMismatch(request.kind.value, request.scope.tenant)
+        check_list(request)
         return await self._reader.run(lambda tx: _list(tx, request))
-
-
-def _within(request: Request, subject: Subject) -> None:
-    mine = request.scope.tenant
-    if mine is not None and subject != Subject(Kind.TENANT, mine):
-        raise TenantMismatch(str(subject), mine)
-
-
-def _holdable(request: HoldRequest) -> None:
-    _within(request, request.subject)
-    if request.subject.kind is Kind.GATE:
-        message = "a gate cannot be paused or closed; override its limit with 0"
-        raise ValueError(message)
 
 
 def _hold(tx: Tx, request: HoldRequest) -> Hold:
@@ -182,7 +165,7 @@ def _list(tx: Tx, request: ListRequest) -> tuple[PolicyView, ...]:
         if not names:
             break
         views = (_view(tx, Subject(request.kind, name)) for name in names)
-        found += [view for view in views if _wanted(view, request)]
+        found += [view for view in views if is_listed(view, request)]
         after = names[-1]
     return tuple(found[: request.limit])
 
@@ -194,12 +177,3 @@ def _names(tx: Tx, kind: Kind, after: str, most: int) -> list[str]:
     if kind in with_jobs:
         names |= {name for (name,) in tx.db.execute(with_jobs[kind], (after, most))}
     return sorted(names)[:most]
-
-
-def _wanted(view: PolicyView, request: ListRequest) -> bool:
-    if not isinstance(view.effective, TenantRules):
-        return True
-    labels = view.effective.labels
-    return request.scope.covers(view.subject.name) and all(
-        labels.get(key) == value for key, value in request.labels.items()
-    )

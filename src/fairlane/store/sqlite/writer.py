@@ -11,6 +11,7 @@ import asyncio
 import os
 import queue
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, TypeVar
@@ -54,7 +55,7 @@ class _Work:
             self.future.set_exception(self.error)
 
 
-class Lane:
+class Lane(ABC):
     """A thread with a connection of its own that runs verbs one after the other."""
 
     def __init__(self, connect: Callable[[], Opened], clock: Callable[[], Instant], name: str) -> None:
@@ -124,8 +125,9 @@ class Lane:
         if file is not None:
             file.close()
 
+    @abstractmethod
     def _do(self, db: apsw.Connection, works: list[_Work]) -> None:
-        raise NotImplementedError
+        """Run a group of verbs and note each one's answer or error."""
 
 
 class Writer(Lane):

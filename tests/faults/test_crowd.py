@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from pathlib import Path
 
@@ -10,10 +11,15 @@ import pytest
 
 from fairlane.model import ledger
 from fairlane.model.errors import StoreBusy
+from fairlane.model.instants import SECOND
+from fairlane.store.contract.registry import WaitRequest
+from fairlane.store.opening import open_store
 from fairlane.store.sqlite import connect
 from fairlane.store.sqlite.store import SqliteStore
+from tests.contract.world import ALL, World
 from tests.faults.campaign import Actor, recorded, times, verify
 from tests.faults.processes import Start
+from tests.oracle.clock import DrivenClock
 
 
 async def test_eleven_processes_run_every_job_exactly_once(tmp_path: Path, start: Start) -> None:
@@ -64,3 +70,24 @@ async def test_a_write_that_never_ends_makes_others_busy_for_a_bounded_time(
     await actor.give(actor.new())
     await actor.store.upkeep.aclose()
     await verify(file, records)
+
+
+async def test_a_write_between_an_empty_claim_and_the_wait_is_not_missed(tmp_path: Path) -> None:
+    """S56: the poll suffices alone; no hint gets through to a folder whose path is too long for a socket."""
+    folder = tmp_path / ("deep" * 30)
+    folder.mkdir()
+    clock = DrivenClock()
+    ours = World(open_store(f"sqlite:///{folder}/f.db", clock=clock), clock)
+    theirs = World(open_store(f"sqlite:///{folder}/f.db", clock=clock), clock)
+    try:
+        await ours.register("w1")
+        assert await ours.claim() == []
+        await theirs.enqueue()
+        waited = ours.store.registry.wait(
+            WaitRequest(scope=ALL, worker="w1", queues=("default",), at_most=30 * SECOND)
+        )
+        async with asyncio.timeout(10):
+            assert await waited
+    finally:
+        await ours.store.upkeep.aclose()
+        await theirs.store.upkeep.aclose()

@@ -50,6 +50,7 @@ class SqliteRegistry:
             _beat(tx, request.renew_every)
 
         await self._writer.run(add)
+        await self._wake.look(card.id)
 
     async def heartbeat(self, request: HeartbeatRequest) -> bool:
         """See the contract."""

@@ -41,6 +41,7 @@ class Wake:
         self._version = version
         self._heard: Counter[str] = Counter()
         self._seen: dict[str, Counter[str]] = {}
+        self._looked: dict[str, int] = {}
         self._socket: socket.socket | None = None
         self._name: Path | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -82,18 +83,25 @@ class Wake:
         seen = self._seen.setdefault(worker, Counter())
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
-        version = await self._version()
+        if worker not in self._looked:
+            await self.look(worker)
         while not any(self._heard[name] != seen[name] for name in names):
+            # Compared with what was there when this worker looked last: whatever was written since, be it
+            # before this wait began, may be work that its last claim did not see.
+            if self._looked[worker] != await self._version():
+                break
             left = deadline - loop.time()
             if left <= 0:
                 return False
             await self._pause(min(left, POLL_SECONDS))
-            newest = await self._version()
-            if newest != version:
-                break
+        await self.look(worker)
         for name in names:
             seen[name] = self._heard[name]
         return True
+
+    async def look(self, worker: str) -> None:
+        """Remember how the file is now, as a worker is about to look for work in it."""
+        self._looked[worker] = await self._version()
 
     async def _pause(self, seconds: float) -> None:
         if self._changed is None:

@@ -290,3 +290,15 @@ async def test_a_rate_for_a_while_ends_by_itself(world: World, scope: str) -> No
     assert await _starts(world) == 0
     world.advance(MICRO)
     assert await _starts(world) == 4
+
+
+@in_every_scope
+async def test_a_raised_rate_holds_at_the_next_claim(world: World, scope: str) -> None:
+    """S44, S54: what was started at one an hour does not keep a thousand a second waiting for an hour."""
+    await world.put(_rules(scope, Rate(1, "hour")))
+    await world.enqueue_many(5)
+    assert await _starts(world, 5) == 1
+    await _override(world, scope, Rate(1_000, "second", burst=3))
+    assert await _starts(world, 5) == 3
+    world.advance(0.001)
+    assert await _starts(world, 5) == 1

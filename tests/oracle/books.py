@@ -89,7 +89,7 @@ class Books:
     parked: dict[Strand, Parked] = field(default_factory=dict)
     floors: Counter[str] = field(default_factory=Counter)
     sequence: int = 0
-    arrivals: dict[Subject | Flow, Instant] = field(default_factory=dict)
+    arrivals: dict[Subject | Flow, tuple[str, Instant]] = field(default_factory=dict)
     estimates: dict[str, Micros] = field(default_factory=dict)
     holdings: dict[UUID, Holding] = field(default_factory=dict)
     gate_used: Counter[str] = field(default_factory=Counter)

@@ -243,7 +243,8 @@ def _serve(books: Books, flow: Flow, job: JobRecord, request: ClaimRequest, now:
             cost = min(cost, job.timeout)
     books.clockwork[flow].vt += charge(books.stride(tenant, now), SECOND if cost is None else cost)
     for name, rate in _rates(books, strand_of(job), now):
-        books.arrivals[name] = rate.start(books.arrivals.get(name, 0), now)
+        carried = rate.carried(*books.arrivals.get(name, ("", 0)))
+        books.arrivals[name] = (rate.pace, rate.start(carried, now))
     gate = books.task_rules(job.task, now).gate
     if gate is not None:
         books.gate_used[gate] += 1
@@ -276,7 +277,9 @@ def _rate_block(
     books: Books, name: Subject | Flow, rate: Rate | None, layers: tuple[Subject, ...], now: Instant
 ) -> Parked | None:
     """Wait until the rate allows a start, or until an override ends and another rate may be in force."""
-    free_at = now if rate is None else rate.free_at(books.arrivals.get(name, 0))
+    free_at = now
+    if rate is not None:
+        free_at = rate.free_at(rate.carried(*books.arrivals.get(name, ("", 0))))
     if free_at <= now:
         return None
     return Parked("rate", layers[0], min([free_at, *books.ends(layers, now)]))

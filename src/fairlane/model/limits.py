@@ -37,6 +37,23 @@ class Rate:
         """
         return -(-_PERIODS[self.per] // self.limit)
 
+    @property
+    def pace(self) -> str:
+        """Name what arrivals are counted by; one that was counted at another pace does not bind this rate.
+
+        >>> Rate(50, "minute").pace, Rate(10, "second", burst=20).pace
+        ('1200000x1', '100000x20')
+        """
+        return f"{self.interval}x{self.burst}"
+
+    def carried(self, pace: str, arrival: Instant) -> Instant:
+        """Give the arrival to go on from: that of a rate which was changed since counts no more (S54).
+
+        >>> Rate(1, "second").carried("3600000000x1", 7), Rate(1, "second").carried("1000000x1", 7)
+        (0, 7)
+        """
+        return arrival if pace == self.pace else 0
+
     def free_at(self, arrival: Instant) -> Instant:
         """Say when the next start is allowed, from the theoretical arrival time kept so far (GCRA).
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fairlane.model.instants import Instant
 from fairlane.model.layers import Kind, Subject
 from fairlane.model.limits import Rate, has_room
 from fairlane.store.sqlite.rulebook import EVERYONE
+from fairlane.store.sqlite.shelves import Facts
 from fairlane.store.sqlite.turns import Parked, Turn
 from fairlane.store.sqlite.tx import Tx
 
@@ -17,7 +17,7 @@ def queue_block(tx: Tx, queue: str) -> Parked | None:
     pause = _pause(tx, subject)
     if pause is not None or rate is None:
         return pause
-    return _rate(tx, rate, tx.shelves.queues[queue].arrival, (subject,))
+    return _rate(tx, rate, tx.shelves.queues[queue], (subject,))
 
 
 def turn_block(tx: Tx, turn: Turn) -> Parked | None:
@@ -32,7 +32,7 @@ def turn_block(tx: Tx, turn: Turn) -> Parked | None:
     layers = (subject, EVERYONE, Subject(Kind.QUEUE, turn.queue))
     if not has_room(turn.running, limits.running):
         return Parked("running_limit", subject, tx.rules.ends(layers, tx.now))
-    return None if limits.rate is None else _rate(tx, limits.rate, turn.arrival, layers)
+    return None if limits.rate is None else _rate(tx, limits.rate, turn, layers)
 
 
 def strand_block(tx: Tx, task: str) -> Parked | None:
@@ -43,7 +43,7 @@ def strand_block(tx: Tx, task: str) -> Parked | None:
         return pause
     rules = tx.rules.task(task, tx.now)
     if rules.rate is not None:
-        block = _rate(tx, rules.rate, tx.shelves.tasks[task].arrival, (subject,))
+        block = _rate(tx, rules.rate, tx.shelves.tasks[task], (subject,))
         if block is not None:
             return block
     return None if rules.gate is None else _gate(tx, rules.gate)
@@ -54,7 +54,7 @@ def _gate(tx: Tx, name: str) -> Parked | None:
     if gate_room(tx, name) == 0:
         return Parked("gate", subject, tx.rules.ends((subject,), tx.now))
     rate = tx.rules.gate(name, tx.now).rate
-    return None if rate is None else _rate(tx, rate, tx.shelves.gates[name].arrival, (subject,))
+    return None if rate is None else _rate(tx, rate, tx.shelves.gates[name], (subject,))
 
 
 def gate_room(tx: Tx, name: str) -> int | None:
@@ -68,9 +68,9 @@ def _pause(tx: Tx, subject: Subject) -> Parked | None:
     return None if hold is None else Parked("paused", subject, hold.until)
 
 
-def _rate(tx: Tx, rate: Rate, arrival: Instant, layers: tuple[Subject, ...]) -> Parked | None:
+def _rate(tx: Tx, rate: Rate, kept: Facts | Turn, layers: tuple[Subject, ...]) -> Parked | None:
     """Wait until the rate allows a start, or until an override ends and another rate may be in force."""
-    free_at = rate.free_at(arrival)
+    free_at = rate.free_at(rate.carried(kept.pace, kept.arrival))
     if free_at <= tx.now:
         return None
     ends = tx.rules.ends(layers, tx.now)
@@ -87,7 +87,8 @@ def count_start(tx: Tx, turn: Turn, task: str) -> str | None:
         shelves.queues.start(turn.queue, rate, now)
     rate = tx.rules.limits(turn.queue, turn.tenant, now).rate
     if rate is not None:
-        turn.arrival = rate.start(turn.arrival, now)
+        turn.arrival = rate.start(rate.carried(turn.pace, turn.arrival), now)
+        turn.pace = rate.pace
     if rules.rate is not None:
         shelves.tasks.start(task, rules.rate, now)
     if rules.gate is None:

@@ -16,12 +16,13 @@ _SQL = load("shelves")
 class Facts:
     """A measure and an arrival under one name; what the measure is, its shelf says."""
 
-    __slots__ = ("arrival", "is_changed", "measure")
+    __slots__ = ("arrival", "is_changed", "measure", "pace")
 
-    def __init__(self, measure: int, arrival: Instant = 0) -> None:
+    def __init__(self, measure: int, arrival: Instant = 0, pace: str = "") -> None:
         """Begin unchanged."""
         self.measure = measure
         self.arrival = arrival
+        self.pace = pace
         self.is_changed = False
 
 
@@ -52,13 +53,14 @@ class Shelf:
     def start(self, name: str, rate: Rate, now: Instant) -> None:
         """Count a start against a rate."""
         facts = self[name]
-        facts.arrival, facts.is_changed = rate.start(facts.arrival, now), True
+        facts.arrival = rate.start(rate.carried(facts.pace, facts.arrival), now)
+        facts.pace, facts.is_changed = rate.pace, True
 
     def flush(self) -> None:
         """Write what changed."""
         changed = [(name, facts) for name, facts in self._known.items() if facts.is_changed]
         if changed:
-            rows = [(name, facts.measure, facts.arrival) for name, facts in changed]
+            rows = [(name, facts.measure, facts.arrival, facts.pace) for name, facts in changed]
             self._db.executemany(self._write, rows)
             for _, facts in changed:
                 facts.is_changed = False

@@ -45,7 +45,7 @@ class Turn:
     """One tenant of one queue: its clock and its counts."""
 
     __slots__ = (
-        "arrival", "delayed", "id", "is_changed", "is_new", "is_ready", "open_strands",
+        "arrival", "delayed", "id", "is_changed", "is_new", "is_ready", "open_strands", "pace",
         "parked", "queue", "ready", "ready_since", "running", "tenant", "vt",
     )  # fmt: skip
 
@@ -53,7 +53,7 @@ class Turn:
         """Read a row."""
         (
             self.id, self.queue, self.tenant, self.vt, self.ready_since, self.is_ready, self.open_strands,
-            self.delayed, self.ready, self.running, self.arrival, parked, until,
+            self.delayed, self.ready, self.running, self.arrival, self.pace, parked, until,
         ) = row  # fmt: skip
         self.parked = _unparked(parked, until)
         self.is_new = is_new
@@ -64,7 +64,7 @@ class Turn:
         parked, until = (None, None) if self.parked is None else (self.parked.text(), self.parked.until)
         return (
             self.vt, self.ready_since, self.is_ready, self.open_strands,
-            self.delayed, self.ready, self.running, self.arrival, parked, until,
+            self.delayed, self.ready, self.running, self.arrival, self.pace, parked, until,
         )  # fmt: skip
 
 
@@ -160,7 +160,7 @@ class Turns:
         turn = self.find(queue, tenant)
         if turn is None:
             number = self._take("turn", _SQL.next_turn)
-            turn = Turn((number, queue, tenant, 0, 0, 0, 0, 0, 0, 0, 0, None, None), is_new=True)
+            turn = Turn((number, queue, tenant, 0, 0, 0, 0, 0, 0, 0, 0, "", None, None), is_new=True)
             self._turns[number] = self._by_name[queue, tenant] = turn
         return turn
 

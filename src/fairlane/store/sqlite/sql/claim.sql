@@ -4,13 +4,13 @@
 
 -- name: turns
 SELECT turn, queue, tenant, vt, ready_since, is_ready, open_strands, delayed, ready, running, arrival,
-       parked, parked_until
+       pace, parked, parked_until
 FROM turn WHERE queue = ?1 AND is_ready = 1 AND (vt, ready_since) > (?2, ?3)
 ORDER BY vt, ready_since LIMIT ?4
 
 -- name: newcomers
 SELECT turn, queue, tenant, vt, ready_since, is_ready, open_strands, delayed, ready, running, arrival,
-       parked, parked_until
+       pace, parked, parked_until
 FROM turn WHERE queue = ?1 AND is_ready = 1 AND running = 0 AND (vt, ready_since) > (?2, ?3)
 ORDER BY vt, ready_since LIMIT ?4
 
@@ -41,7 +41,7 @@ SELECT DISTINCT queue FROM turn WHERE delayed > 0
 
 -- name: turns_to_wake
 SELECT turn, queue, tenant, vt, ready_since, is_ready, open_strands, delayed, ready, running, arrival,
-       parked, parked_until
+       pace, parked, parked_until
 FROM turn WHERE queue = ?1 AND parked IS NOT NULL AND parked_until <= ?2
 ORDER BY vt, ready_since
 

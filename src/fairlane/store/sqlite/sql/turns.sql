@@ -3,7 +3,7 @@
 
 -- name: turn_named
 SELECT turn, queue, tenant, vt, ready_since, is_ready, open_strands, delayed, ready, running, arrival,
-       parked, parked_until
+       pace, parked, parked_until
 FROM turn WHERE queue = ?1 AND tenant = ?2
 
 -- name: next_turn
@@ -19,7 +19,7 @@ FROM strand WHERE turn = ?1 AND task = ?2
 -- name: strand_with_turn
 SELECT s.strand, s.turn, s.queue, s.task, s.jobs, s.ready, s.head_key, s.head_id, s.parked, s.gate, s.parked_until,
        f.turn, f.queue, f.tenant, f.vt, f.ready_since, f.is_ready, f.open_strands, f.delayed, f.ready, f.running,
-       f.arrival, f.parked, f.parked_until
+       f.arrival, f.pace, f.parked, f.parked_until
 FROM strand s JOIN turn f USING (turn) WHERE s.strand = ?1
 
 -- name: lowest
@@ -47,13 +47,13 @@ DELETE FROM strand WHERE strand = ?1
 
 -- name: turn_in
 INSERT INTO turn (turn, queue, tenant, vt, ready_since, is_ready, open_strands, delayed, ready, running, arrival,
-                  parked, parked_until)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
+                  pace, parked, parked_until)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
 
 -- name: turn_set
 UPDATE turn SET vt = ?1, ready_since = ?2, is_ready = ?3, open_strands = ?4, delayed = ?5, ready = ?6,
-                running = ?7, arrival = ?8, parked = ?9, parked_until = ?10
-WHERE turn = ?11
+                running = ?7, arrival = ?8, pace = ?9, parked = ?10, parked_until = ?11
+WHERE turn = ?12
 
 -- name: turn_out
 DELETE FROM turn WHERE turn = ?1

@@ -2,12 +2,12 @@
 
 -- name: turns_of_queue
 SELECT turn, queue, tenant, vt, ready_since, is_ready, open_strands, delayed, ready, running, arrival,
-       parked, parked_until
+       pace, parked, parked_until
 FROM turn WHERE queue = ?1 AND parked IS NOT NULL ORDER BY vt, ready_since
 
 -- name: turns_of_tenant
 SELECT turn, queue, tenant, vt, ready_since, is_ready, open_strands, delayed, ready, running, arrival,
-       parked, parked_until
+       pace, parked, parked_until
 FROM turn WHERE parked IS NOT NULL AND (?1 IS NULL OR tenant = ?1) ORDER BY vt, ready_since
 
 -- name: strands_of

@@ -134,3 +134,13 @@ async def test_peek_under_a_scope_shows_that_tenant_alone(world: World) -> None:
     await world.enqueue_many(2, "globex")
     assert await world.peek(9, scope=Scope("acme")) == tuple(jobs)
     assert await world.peek(9, scope=Scope("initech")) == ()
+
+
+async def test_a_peek_sees_past_many_that_may_not_run(world: World) -> None:
+    """S65, S42: more tenants are held than one claim parks, and the next job is found behind them."""
+    await world.send(*(world.new(f"t{number}") for number in range(80)))
+    (last,) = await world.enqueue_many(1, "free")
+    for number in range(80):
+        await world.pause(Kind.TENANT, f"t{number}")
+    assert [job.id for job in await world.peek()] == [last.id]
+    assert [claim.job.id for claim in await world.claim()] == [last.id]

@@ -211,3 +211,14 @@ async def test_a_scope_prunes_its_own_jobs_and_keys_alone(world: World) -> None:
     assert [job.tenant for job in await world.find_all()] == ["globex"]
     assert (await world.census()).idempotency_keys == 2
     assert await prune(world, scope=Scope("globex"), **AT_ONCE) == PruneReply(jobs=1, keys=2)
+
+
+async def test_what_is_kept_longer_does_not_hide_what_is_over(world: World) -> None:
+    """S52: many dead letters that stay stand before one success that goes; a small pass finds it."""
+    for job in await world.enqueue_many(40):
+        await world.condemn(job.id)
+    await world.enqueue()
+    await world.run()
+    world.advance(10)
+    assert await prune(world, most=1, succeeded=SECOND, dead=HOUR) == PruneReply(jobs=1)
+    assert await prune(world, most=1, succeeded=SECOND, dead=HOUR) == NOTHING

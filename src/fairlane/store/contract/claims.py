@@ -7,13 +7,12 @@ from uuid import UUID
 
 import msgspec
 
-from fairlane.model.instants import SECOND, Instant, Micros
+from fairlane.model.instants import Instant, Micros
 from fairlane.model.job import Claim, Progress, Settlement
 from fairlane.model.judge import MAX_CRASHES
 from fairlane.model.lifecycle import State
 from fairlane.store.contract.request import Request
 
-SHORTEST_LEASE: Final[Micros] = SECOND
 RECLAIM_MOST: Final = 500
 DUE_MOST: Final = 1_000
 """How many due delayed jobs of a queue one claim makes ready before it may answer early."""

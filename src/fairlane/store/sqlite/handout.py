@@ -16,13 +16,13 @@ from fairlane.model.job import Claim
 from fairlane.model.lifecycle import Because, State, because, is_expired
 from fairlane.model.moves import claimed, promoted, stopped
 from fairlane.model.scope import Scope
-from fairlane.store.contract.claims import DUE_MOST, ClaimRequest
+from fairlane.store.contract.claims import DUE_MOST, PARK_MOST, ClaimRequest
 from fairlane.store.sqlite.asking import all_rows, one_value
 from fairlane.store.sqlite.blocks import count_start, gate_room, queue_block, strand_block, turn_block
 from fairlane.store.sqlite.homes import Held, free_dedup, move, read_live
 from fairlane.store.sqlite.rows import EXPIRES_AT, SORT_KEY, Row
 from fairlane.store.sqlite.statements import load
-from fairlane.store.sqlite.turns import Strand, Turn
+from fairlane.store.sqlite.turns import Parked, Strand, Turn
 from fairlane.store.sqlite.tx import Tx
 
 _SQL = load("claim")
@@ -156,6 +156,7 @@ class Handout:
         self._turns: dict[tuple[str, bool], _Turns] = {}
         self._strands: dict[int, _Strands] = {}
         self.is_partial = False
+        self._parked = 0
         for queue in dict.fromkeys(wish.queue for wish in request.wishes):
             if promote_due(tx, queue, request.scope, DUE_MOST) == DUE_MOST:
                 self.is_partial = True
@@ -183,7 +184,7 @@ class Handout:
         """Serve the one job whose turn it is; False if there is none."""
         tx = self._tx
         turns = self._turns_of(queue, newcomers=newcomers)
-        while True:
+        while self._parked < PARK_MOST:  # the work of one claim is bounded (S42)
             turn = turns.first()
             if turn is None:
                 if self._fill_gates(queue, turns):
@@ -192,14 +193,14 @@ class Handout:
             block = turn_block(tx, turn)
             if block is not None:
                 turns.drop()
-                tx.turns.park(turn, block)
+                self._park(turn, block)
                 continue
             strands = self._strands_of(turn)
             strand = strands.first()
             block = strand_block(tx, strand.task)
             if block is not None:
                 strands.drop()
-                tx.turns.park(strand, block)
+                self._park(strand, block)
                 continue
             first = strands.jobs(strand).first()
             if first is None:
@@ -216,6 +217,13 @@ class Handout:
             turns.push(turn)
             if is_served:
                 return True
+        self.is_partial = True
+        return False
+
+    def _park(self, what: Turn | Strand, block: Parked) -> None:
+        """Put something out of the way, of this claim and of the next."""
+        self._tx.turns.park(what, block)
+        self._parked += 1
 
     def _serve(self, turn: Turn, strand: Strand, jobs: _Jobs, *, newcomers: bool) -> Claim:
         tx, request = self._tx, self._request

@@ -191,10 +191,18 @@ class _Peeked(Exception):  # noqa: N818 (a way out that undoes everything, no er
 
 
 def _peek(tx: Tx, request: PeekRequest) -> None:
-    """Claim for nobody, and take it back."""
-    wish = Wish(request.queue, request.most)
-    claim = ClaimRequest(scope=request.scope, worker="", lease=SECOND, wishes=(wish,), total=request.most)
-    ids = [one.job.id for one in Handout(tx, claim).run()]
+    """Claim for nobody, as often as one claim's bounds demand, and take it back."""
+    ids: list[UUID] = []
+    is_partial = True
+    while is_partial and len(ids) < request.most:
+        left = request.most - len(ids)
+        wishes = (Wish(request.queue, left),)
+        handout = Handout(
+            tx, ClaimRequest(scope=request.scope, worker="", lease=SECOND, wishes=wishes, total=left)
+        )
+        ids += [one.job.id for one in handout.run()]
+        is_partial = handout.is_partial
+        tx.flush()
     tx.db.execute("ROLLBACK TO verb")
     found = find_any(tx, ids)
     raise _Peeked(tuple(found[id] for id in ids))

@@ -61,8 +61,6 @@ LIVE_COLUMNS: Final = (
     "is_cancel_asked",
     "progress",
 )
-HOLDING_COLUMNS: Final = ("strand", "expires_at", "gate", "is_alone", "charged")
-
 BODY_WIDTH: Final = len(BODY_COLUMNS)
 STATUS_WIDTH: Final = len(STATUS_COLUMNS)
 LIVE_WIDTH: Final = len(LIVE_COLUMNS)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+import msgspec
+
 from fairlane.model.job import JobRecord
 from fairlane.model.lifecycle import Because, Home, State, because, is_finished
 from fairlane.model.moves import erased, stopped
@@ -85,53 +87,38 @@ class SqliteUpkeep:
 
 def _prune(tx: Tx, request: PruneRequest) -> PruneReply:
     keep = request.retention
+    by_state = (keep.succeeded, keep.cancelled, keep.dead, keep.results)
+    by_name = (msgspec.json.encode(keep.queues).decode(), msgspec.json.encode(keep.tenants).decode())
+    values = (tx.now, request.scope.tenant, request.most + 1, *by_state, *by_name)
+    over = read_page(tx, _SQL.finished, values)
     jobs = results = 0
-    shortest = min(
-        keep.succeeded, keep.cancelled, keep.dead, keep.results, *keep.queues.values(), *keep.tenants.values()
-    )
-    for seq, job in _finished_before(tx, tx.now - shortest, request):
-        age = tx.now - (job.settled_at or tx.now)
-        is_over = age >= keep.keep(job.state, job.queue, job.tenant)
-        is_result_over = bool(job.result) and age >= keep.results
-        if jobs + results == request.most and (is_over or is_result_over):
-            return PruneReply(jobs, results, 0, is_partial=True)
-        if is_over:
+    for seq, job in over[: request.most]:
+        if tx.now - (job.settled_at or tx.now) >= keep.keep(job.state, job.queue, job.tenant):
             drop(tx, seq, job)
             jobs += 1
-        elif is_result_over:
+        else:
             tx.write(_SQL.result_out, seq)
             results += 1
+    if len(over) > request.most:
+        return PruneReply(jobs, results, 0, is_partial=True)
     tx.flush()
     keys = all_rows(tx.db, _SQL.keys_out, (tx.now - keep.keys, request.scope.tenant))
     return PruneReply(jobs, results, len(keys))
 
 
-def _finished_before(tx: Tx, instant: int, request: PruneRequest) -> list[tuple[int, JobRecord]]:
-    values = (instant, request.scope.tenant, request.most + 1)
-    # Rows kept longer by their queue or tenant stand before others: look past them, a bounded number.
-    rows = read_page(tx, _SQL.finished, (*values[:2], 10 * values[2]))
-    return sorted(rows, key=lambda row: (row[1].settled_at, row[1].id.bytes))
-
-
 def _forget(tx: Tx, request: ForgetRequest, tenant: str) -> ForgetReply:
-    done = 0
     for row in all_rows(tx.db, _SQL.running_of, (tenant,)):
         ask_to_stop(tx, read_live(row), because(Because.ASKED, request.reason))
     tx.flush()
     running = one_value(tx.db, _SQL.running_count, (tenant,))
-    is_partial = False
-    for seq, job in read_page(tx, _SQL.contents_of, (tenant, State.RUNNING.value)):
-        if is_finished(job.state) and job == erased(job):
-            continue
-        if done == request.most:
-            is_partial = True
-            break
+    left = read_page(tx, _SQL.contents_of, (tenant, request.most + 1))
+    for seq, job in left[: request.most]:
         _erase(tx, seq, job, because(Because.PURGED, request.reason))
-        done += 1
-    if not is_partial:
-        tx.flush()
-        tx.db.execute(_SQL.keys_of, (tenant,))
-    return ForgetReply(done, running, is_partial)
+    if len(left) > request.most:
+        return ForgetReply(request.most, running, is_partial=True)
+    tx.flush()
+    tx.db.execute(_SQL.keys_of, (tenant,))
+    return ForgetReply(len(left), running)
 
 
 def _erase(tx: Tx, seq: int, job: JobRecord, word: str) -> None:

@@ -2,13 +2,20 @@
 -- idempotency_settled. Locks: the writer's for passes, none for the census.
 
 -- name: finished
+-- ?1 now, ?2 tenant or null, ?3 how many, ?4 to ?6 times to keep by state, ?7 of results, ?8 and ?9 times by queue
+-- and by tenant as JSON. Only rows that are over count towards the limit: those kept longer may stand before them.
 SELECT {body}, {live}, {history}, {dead}
-FROM (SELECT seq FROM (SELECT seq, settled_at FROM history WHERE settled_at <= ?1
-                       UNION ALL SELECT seq, settled_at FROM dead WHERE settled_at <= ?1) ORDER BY settled_at, seq)
+FROM (SELECT seq, state, settled_at, length(result) > 0 AS has_result FROM history
+      UNION ALL SELECT seq, state, settled_at, 0 FROM dead) ended
 JOIN body USING (seq)
 LEFT JOIN live USING (seq) LEFT JOIN history USING (seq) LEFT JOIN dead USING (seq)
-WHERE ?2 IS NULL OR body.tenant = ?2
-LIMIT ?3
+WHERE (?2 IS NULL OR body.tenant = ?2)
+  AND (ended.settled_at <= ?1 - coalesce(
+         (SELECT value FROM json_each(?9) WHERE key = body.tenant),
+         (SELECT value FROM json_each(?8) WHERE key = body.queue),
+         CASE ended.state WHEN {succeeded} THEN ?4 WHEN {cancelled} THEN ?5 ELSE ?6 END)
+       OR (ended.has_result AND ended.settled_at <= ?1 - ?7))
+ORDER BY ended.settled_at, body.id LIMIT ?3
 
 -- name: result_out
 UPDATE history SET result = x'' WHERE seq = ?1
@@ -27,10 +34,13 @@ FROM live JOIN body USING (seq) WHERE live.state = {running} AND body.tenant = ?
 SELECT coalesce(sum(running), 0) FROM turn WHERE tenant = ?1
 
 -- name: contents_of
+-- What a tenant's jobs still hold, running ones left out. An erased body is empty; a stored one never is.
 SELECT {body}, {live}, {history}, {dead}
 FROM body LEFT JOIN live USING (seq) LEFT JOIN history USING (seq) LEFT JOIN dead USING (seq)
-WHERE body.tenant = ?1 AND coalesce(live.state, '') <> ?2
-ORDER BY body.id
+WHERE body.tenant = ?1 AND live.state IS NOT {running}
+  AND (live.seq IS NOT NULL OR length(body.payload) > 0 OR body.tags IS NOT NULL OR body.created_by IS NOT NULL
+       OR body.idempotency_key IS NOT NULL OR body.correlation_id IS NOT NULL OR body.dedup_key IS NOT NULL)
+ORDER BY body.id LIMIT ?2
 
 -- name: keys_of
 DELETE FROM idempotency WHERE tenant = ?1

@@ -59,6 +59,9 @@ class Disk(apsw.VFS):
         """Work well again."""
         self._fault = None
 
+    def on_sync(self, word: str) -> None:
+        """Hear of a sync; a test may listen here."""
+
     def is_failing(self) -> bool:
         """Count a step and say whether it fails."""
         self.steps += 1
@@ -125,13 +128,14 @@ class _File(apsw.VFSFile):
         self.keep(data, offset)
 
     def xRead(self, amount: int, offset: int) -> bytes:  # noqa: N802 (SQLite's word)
-        """Read, or fail."""
-        if self._disk.is_unreadable:
+        """Read, or fail. A dead process reads nothing: what a cut of the power left is for the next one."""
+        if self._disk.is_unreadable or self._disk.is_dead:
             raise apsw.IOError("input/output error")
         return super().xRead(amount, offset)
 
     def xSync(self, flags: int) -> None:  # noqa: N802 (SQLite's word)
         """Sync, or fail. The real disk is spared: it does not fail here."""
+        self._disk.on_sync("sync")
         if self._disk.is_failing():
             self._disk.sync()
         self._unsynced.clear()

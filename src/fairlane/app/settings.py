@@ -7,11 +7,13 @@ from typing import Final, Literal, NoReturn, TypeAlias, TypedDict, get_args
 
 import msgspec
 
+from fairlane.app.worker_settings import WorkerSettings
 from fairlane.model.errors import ConfigError
 from fairlane.model.names import name_hint
 from fairlane.model.payload import PayloadRules
 from fairlane.model.policy import Gate, Lane, Queue, Tenancy
 from fairlane.model.priority import HIGHEST, LOWEST, is_priority
+from fairlane.model.retention import Retention
 from fairlane.model.sensitive import SensitivePolicy
 
 DEFAULT_QUEUE: Final = "default"
@@ -53,6 +55,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     payload: PayloadRules
     sensitive: SensitivePolicy
     require: tuple[Required, ...]
+    worker: WorkerSettings = WorkerSettings()
+    retention: Retention = Retention()
 
     def queue(self, name: str) -> Queue:
         """Give a queue's policy; one that only a task has named has the defaults."""

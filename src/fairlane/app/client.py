@@ -8,16 +8,18 @@ from __future__ import annotations
 import asyncio
 import threading
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from logging import getLogger
 from random import SystemRandom
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 from uuid import UUID
 
 import msgspec
 
 from fairlane.app import ambient
 from fairlane.app.call import Call
+from fairlane.app.context import Context
 from fairlane.app.declaration import Registry
 from fairlane.app.form import About, form
 from fairlane.app.job import Job, job_of
@@ -40,6 +42,9 @@ from fairlane.store.opening import open_store
 
 R = TypeVar("R")
 
+TenantContext: TypeAlias = Callable[[Context], AbstractContextManager[Any] | AbstractAsyncContextManager[Any]]
+"""Gives what the application wants to surround every attempt with, such as its own tenant settings."""
+
 _FIRST_LOOK: Final[Micros] = SECOND // 20
 _LATER_LOOKS: Final[Micros] = SECOND
 _IDS_SHOWN: Final = 10
@@ -55,6 +60,7 @@ class Client:
         self.registry = registry
         self.portal = Portal()
         self.clock: Clock = MachineClock()
+        self.tenant_context: TenantContext | None = None
         self._stores = OpenStores(self._open)
         self._makers = _Makers()
 

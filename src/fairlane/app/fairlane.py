@@ -6,13 +6,14 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Self
 
-from fairlane.app.ambient import as_tenant
+from fairlane.app.ambient import as_system, as_tenant
 from fairlane.app.call import Call
-from fairlane.app.client import Client
+from fairlane.app.client import Client, TenantContext
 from fairlane.app.job import Job
 from fairlane.app.jobs import Jobs
 from fairlane.app.settings import Direction, PayloadSettings, settings_of
 from fairlane.app.tasks import Tasks
+from fairlane.model.errors import ConfigError
 from fairlane.model.policy import Gate, Lane, Queue, Tenancy
 
 
@@ -76,6 +77,21 @@ class Fairlane(Tasks):
         Inside another tenant this raises `TenantMismatch`.
         """
         return as_tenant(name)
+
+    def as_system(self, *, reason: str) -> AbstractContextManager[None]:
+        """Act for all tenants inside a `with` block; the reason is logged. The only way to, in a handler."""
+        return as_system(reason)
+
+    def tenant_context(self, enter: TenantContext, /) -> TenantContext:
+        """Decorate the function whose context manager, plain or async, surrounds every attempt.
+
+        It is entered before and left after each handler, in the same context, also on error, timeout and
+        cancel: the place to point a database session or a logger at `ctx.tenant`.
+        """
+        if self.client.tenant_context is not None:
+            raise ConfigError("there is one already; let it do both", key="tenant_context")
+        self.client.tenant_context = enter
+        return enter
 
     def close(self) -> None:
         """Close what plain calls have opened, and stop their thread. A later call opens anew."""

@@ -125,7 +125,7 @@ def _shape(index: int, call: Call[Any], about: About) -> Formed:
         dedup_key=_label(sheet, options, "dedup_key", settings),
         dedup_until=task.dedup_until,
         correlation_id=_correlation(sheet, options, settings, ambient),
-        parent_id=parent_of(sheet, options.parent, tenant),
+        parent_id=parent_of(sheet, options.parent, tenant, ambient),
         max_attempts=_max_attempts(sheet, call, queue),
         timeout=_timeout(sheet, call, queue),
         at_most_once=task.at_most_once,

@@ -9,9 +9,11 @@ from typing import Any, Self
 from fairlane.app.ambient import as_system, as_tenant
 from fairlane.app.call import Call
 from fairlane.app.client import Client, TenantContext
+from fairlane.app.form import connection_of, taken_from
 from fairlane.app.job import Job
 from fairlane.app.jobs import Jobs
 from fairlane.app.settings import Direction, PayloadSettings, settings_of
+from fairlane.app.sync import run_here
 from fairlane.app.tasks import Tasks
 from fairlane.model.errors import ConfigError
 from fairlane.model.policy import Gate, Lane, Queue, Tenancy
@@ -63,13 +65,21 @@ class Fairlane(Tasks):
         for one in tasks:
             one.join(self.client)
 
-    def enqueue_many(self, calls: Iterable[Call[Any]]) -> list[Job[Any]]:
-        """Store all jobs or none, at most 1,000 and 16 MB; one job per call, in order (S12)."""
-        return self.client.portal.run(self.aenqueue_many(calls))
+    def enqueue_many(self, calls: Iterable[Call[Any]], *, connection: Any = None) -> list[Job[Any]]:
+        """Store all jobs or none, at most 1,000 and 16 MB; one job per call, in order (S12).
 
-    async def aenqueue_many(self, calls: Iterable[Call[Any]]) -> list[Job[Any]]:
-        """Store all jobs or none, at most 1,000 and 16 MB; one job per call, in order (S12)."""
-        return await self.client.aenqueue(calls)
+        With `connection` they are part of the transaction that is open there.
+        """
+        taken = taken_from(calls)
+        run = self.client.portal.run if connection_of(taken, connection) is None else run_here
+        return run(self.aenqueue_many(taken, connection=connection))
+
+    async def aenqueue_many(self, calls: Iterable[Call[Any]], *, connection: Any = None) -> list[Job[Any]]:
+        """Store all jobs or none, at most 1,000 and 16 MB; one job per call, in order (S12).
+
+        With `connection` they are part of the transaction that is open there.
+        """
+        return await self.client.aenqueue(calls, connection)
 
     def tenant(self, name: str, /) -> AbstractContextManager[None]:
         """Act for a tenant inside a `with` block: enqueues go to it, and only its jobs are seen.

@@ -31,7 +31,7 @@ ABSENT = "Tenant Tenants Queues"
 
 METHODS = {
     "Fairlane": """
-        aclose aenqueue_many client close enqueue_many include join task tenant
+        aclose aenqueue_many client close enqueue_many include join settings task tenant
     """,
     "Tasks": "client join task",
     "Task": "aenqueue bind enqueue func name queue upcast using",

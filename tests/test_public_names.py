@@ -31,7 +31,7 @@ ABSENT = "Tenant Tenants Queues"
 
 METHODS = {
     "Fairlane": """
-        aclose aenqueue_many as_system client close enqueue_many include join task tenant tenant_context
+        aclose aenqueue_many as_system client close enqueue_many include join settings task tenant tenant_context
     """,
     "Tasks": "client join task",
     "Task": "aenqueue bind enqueue func name queue upcast using",

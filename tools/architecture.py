@@ -29,6 +29,7 @@ LAYERS: Final = (
     ("duties",),
     ("web",),
     ("cli",),
+    ("__main__",),  # `python -m fairlane`
     ("contrib",),
     ("testing",),
 )

@@ -48,6 +48,10 @@ class Desk:
         self.clock = clock
         self.world = World(cast("Store", None), clock)
 
+    def write(self, name: str, text: str) -> None:
+        """Put a file into the current folder."""
+        (self.folder / name).write_text(text, encoding="utf-8")
+
     def run(self, *arguments: str, url: str | None = None, stdin: str | None = None) -> Ran:
         """Run one command line on the store."""
         words = ["--url", url or self.url, *arguments]

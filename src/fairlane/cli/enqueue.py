@@ -76,22 +76,20 @@ def enqueue(
         raise click.UsageError(message)
     said = given(**(options | {"tags": options["tags"] or None}))
 
-    async def work(app: Fairlane) -> int:
-        declared = _declared(app, task)
-        rows = _lines(sys.stdin) if is_stream else iter([_arguments(declared, pairs, whole)])
-        number = 0
-        while batch := list(islice(rows, BATCH_MOST)):
-            calls = [
-                _call(declared, said, row, number + at, is_stream=is_stream) for at, row in enumerate(batch)
-            ]
-            jobs = await app.aenqueue_many(calls)
-            number += len(jobs)
-            _show(session, jobs)
-        return number
-
-    number = session.run(work)
+    declared = _declared(session.app, task)
+    # Lines are read outside of the event loop, where Ctrl-C ends a read that waits.
+    rows = _lines(sys.stdin) if is_stream else iter([_arguments(declared, pairs, whole)])
+    number = 0
+    while batch := list(islice(rows, BATCH_MOST)):
+        calls = [_call(declared, said, row, number + at, is_stream=is_stream) for at, row in enumerate(batch)]
+        _show(session, _send(session, calls))
+        number += len(batch)
     if is_stream:
         session.output.remark(f"{number} job(s) enqueued.")
+
+
+def _send(session: Session, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
+    return session.run(lambda app: app.aenqueue_many(calls))
 
 
 def _declared(app: Fairlane, task: str) -> Declaration:

@@ -88,6 +88,7 @@ class Output:
     def say(self, line: str) -> None:
         """Write one line of the answer, harmless already or made so."""
         self.out.write(f"{one_line(line).rstrip()}\n")
+        self.out.flush()
 
     def remark(self, text: str) -> None:
         """Write what is not part of the answer: hints, counts, progress."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fairlane import Fairlane, State, Task
+from fairlane import Fairlane, JobNotFound, State, StoreError, Task
 from fairlane.model.instants import DAY, SECOND
 from fairlane.model.judge import Succeeded
 from fairlane.model.payload import encode_result
@@ -190,6 +190,41 @@ async def test_001_ec_1_work_that_was_done_but_not_acknowledged_runs_once_more_a
     ended = await job.arefresh()
     assert (ended.attempt, await ended.aresult()) == (2, 2)
     assert await world.claim(1) == []
+
+
+async def test_001_ix_3_calls_fail_fast_while_the_store_is_away_and_resume_afterwards(
+    world: World, task: Task[..., Any]
+) -> None:
+    """The file is moved away and back; nothing that was acknowledged is lost, nothing refused is stored."""
+    app, file = world.apps[-1], world.folder / "fairlane.db"
+    before = await task.aenqueue(1)
+    file.rename(world.folder / "elsewhere.db")
+    for call in (task.aenqueue(2), app.jobs.aget(before.id), app.jobs.acount()):
+        with pytest.raises(StoreError):
+            await asyncio.wait_for(call, timeout=5)
+    (world.folder / "elsewhere.db").rename(file)
+    after = await task.aenqueue(3)
+    assert [job.id for job in await app.jobs.afind()] == [after.id, before.id]
+
+
+@pytest.mark.parametrize(("ending", "days"), [("succeeded", 7), ("dead", 30)])
+async def test_001_mt_8_finished_jobs_are_kept_7_days_and_dead_ones_30(
+    world: World, task: Task[..., Any], ending: str, days: int
+) -> None:
+    """With their results; each is removed once."""
+    job = await task.using(max_attempts=1).aenqueue()
+    if ending == "succeeded":
+        await world.succeed("a result")
+    else:
+        await world.fail(BOOM)
+    world.advance(days * DAY / SECOND - 1)
+    assert (await world.prune()).jobs == 0
+    if ending == "succeeded":
+        assert await (await job.arefresh()).aresult() == "a result"
+    world.advance(1)
+    assert [(await world.prune()).jobs for _ in range(2)] == [1, 0]
+    with pytest.raises(JobNotFound):
+        await job.arefresh()
 
 
 async def test_001_ec_10_history_past_its_retention_is_gone(world: World, task: Task[..., Any]) -> None:

@@ -20,10 +20,12 @@ from fairlane import (
     State,
     Task,
 )
-from fairlane.model.instants import MINUTE
+from fairlane.model.instants import MINUTE, SECOND
 from fairlane.model.judge import Cancelled, HandedBack, Snoozed, Succeeded, interpret
+from fairlane.model.payload import encode_arguments
+from fairlane.store.contract.jobs import EditRequest
 from tests.acceptance.presets import work
-from tests.acceptance.world import World
+from tests.acceptance.world import ALL, World
 
 BOOM = RuntimeError("boom")
 
@@ -286,6 +288,24 @@ async def test_001_ex_13_a_delayed_job_is_cancelled_before_it_runs(
     world.advance(61)
     assert await world.claim(1) == []
     assert (await job.arefresh()).because == "asked: ordered twice"
+
+
+async def test_001_ex_13_a_delayed_job_is_changed_before_it_runs(world: World, task: Task[..., Any]) -> None:
+    """Its time and its arguments; it then runs with the new ones."""
+    job = await task.using(delay=60).aenqueue(1)
+    arguments = encode_arguments({"number": 2})
+    request = EditRequest(
+        scope=ALL,
+        id=job.id,
+        run_at=world.now + 10 * SECOND,
+        payload=arguments.data,
+        checksum=arguments.checksum,
+    )
+    assert (await world.store.jobs.edit(request)).answer == "edited"
+    world.advance(10)
+    claim = await world.take()
+    assert world.arguments(claim) == {"number": 2}
+    assert (await world.store.jobs.edit(request)).answer == "not_waiting"
 
 
 async def test_001_ex_16_a_repeated_key_gives_the_earlier_result(world: World, task: Task[..., Any]) -> None:

@@ -12,6 +12,7 @@ import pytest
 from fairlane import ErrorClass, Gate, JobFailed, Queue, Rate, State
 from fairlane.model.instants import DAY, MINUTE, SECOND, Instant, to_datetime
 from fairlane.store.contract.dead import DeadGetRequest
+from fairlane.store.contract.jobs import StopRequest
 from tests.acceptance.presets import D_RETRY, Preset, lanes, work
 from tests.acceptance.world import ALL, World
 
@@ -133,6 +134,22 @@ async def test_003_jb_7_jobs_are_counted_by_what_they_wait_for(world: World, pre
     (next_one,) = await preset.app.jobs.apeek("fast", 1)
     assert next_one.id == oldest.id
     assert to_datetime(world.now) - next_one.enqueued_at == timedelta(seconds=90)
+
+
+@pytest.mark.parametrize("delay", [None, 60])
+async def test_003_jb_9_a_waiting_job_is_moved_to_the_dead_letters_with_a_reason(
+    world: World, preset: Preset, delay: int | None
+) -> None:
+    """It never runs; one that runs is not moved."""
+    job = await preset["email"].using(delay=delay).aenqueue()
+    request = StopRequest(scope=ALL, ids=(job.id,), reason="wrong list", who="ops")
+    assert await world.store.jobs.condemn(request) == (job.id,)
+    moved = await job.arefresh()
+    assert (moved.state, moved.because) == (State.DEAD, "condemned: wrong list")
+    running = await preset["email"].aenqueue()
+    world.advance(61)
+    assert (await world.take("fast")).job.id == running.id
+    assert await world.store.jobs.condemn(StopRequest(scope=ALL, ids=(running.id,), reason="late")) == ()
 
 
 @pytest.mark.parametrize("attempts", [1, 7])

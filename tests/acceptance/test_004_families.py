@@ -12,6 +12,7 @@ from fairlane.model.instants import SECOND, to_datetime
 from fairlane.model.judge import Succeeded
 from fairlane.model.lanes import LaneClock
 from fairlane.model.layers import Change, Kind, Subject
+from fairlane.store.contract.jobs import EditRequest
 from fairlane.store.contract.policies import OverrideRequest
 from fairlane.store.contract.request import Request
 from fairlane.store.contract.upkeep import GateBook
@@ -209,6 +210,19 @@ async def test_004_cf_2_the_record_of_a_job(world: World, preset: Preset) -> Non
     assert failed is State.DELAYED
     shown = await job.arefresh()
     assert [(one.worker, one.message) for one in shown.attempts] == [(name, "no quotes")]
+
+
+async def test_004_fu_5_the_priority_of_a_waiting_job_is_changed_by_hand(
+    world: World, preset: Preset
+) -> None:
+    """It overtakes at once, and is shown as this application counts; a running job is not touched."""
+    task = preset["SOCIAL_REFRESH"].using(tenant="acme")
+    first, second = await task.aenqueue(), await task.aenqueue()
+    raised = EditRequest(scope=ALL, id=second.id, priority=0)
+    assert (await world.store.jobs.edit(raised)).answer == "edited"
+    assert (await second.arefresh()).priority == 0
+    assert [claim.job.id for claim in await world.claim(2, "low")] == [second.id, first.id]
+    assert (await world.store.jobs.edit(raised)).answer == "not_waiting"
 
 
 async def test_004_fu_4_a_job_that_waited_ten_minutes_goes_before_any_newer_one(

@@ -15,14 +15,14 @@ import fairlane
 
 WORDS = "SYSTEM Duration Json State ErrorClass CancelReply"
 POLICIES = "Backoff RetryPolicy Rate Limits Queue Share Lane Gate Breaker Budget"
-OUTCOMES = "Outcome Retry Snooze Fail Cancel"
+OUTCOMES = "Outcome Retry Snooze Fail Cancel SoftTimeout"
 APPLICATION = "Fairlane Tasks Task TaskDecorator Call Context current_tenant current_job"
 JOBS = "Job Attempt Jobs Page Waiting"
 ERRORS = """
     FairlaneError ConfigError InvalidJob Problem UnknownTask UnknownTenant TenantRequired PayloadTooLarge
     SensitivePayload Refused WaitingLimitReached QueueFull Closed DuplicateJob IdempotencyMismatch
-    TenantMismatch JobNotFound JobFailed JobCancelled ResultGone BreakerOpen StoreError StoreUnavailable
-    StoreBusy EnqueueUnknown SchemaTooOld SchemaTooNew Unsupported
+    TenantMismatch OutsideTenant JobNotFound JobFailed JobCancelled ResultGone BreakerOpen StoreError
+    StoreUnavailable StoreBusy EnqueueUnknown SchemaTooOld SchemaTooNew Unsupported
 """
 PUBLIC = sorted(f"{WORDS} {POLICIES} {OUTCOMES} {APPLICATION} {JOBS} {ERRORS}".split())
 
@@ -31,11 +31,11 @@ ABSENT = "Tenant Tenants Queues"
 
 METHODS = {
     "Fairlane": """
-        aclose aenqueue_many client close enqueue_many include join task tenant
+        aclose aenqueue_many as_system client close enqueue_many include join task tenant tenant_context
     """,
     "Tasks": "client join task",
     "Task": "aenqueue bind enqueue func name queue upcast using",
-    "Context": "cancelled check progress",
+    "Context": "cancelled check log progress",
     "Job": "acancel arefresh aresult cancel is_finished refresh result",
 }
 

@@ -25,8 +25,8 @@ LAYERS: Final = (
     ("runtime",),
     ("app",),
     ("",),  # fairlane/__init__.py, the public names
-    ("worker",),
     ("duties",),
+    ("worker",),  # it does the duties beside its jobs; they know no worker
     ("web",),
     ("cli",),
     ("contrib",),
@@ -59,13 +59,14 @@ IMPURE: Final = re.compile(
 """Dotted names that read a clock, draw at random or touch the world; the model gets these as arguments."""
 
 HOMES: Final[dict[str, tuple[str, ...]]] = {
-    # SQLite asks its busy handler to wait, in the thread that it has called.
-    "sleep": ("fairlane.runtime.clock", "fairlane.store.sqlite.connect"),
-    "create_task": (),
+    # SQLite asks its busy handler to wait, in the thread that it has called. A loop gives others their turn.
+    "sleep": ("fairlane.runtime.clock", "fairlane.runtime.loops", "fairlane.store.sqlite.connect"),
+    "create_task": ("fairlane.runtime.loops",),
     "utcnow": (),
-    # The one runs the application's classifier and `__str__`, the other carries what a verb raised from its
-    # thread to its caller. A handler that ends in `raise` swallows nothing and may stand anywhere.
-    "except Exception": ("fairlane.model.failure", "fairlane.store.sqlite.writer"),
+    # The first runs the application's classifier and `__str__`, the second carries what a verb raised from
+    # its thread to its caller, the third makes an ending of whatever a handler raises. A handler that ends in
+    # `raise` swallows nothing and may stand anywhere.
+    "except Exception": ("fairlane.model.failure", "fairlane.store.sqlite.writer", "fairlane.worker.run"),
 }
 """The modules in which each of these may stand, each with its reason."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from fairlane.app.ambient import current_job, current_tenant
 from fairlane.app.call import Call
-from fairlane.app.context import Context
+from fairlane.app.context import Context, SoftTimeout
 from fairlane.app.fairlane import Fairlane
 from fairlane.app.job import Attempt, Job, Json
 from fairlane.app.jobs import Jobs, Page
@@ -25,6 +25,7 @@ from fairlane.model.errors import (
     JobCancelled,
     JobFailed,
     JobNotFound,
+    OutsideTenant,
     PayloadTooLarge,
     Problem,
     QueueFull,
@@ -84,6 +85,7 @@ __all__ = [
     "Lane",
     "Limits",
     "Outcome",
+    "OutsideTenant",
     "Page",
     "PayloadTooLarge",
     "Problem",
@@ -99,6 +101,7 @@ __all__ = [
     "SensitivePayload",
     "Share",
     "Snooze",
+    "SoftTimeout",
     "State",
     "StoreBusy",
     "StoreError",

@@ -172,12 +172,16 @@ def test_a_child_inherits_the_correlation_of_the_running_job(task: Task[..., Non
     assert alone.correlation_id == str(alone.id)
 
 
-def test_a_child_has_a_parent_only_if_one_is_named(task: Task[..., None]) -> None:
-    """S22: `parent` is a link that somebody makes."""
+def test_the_running_job_is_the_parent_unless_another_is_named(task: Task[..., None]) -> None:
+    """S22: what a handler enqueues hangs below its job, but never across tenants."""
+    other = task.using(tenant="acme").enqueue("other")
     context = context_of(task)
     with handling(context):
-        assert task.enqueue("child").parent_id is None
-        assert task.using(parent=current_job()).enqueue("child").parent_id == context.job.id
+        assert task.enqueue("child").parent_id == context.job.id
+        assert task.using(parent=other.id).enqueue("child").parent_id == other.id
+    with handling(context_of(task, tenant=SYSTEM), is_system=True):
+        assert task.using(tenant="acme").enqueue("child").parent_id is None
+    assert other.parent_id is None
 
 
 def test_a_system_handler_may_act_for_any_tenant(world: World, app: Fairlane, task: Task[..., None]) -> None:

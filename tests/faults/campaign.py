@@ -96,6 +96,7 @@ class Actor(World):
         self.name = name or f"w{os.getpid()}"
         self.write = write
         self.unknown: set[str] = set()
+        self.file = ""
 
     async def give(self, *jobs: NewJob) -> None:
         """Enqueue one batch."""

@@ -13,9 +13,12 @@ import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import apsw
+
 from fairlane.model.instants import SECOND
 from fairlane.model.job import Claim
 from fairlane.model.lifecycle import is_finished
+from fairlane.store.contract.jobs import EnqueueRequest
 from fairlane.store.contract.registry import WaitRequest
 from fairlane.store.sqlite.store import SqliteStore
 from tests.contract.world import ALL, HANDED_BACK, SNOOZED, SUCCEEDED, failed, ruined
@@ -91,6 +94,31 @@ async def tidy(actor: Actor, number: int) -> None:
         await actor.promote()
 
 
+async def join(actor: Actor, number: int) -> None:
+    """Order and enqueue in transactions of our own connection, for ever; roll some of them back."""
+    own, draw = apsw.Connection(actor.file), random.Random(number)
+    while True:
+        own.execute("BEGIN")
+        for _ in range(draw.randint(1, 3)):
+            jobs = tuple(actor.new(draw.choice(TENANTS)) for _ in range(draw.randint(1, 3)))
+            await actor.store.jobs.enqueue_in(own, EnqueueRequest(scope=ALL, jobs=jobs))
+            say()
+            own.executemany("INSERT INTO orders VALUES (?)", [(job.id.bytes,) for job in jobs])
+        own.execute("ROLLBACK" if draw.random() < 0.2 else "COMMIT")
+        say()
+
+
+async def join_once(actor: Actor, number: int) -> None:
+    """Enqueue one job in a transaction of our own, commit it if the number says so, and stay there."""
+    own = apsw.Connection(actor.file)
+    own.execute("BEGIN")
+    await actor.store.jobs.enqueue_in(own, EnqueueRequest(scope=ALL, jobs=(actor.new(),)))
+    if number:
+        own.execute("COMMIT")
+    say()
+    await asyncio.Event().wait()
+
+
 async def _settled(actor: Actor) -> int:
     states = await actor.states()
     return sum(number for state, number in states.items() if is_finished(state))
@@ -102,6 +130,8 @@ ROLES: dict[str, Callable[[Actor, int], Awaitable[None]]] = {
     "storm": storm,
     "work": work,
     "tidy": tidy,
+    "join": join,
+    "join_once": join_once,
 }
 
 
@@ -111,7 +141,9 @@ async def main(role: str, file: str, record: str, number: str = "0") -> None:
     say()
     sys.stdin.buffer.read(1)
     store = SqliteStore(f"sqlite:///{file}")
-    await ROLES[role](Actor(store, write), int(number))
+    actor = Actor(store, write)
+    actor.file = file
+    await ROLES[role](actor, int(number))
     await store.upkeep.aclose()
 
 

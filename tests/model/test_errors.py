@@ -24,6 +24,7 @@ from fairlane.model.errors import (
     JobCancelled,
     JobFailed,
     JobNotFound,
+    OutsideTenant,
     PayloadTooLarge,
     Problem,
     QueueFull,
@@ -63,6 +64,7 @@ PARENTS: dict[type[FairlaneError], type[BaseException]] = {
     DuplicateJob: Refused,
     IdempotencyMismatch: Refused,
     TenantMismatch: Refused,
+    OutsideTenant: Refused,
     JobNotFound: FairlaneError,
     JobFailed: FairlaneError,
     JobCancelled: FairlaneError,
@@ -165,6 +167,12 @@ def test_two_errors_are_also_the_kind_that_python_users_expect() -> None:
             ConfigError("is no number", source="FAIRLANE_SLOTS"),
             "is no number (from FAIRLANE_SLOTS)",
             {"key": "", "source": "FAIRLANE_SLOTS"},
+        ),
+        (
+            OutsideTenant(),
+            "this code runs in a worker, but inside no tenant; run it in the handler's own context "
+            "(contextvars.copy_context().run), or say why it may act for all with app.as_system(reason=...)",
+            {},
         ),
     ],
 )

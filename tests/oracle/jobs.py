@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 from uuid import UUID
 
 import msgspec
 from msgspec import UNSET
 
 from fairlane.model.admission import Admitted, KeyHolder, Refusal, Repeat, Standing, admit
-from fairlane.model.errors import TenantMismatch
+from fairlane.model.errors import TenantMismatch, Unsupported
 from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord, NewJob
 from fairlane.model.layers import Kind, Subject
@@ -85,6 +86,10 @@ class OracleJobs:
         self._core.books = draft
         self._core.hint({one.job.queue for one in enqueued if one.is_created})
         return EnqueueReply(tuple(enqueued), (), tuple(over))
+
+    async def enqueue_in(self, connection: Any, request: EnqueueRequest) -> EnqueueReply:
+        """See the contract: there is no transaction of an application to join here."""
+        raise Unsupported("the oracle has no connections; for another database use the outbox")
 
     # ── looking ───────────────────────────────────────────────────────────────
 

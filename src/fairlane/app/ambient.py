@@ -1,6 +1,7 @@
 """On whose behalf the running code acts: the ambient tenant, and inside a handler its job (S9, S10).
 
 Kept in context variables, so that each thread, asyncio task and request has its own. Asks no store.
+In a worker process nobody acts without a tenant: code that belongs to none is refused, unless it says why.
 """
 
 from __future__ import annotations
@@ -8,14 +9,17 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from logging import getLogger
 from typing import Any, Final
 
 import msgspec
 
 from fairlane.app.job import Job
-from fairlane.model.errors import TenantMismatch, invalid_job
+from fairlane.model.errors import OutsideTenant, TenantMismatch, invalid_job
 from fairlane.model.names import check_name, tenant_hint
-from fairlane.model.scope import Scope
+from fairlane.model.scope import SYSTEM, Scope
+
+_log: Final = getLogger("fairlane")
 
 
 class Ambient(msgspec.Struct, frozen=True):
@@ -32,11 +36,32 @@ class Ambient(msgspec.Struct, frozen=True):
 
 
 _ambient: Final[ContextVar[Ambient | None]] = ContextVar("fairlane_ambient", default=None)
+_walls: Final[list[object]] = []
+"""Whoever forbids, in this process, to act without a tenant."""
+
+
+@contextmanager
+def walled() -> Generator[None]:
+    """Refuse, in this process and for a while, every call that comes from no tenant (S9)."""
+    mark = object()
+    _walls.append(mark)
+    try:
+        yield
+    finally:
+        _walls.remove(mark)
 
 
 def current() -> Ambient | None:
-    """Give what surrounds the caller; None outside of any tenant."""
-    return _ambient.get()
+    """Give what surrounds the caller; None outside of any tenant, `OutsideTenant` where that is refused."""
+    ambient = _ambient.get()
+    if ambient is None and _walls:
+        raise OutsideTenant
+    return ambient
+
+
+def enter(ambient: Ambient) -> None:
+    """Act on behalf of a tenant until the end of the running context, which is a handler's own."""
+    _ambient.set(ambient)
 
 
 def current_tenant() -> str:
@@ -73,7 +98,7 @@ def as_tenant(name: str) -> Generator[None]:
     problems = check_name(0, "tenant", name, tenant_hint(name))
     if problems:
         raise invalid_job(problems)
-    around = _ambient.get()
+    around = current()
     if around is not None:
         around.allow(name)
     if around is None:
@@ -85,12 +110,26 @@ def as_tenant(name: str) -> Generator[None]:
         yield
 
 
+@contextmanager
+def as_system(reason: str) -> Generator[None]:
+    """Act for all tenants; the only widening there is, and it is logged with its reason (S9)."""
+    if not reason.strip():
+        message = "as_system(reason=...) needs a reason: it is kept for those who ask later"
+        raise ValueError(message)
+    around = _ambient.get()
+    job = None if around is None else around.job
+    about = {"reason": reason, "tenant": around and around.tenant, "job": job and str(job.id)}
+    _log.warning("acting for all tenants: %s", reason, extra={"event": "as_system", **about})
+    with inside(Ambient(SYSTEM, job, is_wide=True)):
+        yield
+
+
 def scope_for(tenant: str | None) -> Scope:
     """Give the narrowest scope for a call that names this tenant, or none (S9).
 
     `TenantMismatch` if the call comes from inside another tenant; the store is then not asked.
     """
-    ambient = _ambient.get()
+    ambient = current()
     if ambient is None:
         return Scope.all() if tenant is None else Scope(tenant)
     if tenant is not None:

@@ -8,18 +8,20 @@ from __future__ import annotations
 import asyncio
 import threading
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from logging import getLogger
 from random import SystemRandom
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 from uuid import UUID
 
 import msgspec
 
 from fairlane.app import ambient
 from fairlane.app.call import Call
+from fairlane.app.context import Context
 from fairlane.app.declaration import Registry
-from fairlane.app.form import About, form
+from fairlane.app.form import About, connection_of, form, taken_from
 from fairlane.app.job import Job, job_of
 from fairlane.app.opened import OpenStores
 from fairlane.app.refusals import error_of
@@ -40,6 +42,9 @@ from fairlane.store.opening import open_store
 
 R = TypeVar("R")
 
+TenantContext: TypeAlias = Callable[[Context], AbstractContextManager[Any] | AbstractAsyncContextManager[Any]]
+"""Gives what the application wants to surround every attempt with, such as its own tenant settings."""
+
 _FIRST_LOOK: Final[Micros] = SECOND // 20
 _LATER_LOOKS: Final[Micros] = SECOND
 _IDS_SHOWN: Final = 10
@@ -55,6 +60,7 @@ class Client:
         self.registry = registry
         self.portal = Portal()
         self.clock: Clock = MachineClock()
+        self.tenant_context: TenantContext | None = None
         self._stores = OpenStores(self._open)
         self._makers = _Makers()
 
@@ -70,24 +76,36 @@ class Client:
 
     # ── enqueue ───────────────────────────────────────────────────────────────
 
-    async def aenqueue(self, calls: Iterable[Call[Any]]) -> list[Job[Any]]:
-        """Enqueue all calls, atomically: either every one is stored or answered for, or none is (S12)."""
-        around = ambient.current()
-        formed = form(calls, About(self.settings, self.registry, around, self._next_id))
-        if not formed:
+    async def aenqueue(self, calls: Iterable[Call[Any]], connection: Any = None) -> list[Job[Any]]:
+        """Enqueue all calls, atomically: either every one is stored or answered for, or none is (S12).
+
+        With a connection, given or named by the calls, that is part of the transaction that is open there.
+        """
+        taken = taken_from(calls)
+        jobs = self.formed(taken, connection)
+        if not jobs:
             return []
-        remark(formed, self.settings)
-        jobs = tuple(item.job for item in formed)
-        request = EnqueueRequest(
-            scope=ambient.scope_for(None),
-            jobs=jobs,
-            must_be_declared=self.settings.tenancy == "declared",
-        )
-        reply = await self._send(request)
+        request = self._request(ambient.scope_for(None), jobs)
+        connection = connection_of(taken, connection)
+        if connection is None:
+            reply = await self._send(request)
+        else:
+            reply = await self._stores.joining().jobs.enqueue_in(connection, request)
         if reply.refused:
             raise error_of(reply.refused, jobs)
         tell_over_limit(reply.over)
         return [self.show(one.job, created=one.is_created) for one in reply.enqueued]
+
+    def formed(self, calls: Iterable[Call[Any]], connection: Any = None) -> tuple[NewJob, ...]:
+        """Make well-formed jobs of calls, with ids, or raise what is wrong with them. Asks no store."""
+        about = About(self.settings, self.registry, ambient.current(), self._next_id, connection)
+        formed = form(calls, about)
+        remark(formed, self.settings)
+        return tuple(item.job for item in formed)
+
+    def _request(self, scope: Scope, jobs: tuple[NewJob, ...]) -> EnqueueRequest:
+        must_be_declared = self.settings.tenancy == "declared"
+        return EnqueueRequest(scope=scope, jobs=jobs, must_be_declared=must_be_declared)
 
     def _next_id(self) -> UUID:
         return self._makers.maker.next(self.clock.wall())

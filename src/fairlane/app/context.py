@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from asyncio import CancelledError
 from contextlib import AbstractContextManager
 from datetime import datetime
-from logging import Logger, LoggerAdapter, getLogger
+from functools import cached_property
+from logging import Logger, LoggerAdapter
 from typing import Any, Final
 
 from fairlane.app.ambient import Ambient, inside
+from fairlane.app.attempt_log import AttemptLog, Tail
 from fairlane.app.job import Job
 from fairlane.model.job import Progress
 from fairlane.model.outcome import Cancel
@@ -17,19 +20,36 @@ NOTE_CHARS: Final = 500
 """How much of a note on progress is kept."""
 
 
+class SoftTimeout(CancelledError):  # noqa: N818 (a cancellation is no error)
+    """The attempt has run for its `soft_timeout`: finish what matters, the hard limit comes next (S31).
+
+    Raised once, where an `async` handler awaits, or by `Context.check` in a plain one. It is a cancellation
+    to everything between: what would tidy up after being cancelled does, and `except Exception` lets it pass.
+    """
+
+
 class Rein:
     """The worker's end: tells the handler to stop, and takes its progress along with the next renewal."""
 
-    __slots__ = ("_progress", "stop_reason")
+    __slots__ = ("_is_soft_told", "_progress", "is_soft", "stop_reason", "tail")
 
     def __init__(self) -> None:
         self.stop_reason: str | None = None
+        self.is_soft = False
+        self.tail: Tail | None = None
+        self._is_soft_told = False
         self._progress: Progress | None = None
 
     def stop(self, reason: str) -> None:
         """Ask the handler to stop; the first reason stays."""
         if self.stop_reason is None:
             self.stop_reason = reason
+
+    def take_soft(self) -> bool:
+        """Whether the soft timeout is reached and the handler is to hear of it now: True once."""
+        is_due = self.is_soft and not self._is_soft_told
+        self._is_soft_told = self.is_soft
+        return is_due
 
     def note(self, progress: Progress) -> None:
         """Keep the newest progress."""
@@ -52,7 +72,6 @@ class Context:
     attempt: int
     fence: int
     deadline: datetime | None
-    log: LoggerAdapter[Logger]
 
     def __init__(self, *, job: Job[Any], fence: int, rein: Rein, deadline: datetime | None = None) -> None:
         self.job = job
@@ -60,19 +79,37 @@ class Context:
         self.attempt = job.attempt
         self.fence = fence
         self.deadline = deadline
-        about = {"tenant": job.tenant, "job": str(job.id), "task": job.task, "attempt": job.attempt}
-        self.log = LoggerAdapter(getLogger("fairlane.task"), about)
         self._rein = rein
+
+    @cached_property
+    def log(self) -> LoggerAdapter[Logger]:
+        """A logger that names the attempt in every record; its last lines are kept with the attempt."""
+        job = self.job
+        about = {
+            "tenant": job.tenant,
+            "job": str(job.id),
+            "task": job.task,
+            "queue": job.queue,
+            "attempt": job.attempt,
+            "correlation": job.correlation_id,
+        }
+        self._rein.tail = Tail()
+        return AttemptLog(about, self._rein.tail)
 
     @property
     def cancelled(self) -> bool:
-        """Whether the handler should stop: its job was cancelled, or its claim was lost."""
-        return self._rein.stop_reason is not None
+        """Whether the handler should stop: its job was cancelled, its claim was lost, or its time is over."""
+        return self._rein.stop_reason is not None or self._rein.is_soft
 
     def check(self) -> None:
-        """Do nothing, or raise `Cancel` if the handler should stop: for loops that nobody can interrupt."""
+        """Do nothing, or raise if the handler should stop: for loops that nobody can interrupt.
+
+        `Cancel` if it must stop, `SoftTimeout` once when its soft timeout is reached.
+        """
         if self._rein.stop_reason is not None:
             raise Cancel(self._rein.stop_reason)
+        if self._rein.take_soft():
+            raise SoftTimeout
 
     def progress(self, fraction: float, note: str = "") -> None:
         """Say how far the work is, from 0 to 1; what lies outside is bounded.

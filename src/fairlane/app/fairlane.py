@@ -6,13 +6,16 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Self
 
-from fairlane.app.ambient import as_tenant
+from fairlane.app.ambient import as_system, as_tenant
 from fairlane.app.call import Call
-from fairlane.app.client import Client
+from fairlane.app.client import Client, TenantContext
+from fairlane.app.form import connection_of, taken_from
 from fairlane.app.job import Job
 from fairlane.app.jobs import Jobs
 from fairlane.app.settings import Direction, PayloadSettings, settings_of
+from fairlane.app.sync import run_here
 from fairlane.app.tasks import Tasks
+from fairlane.model.errors import ConfigError
 from fairlane.model.policy import Gate, Lane, Queue, Tenancy
 
 
@@ -62,13 +65,21 @@ class Fairlane(Tasks):
         for one in tasks:
             one.join(self.client)
 
-    def enqueue_many(self, calls: Iterable[Call[Any]]) -> list[Job[Any]]:
-        """Store all jobs or none, at most 1,000 and 16 MB; one job per call, in order (S12)."""
-        return self.client.portal.run(self.aenqueue_many(calls))
+    def enqueue_many(self, calls: Iterable[Call[Any]], *, connection: Any = None) -> list[Job[Any]]:
+        """Store all jobs or none, at most 1,000 and 16 MB; one job per call, in order (S12).
 
-    async def aenqueue_many(self, calls: Iterable[Call[Any]]) -> list[Job[Any]]:
-        """Store all jobs or none, at most 1,000 and 16 MB; one job per call, in order (S12)."""
-        return await self.client.aenqueue(calls)
+        With `connection` they are part of the transaction that is open there.
+        """
+        taken = taken_from(calls)
+        run = self.client.portal.run if connection_of(taken, connection) is None else run_here
+        return run(self.aenqueue_many(taken, connection=connection))
+
+    async def aenqueue_many(self, calls: Iterable[Call[Any]], *, connection: Any = None) -> list[Job[Any]]:
+        """Store all jobs or none, at most 1,000 and 16 MB; one job per call, in order (S12).
+
+        With `connection` they are part of the transaction that is open there.
+        """
+        return await self.client.aenqueue(calls, connection)
 
     def tenant(self, name: str, /) -> AbstractContextManager[None]:
         """Act for a tenant inside a `with` block: enqueues go to it, and only its jobs are seen.
@@ -76,6 +87,21 @@ class Fairlane(Tasks):
         Inside another tenant this raises `TenantMismatch`.
         """
         return as_tenant(name)
+
+    def as_system(self, *, reason: str) -> AbstractContextManager[None]:
+        """Act for all tenants inside a `with` block; the reason is logged. The only way to, in a handler."""
+        return as_system(reason)
+
+    def tenant_context(self, enter: TenantContext, /) -> TenantContext:
+        """Decorate the function whose context manager, plain or async, surrounds every attempt.
+
+        It is entered before and left after each handler, in the same context, also on error, timeout and
+        cancel: the place to point a database session or a logger at `ctx.tenant`.
+        """
+        if self.client.tenant_context is not None:
+            raise ConfigError("there is one already; let it do both", key="tenant_context")
+        self.client.tenant_context = enter
+        return enter
 
     def close(self) -> None:
         """Close what plain calls have opened, and stop their thread. A later call opens anew."""

@@ -37,12 +37,13 @@ _SMALLER: Final = "send it in smaller batches"
 
 
 class About(msgspec.Struct, frozen=True):
-    """What a form is filled in with besides the calls."""
+    """What a form is filled in with besides the calls. `connection` is that of the whole batch, if given."""
 
     settings: Settings
     registry: Registry
     ambient: Ambient | None
     next_id: Callable[[], UUID]
+    connection: Any = None
 
 
 class Formed(msgspec.Struct, frozen=True):
@@ -55,15 +56,33 @@ class Formed(msgspec.Struct, frozen=True):
     findings: Sequence[Finding]
 
 
+def taken_from(calls: Iterable[Call[Any]]) -> list[Call[Any]]:
+    """Take the calls of one batch; one more than fits is enough to know, of an endless iterable too."""
+    return list(islice(calls, BATCH_MOST + 1))
+
+
+def connection_of(calls: Sequence[Call[Any]], given: Any) -> Any:
+    """Give the connection that a batch goes to: given, or named by its calls, None if it is the store's."""
+    if given is not None:
+        return given
+    return next((named for call in calls if (named := _named(call)) is not None), None)
+
+
+def _named(call: object) -> Any:
+    # What is no call is found by the form, and not here.
+    named = call.options.connection if isinstance(call, Call) else UNSET
+    return None if named is UNSET else named
+
+
 def form(calls: Iterable[Call[Any]], about: About) -> list[Formed]:
     """Check all calls and give the jobs they make, in order.
 
     `InvalidJob`, or the narrower error if all problems are of one kind, lists every bad field of every item.
     A well-formed batch that names another tenant from inside one raises `TenantMismatch`.
     """
-    # One more than fits is enough to know; an endless iterable must not be read to its end.
-    taken = list(islice(calls, BATCH_MOST + 1))
-    formed = [_shape(index, call, about) for index, call in enumerate(taken[:BATCH_MOST])]
+    taken = taken_from(calls)
+    connection = connection_of(taken, about.connection)
+    formed = [_shape(index, call, about, connection) for index, call in enumerate(taken[:BATCH_MOST])]
     problems = [problem for item in formed for problem in item.problems]
     problems += _batch_problems(len(taken), formed)
     if problems:
@@ -89,7 +108,7 @@ def _batch_problems(count: int, formed: Sequence[Formed]) -> list[Problem]:
     return problems
 
 
-def _shape(index: int, call: Call[Any], about: About) -> Formed:
+def _shape(index: int, call: Call[Any], about: About, connection: Any) -> Formed:
     """Run every check, whatever the others found; the job is worth something if there was no problem."""
     sheet = Sheet(index)
     if not isinstance(call, Call):  # pyright: ignore[reportUnnecessaryIsInstance] (callers need not be typed)
@@ -99,6 +118,9 @@ def _shape(index: int, call: Call[Any], about: About) -> Formed:
     if not about.registry.has(task):
         message = f"{task.name} is not registered in this application"
         sheet.add("task", message, "bring it in with app.include()", "unknown_task")
+    named = _named(call)
+    if named is not connection and (named is not None or about.connection is None):
+        sheet.add("connection", "is not that of the batch", "send a batch for each connection", "conflict")
     tenant = tenant_of(sheet, call, settings.tenancy, ambient)
     queue = settings.queue(queue_of(sheet, call, settings, about.registry))
     timing = timing_of(sheet, options)
@@ -125,7 +147,7 @@ def _shape(index: int, call: Call[Any], about: About) -> Formed:
         dedup_key=_label(sheet, options, "dedup_key", settings),
         dedup_until=task.dedup_until,
         correlation_id=_correlation(sheet, options, settings, ambient),
-        parent_id=parent_of(sheet, options.parent, tenant),
+        parent_id=parent_of(sheet, options.parent, tenant, ambient),
         max_attempts=_max_attempts(sheet, call, queue),
         timeout=_timeout(sheet, call, queue),
         at_most_once=task.at_most_once,

@@ -33,7 +33,10 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One execution of a job, ended or still running; the error fields say why, where it did not succeed."""
+    """One execution of a job, ended or still running; the error fields say why, where it did not succeed.
+
+    `log` has the last lines of what its handler logged with `ctx.log`.
+    """
 
     number: int
     worker: str
@@ -44,6 +47,7 @@ class Attempt:
     error_type: str | None
     message: str | None
     traceback: str | None
+    log: str | None = None
 
 
 class Keeper(Protocol):
@@ -215,4 +219,5 @@ def _ended(record: AttemptRecord) -> Attempt:
         error_type=None if failure is None else failure.error_type,
         message=None if failure is None else failure.message,
         traceback=None if failure is None else failure.traceback,
+        log=record.log,
     )

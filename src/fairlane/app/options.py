@@ -39,6 +39,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     timeout: Duration | UnsetType | None = UNSET
     tags: tuple[str, ...] | UnsetType = UNSET
     metadata: Mapping[str, Any] | UnsetType = UNSET
+    connection: Any = UNSET
 
     def over(self, other: Options) -> Options:
         """Lay these options over others: what is given here wins, the rest shows through."""

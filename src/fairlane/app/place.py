@@ -63,10 +63,11 @@ def _is_declared(queue: str, home: str, settings: Settings, registry: Registry) 
     return settings.has_open_queues and (queue == home or registry.has_queue(queue))
 
 
-def parent_of(sheet: Sheet, parent: object, tenant: str) -> UUID | None:
-    """Give the id of the parent, a job of the same tenant as far as can be seen from here (S22)."""
+def parent_of(sheet: Sheet, parent: object, tenant: str, ambient: Ambient | None) -> UUID | None:
+    """Give the id of the parent: the one named, else the running job if it is of the same tenant (S22)."""
     if parent is UNSET:
-        return None
+        running = None if ambient is None else ambient.job
+        return running.id if running is not None and running.tenant == tenant else None
     if isinstance(parent, UUID):
         return parent
     if not isinstance(parent, Job):

@@ -11,7 +11,9 @@ import threading
 import warnings
 from collections.abc import Coroutine
 from concurrent.futures import Future
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar, cast
+
+from fairlane.model.errors import Unsupported
 
 T = TypeVar("T")
 
@@ -25,6 +27,19 @@ class _Service(NamedTuple):
     thread: threading.Thread
     loop: asyncio.AbstractEventLoop
     stop: asyncio.Event
+
+
+def run_here(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that has nothing to wait for to its end, in the caller's own thread.
+
+    For work on a plain connection, which belongs to that thread. `Unsupported` if it waits after all.
+    """
+    try:
+        work.send(None)
+    except StopIteration as done:
+        return cast("T", done.value)
+    work.close()
+    raise Unsupported("the connection is asynchronous; await the twin, aenqueue() or aenqueue_many()")
 
 
 class Portal:

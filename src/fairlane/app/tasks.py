@@ -17,6 +17,7 @@ from fairlane.app.handler import name_of
 from fairlane.app.job import Job, Json
 from fairlane.app.options import NO_OPTIONS, Options, given
 from fairlane.app.settings import DEFAULT_QUEUE
+from fairlane.app.sync import run_here
 from fairlane.model.errors import ConfigError
 from fairlane.model.failure import Classifier
 from fairlane.model.instants import Duration
@@ -79,11 +80,12 @@ class Task(Generic[P, R_co]):
         timeout: Duration | UnsetType | None = UNSET,
         tags: Iterable[str] | None = None,
         metadata: Mapping[str, Json] | None = None,
+        connection: Any = None,
     ) -> Task[P, R_co]:
         """Give the same task with these options over those it has; this one stays as it is.
 
         None means "not given", except for `timeout`, where it means that there is none. Options are judged
-        when a job is made of them.
+        when a job is made of them. With `connection` a job is part of the transaction that is open there.
         """
         options = given(
             tenant=tenant,
@@ -101,6 +103,7 @@ class Task(Generic[P, R_co]):
             max_attempts=max_attempts,
             tags=tags,
             metadata=metadata,
+            connection=connection,
         )
         if timeout is not UNSET:
             options = Options(timeout=timeout).over(options)
@@ -112,7 +115,8 @@ class Task(Generic[P, R_co]):
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R_co]:
         """Store one job and give it, or the earlier job that answers for it (`created` is then False)."""
-        return self._tasks.client.portal.run(self.aenqueue(*args, **kwargs))
+        run = self._tasks.client.portal.run if self._options.connection is UNSET else run_here
+        return run(self.aenqueue(*args, **kwargs))
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R_co]:
         """Store one job and give it, or the earlier job that answers for it (`created` is then False)."""

@@ -14,7 +14,8 @@ FairlaneError
 │   ├── Closed                 .subject .reason
 │   ├── DuplicateJob           .existing
 │   ├── IdempotencyMismatch    .existing
-│   └── TenantMismatch         .tenant .scope
+│   ├── TenantMismatch         .tenant .scope
+│   └── OutsideTenant          a call from no tenant, in a worker
 ├── JobNotFound (LookupError)
 ├── JobFailed                  .job; from result() of a dead job
 ├── JobCancelled               .job
@@ -192,6 +193,17 @@ class TenantMismatch(Refused):
         super().__init__(f"tenant {tenant} was named inside tenant {scope}")
         self.tenant = tenant
         self.scope = scope
+
+
+class OutsideTenant(Refused):
+    """Code of a worker that belongs to no tenant, such as a thread that a handler started, made a call."""
+
+    def __init__(self) -> None:
+        """Say how to come back inside."""
+        super().__init__(
+            "this code runs in a worker, but inside no tenant; run it in the handler's own context "
+            "(contextvars.copy_context().run), or say why it may act for all with app.as_system(reason=...)"
+        )
 
 
 class JobNotFound(FairlaneError, LookupError):

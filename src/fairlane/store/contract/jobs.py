@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias
 from uuid import UUID
 
 import msgspec
@@ -197,6 +197,20 @@ class Jobs(Protocol):
         batch make one job. A refused item refuses all; every refusal is listed. Acknowledged means durable
         as the store promises. An empty batch is answered with nothing. A tenant outside the scope raises
         `TenantMismatch`. Stored jobs wake the workers that wait for their queues.
+        """
+
+    async def enqueue_in(self, connection: Any, request: EnqueueRequest) -> EnqueueReply:
+        """Store all jobs of the batch, or none, in the application's open transaction on its own connection.
+
+        As `enqueue`, except that the application's commit makes the jobs visible and durable, and its
+        rollback, also to a savepoint, takes them back. Neither commits nor rolls back anything but the batch
+        itself. With a refusal, and with any error after which the transaction can go on, nothing of the
+        batch is in it.
+
+        It asks nothing but the connection, in the caller's thread, and for a plain (not asynchronous)
+        connection never suspends: so that callers without an event loop can run it to its end themselves.
+        Workers hear of the jobs by their poll. A store or a connection that cannot do this raises
+        `Unsupported`, which names what can: the outbox. Without an open transaction it raises `StoreError`.
         """
 
     async def get(self, request: GetRequest) -> Mapping[UUID, JobRecord]:

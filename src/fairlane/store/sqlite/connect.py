@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qs, unquote, urlsplit
+from weakref import WeakKeyDictionary
 
 import apsw
 
@@ -28,6 +29,7 @@ Identity = tuple[int, int]
 
 _held: dict[Identity, tuple[str, int]] = {}
 _inherited: set[Identity] = set()
+_guests: WeakKeyDictionary[apsw.Connection, Identity] = WeakKeyDictionary()
 _guard = threading.Lock()
 _is_watching = False
 
@@ -90,7 +92,7 @@ def connect(location: Location, known: Identity | None = None) -> Opened:
     db: apsw.Connection | None = None
     try:
         db = open_file(path)
-        db.set_busy_handler(_patience())
+        db.set_busy_handler(patience())
         refuse_foreign(db)
         # Without this, binding a value makes SQLite plan a join anew: 35 µs instead of 4 for a job by its id.
         db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
@@ -149,8 +151,11 @@ def translated(error: apsw.Error, what: str = "") -> StoreError:
             return StoreError(f"{where}{error}")
 
 
-def _patience() -> Callable[[int], bool]:
-    """Wait for another process's write, in short steps: SQLite's own steps grow to 100 ms."""
+def patience() -> Callable[[int], bool]:
+    """Wait for somebody else's write, in short steps: SQLite's own steps grow to 100 ms.
+
+    Called with the number of tries before; waits a step, or answers False when `BUSY_SECONDS` are over.
+    """
     began = 0.0
 
     def wait(tries: int) -> bool:
@@ -187,12 +192,7 @@ def _take(path: Path, known: Identity | None) -> Identity:
                 f"{path} was replaced while it was open; stop all processes that use it, then start again"
             )
             raise StoreError(message)
-        if identity in _inherited:
-            message = (
-                f"{path} was open when this process was forked from another, and SQLite's locks do not "
-                "survive that. Open the store after the fork, or start processes by spawn."
-            )
-            raise StoreError(message)
+        _refuse_inherited(path, identity)
         if identity not in _held and _is_open_elsewhere(identity):
             message = (
                 f"{path} is already open in this process through another SQLite library; two of them on one "
@@ -203,6 +203,29 @@ def _take(path: Path, known: Identity | None) -> Identity:
         _held[identity] = (str(path), holders + 1)
         _watch()
     return identity
+
+
+def welcome(db: apsw.Connection, path: Path) -> bool:
+    """Say whether the application's own connection has this file; if so, other libraries are kept off it."""
+    with _guard:
+        known = _guests.get(db)
+        here = _found(path)
+        if known is None:
+            if not db.filename or _identity(Path(db.filename)) != here:
+                return False
+            _refuse_inherited(path, here)
+            _watch()
+            known = _guests[db] = here
+        return known == here
+
+
+def _refuse_inherited(path: Path, identity: Identity) -> None:
+    if identity in _inherited:
+        message = (
+            f"{path} was open when this process was forked from another, and SQLite's locks do not "
+            "survive that. Open the store after the fork, or start processes by spawn."
+        )
+        raise StoreError(message)
 
 
 def _release(identity: Identity) -> None:
@@ -248,14 +271,35 @@ def _identity(path: Path) -> Identity:
 
 
 def _is_open_elsewhere(identity: Identity) -> bool:
+    """Whether the file is open more often than our own library's connections account for."""
+    found = 0
     for entry in Path("/proc/self/fd").glob("*"):
+        with suppress(OSError):  # closed meanwhile, or not ours to see
+            status = entry.stat()
+            found += (status.st_dev, status.st_ino) == identity
+    return found > 0 and found > sum(_has_file(db, identity) for db in apsw.connections())
+
+
+def _has_file(db: apsw.Connection, identity: Identity) -> bool:
+    wait, tries = patience(), 0
+    while True:
         try:
-            found = entry.stat()
-        except OSError:
-            continue  # closed meanwhile, or not ours to see
-        if (found.st_dev, found.st_ino) == identity:
-            return True
-    return False
+            return bool(db.filename) and _identity(Path(db.filename)) == identity
+        except (apsw.ConnectionClosedError, OSError):
+            return False
+        except apsw.ThreadingViolationError:  # it runs a statement in another thread and cannot be asked
+            if not wait(tries):
+                return False
+            tries += 1
+
+
+def _is_open(db: apsw.Connection) -> bool:
+    try:
+        return bool(db.filename)
+    except apsw.ConnectionClosedError:
+        return False
+    except apsw.ThreadingViolationError:
+        return True
 
 
 def _watch() -> None:
@@ -271,22 +315,26 @@ def _remember_fork() -> None:
     """In a forked child: the library believes that it has locks which only the parent has."""
     global _guard  # noqa: PLW0603 (a thread that is not here may have held it)
     _guard = threading.Lock()
-    _inherited.update(_held)
+    _inherited.update(_held, _guests.values())
     _held.clear()
+    _guests.clear()
 
 
 def _refuse_second_library(event: str, arguments: tuple[Any, ...]) -> None:
-    if event != "sqlite3.connect" or not _held:
+    if event != "sqlite3.connect" or not (_held or _guests):
         return
     try:
         name = os.fsdecode(arguments[0])
         path = Path(unquote(urlsplit(name).path)) if name.startswith("file:") else Path(name)
-        found = _held.get(_identity(path))
+        identity = _identity(path)
     except (OSError, TypeError, ValueError):
         return  # no such file, or no file at all
-    if found is not None:
+    with _guard:
+        is_ours = identity in _held or any(id == identity and _is_open(db) for db, id in _guests.items())
+    if is_ours:
+        name, _ = _held.get(identity, (name, 0))
         message = (
-            f"{found[0]} belongs to Fairlane and is open in this process; opening it with the standard "
+            f"{name} belongs to Fairlane and is open in this process; opening it with the standard "
             "library's sqlite3 would destroy it. Use Fairlane's connection, or the outbox in your own file."
         )
         raise StoreError(message)

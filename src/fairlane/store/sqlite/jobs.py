@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -49,6 +50,7 @@ from fairlane.store.sqlite.cards import read_card
 from fairlane.store.sqlite.enqueue import RefusedError, enqueue
 from fairlane.store.sqlite.handout import Handout
 from fairlane.store.sqlite.homes import Held, find_any, find_live, move, read_page, rewrite_body
+from fairlane.store.sqlite.joining import Joining
 from fairlane.store.sqlite.statements import load
 from fairlane.store.sqlite.tx import Tx
 from fairlane.store.sqlite.writer import Reader, Writer
@@ -62,20 +64,27 @@ _PAGE = 500
 class SqliteJobs:
     """Jobs as callers and operators see them."""
 
-    def __init__(self, writer: Writer, reader: Reader) -> None:
+    def __init__(self, writer: Writer, reader: Reader, joining: Joining) -> None:
         """Share the file with the other facets."""
         self._writer = writer
         self._reader = reader
+        self._joining = joining
 
     async def enqueue(self, request: EnqueueRequest) -> EnqueueReply:
         """See the contract."""
-        for job in request.jobs:
-            if not request.scope.covers(job.tenant):
-                raise TenantMismatch(job.tenant, str(request.scope.tenant))
+        _refuse_foreign(request)
         if not request.jobs:
             return EnqueueReply()
         try:
             return await self._writer.run(lambda tx: enqueue(tx, request), EnqueueUnknown)
+        except RefusedError as refused:
+            return EnqueueReply(refused=refused.refusals)
+
+    async def enqueue_in(self, connection: Any, request: EnqueueRequest) -> EnqueueReply:
+        """See the contract."""
+        _refuse_foreign(request)
+        try:
+            return self._joining.run(connection, lambda tx: enqueue(tx, request))
         except RefusedError as refused:
             return EnqueueReply(refused=refused.refusals)
 
@@ -141,6 +150,12 @@ class SqliteJobs:
 
 
 # ── looking ───────────────────────────────────────────────────────────────────
+
+
+def _refuse_foreign(request: EnqueueRequest) -> None:
+    for job in request.jobs:
+        if not request.scope.covers(job.tenant):
+            raise TenantMismatch(job.tenant, str(request.scope.tenant))
 
 
 def _from(place: Place) -> tuple[int, bytes]:

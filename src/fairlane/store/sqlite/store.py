@@ -16,6 +16,7 @@ from fairlane.store.sqlite.claims import SqliteClaims
 from fairlane.store.sqlite.connect import Identity, Location, Opened, connect, translated
 from fairlane.store.sqlite.dead import SqliteDead
 from fairlane.store.sqlite.jobs import SqliteJobs
+from fairlane.store.sqlite.joining import Joining
 from fairlane.store.sqlite.migrating import is_empty, migrate, verify
 from fairlane.store.sqlite.policies import SqlitePolicies
 from fairlane.store.sqlite.registry import SqliteRegistry
@@ -37,7 +38,7 @@ class SqliteStore:
         self._reader = Reader(self._connect, now)
         self._wake = Wake(self._location.path, self._version)
         self._writer = Writer(self._connect, now, self._wake.send)
-        self.jobs = SqliteJobs(self._writer, self._reader)
+        self.jobs = SqliteJobs(self._writer, self._reader, Joining(self._location, now))
         self.claims = SqliteClaims(self._writer, self._reader)
         self.policies = SqlitePolicies(self._writer, self._reader)
         self.registry = SqliteRegistry(self._writer, self._reader, self._wake)

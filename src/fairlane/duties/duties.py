@@ -1,0 +1,78 @@
+"""All duties of a process: each one pass, repeated while the process leads. Loops and sleeps nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from logging import getLogger
+from typing import Final, TypeAlias
+
+from fairlane.app.worker_settings import WorkerSettings
+from fairlane.duties.clean import clean
+from fairlane.duties.expire import expire
+from fairlane.duties.lead import EVERY, Lead
+from fairlane.duties.promote import promote
+from fairlane.duties.prune import prune
+from fairlane.duties.reclaim import Reclaim
+from fairlane.model.errors import StoreError
+from fairlane.model.instants import Micros
+from fairlane.model.retention import Retention
+from fairlane.model.scope import Scope
+from fairlane.runtime.absence import Absence, enduring
+from fairlane.runtime.clock import Clock
+from fairlane.runtime.loops import Pass, all_of, repeat
+from fairlane.store.contract import Store
+from fairlane.store.contract.registry import LeaveRequest
+
+Duty: TypeAlias = Callable[[Store], Awaitable[Micros]]
+
+_log: Final = getLogger("fairlane.duties")
+
+
+class Duties:
+    """Does the duties under one lead lease, until cancelled."""
+
+    def __init__(
+        self,
+        name: str,
+        store: Callable[[], Store],
+        clock: Clock,
+        retention: Retention,
+        settings: WorkerSettings,
+    ) -> None:
+        self._name = name
+        self._store = store
+        self._lead = Lead(name)
+        self._absence = Absence(_log, "duties")
+        self._duties: tuple[Duty, ...] = (
+            Reclaim(clock, settings.renew_every, settings.max_crashes),
+            promote,
+            expire,
+            clean,
+            partial(prune, retention=retention),
+        )
+
+    async def run(self) -> None:
+        """Lead where nobody else does, and do every duty as often as it asks for."""
+        passes = (repeat(self._led(duty), self._lead.bell()) for duty in self._duties)
+        await all_of(repeat(self._enduring(self._lead)), *passes)
+
+    async def leave(self) -> None:
+        """Let others lead at once."""
+        with suppress(StoreError):  # else they lead when the lease is over
+            await self._store().registry.leave(LeaveRequest(scope=Scope.all(), worker=self._name))
+
+    def _led(self, duty: Duty) -> Pass:
+        led = self._enduring(duty)
+
+        async def one_pass() -> Micros | None:
+            return await led() if self._lead.is_mine else EVERY
+
+        return one_pass
+
+    def _enduring(self, duty: Duty) -> Pass:
+        async def one_pass() -> Micros:
+            return await duty(self._store())
+
+        return enduring(one_pass, self._absence)

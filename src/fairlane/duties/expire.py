@@ -1,0 +1,18 @@
+"""Cancel waiting jobs whose time to start is over (S21)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fairlane.model.instants import SECOND, Micros
+from fairlane.model.scope import Scope
+from fairlane.store.contract import Store
+from fairlane.store.contract.claims import PassRequest
+
+EVERY: Final[Micros] = 5 * SECOND
+
+
+async def expire(store: Store) -> Micros:
+    """Take one pass; come back at once if there was more."""
+    reply = await store.claims.expire(PassRequest(scope=Scope.all()))
+    return 0 if reply.is_partial else EVERY

@@ -1,0 +1,23 @@
+"""Make due jobs ready, so that counts are true and workers are woken. Claims do not depend on it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fairlane.model.instants import SECOND, Micros
+from fairlane.model.scope import Scope
+from fairlane.store.contract import Store
+from fairlane.store.contract.claims import PassRequest
+
+EVERY: Final[Micros] = 5 * SECOND
+"""How long a pass may stay away; idle workers know by themselves when the next job is due."""
+
+SOON: Final[Micros] = SECOND
+
+
+async def promote(store: Store) -> Micros:
+    """Take one pass; come back at once if there was more, soon if something was due."""
+    reply = await store.claims.promote(PassRequest(scope=Scope.all()))
+    if reply.is_partial:
+        return 0
+    return SOON if reply.promoted or reply.next_due_at is not None else EVERY

@@ -1,0 +1,28 @@
+"""How a worker introduces itself to the registry. Asks no store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from fairlane.app.fairlane import Fairlane
+from fairlane.model.policy import Lane
+from fairlane.runtime.identity import host
+from fairlane.store.contract.registry import TaskCard, WorkerCard
+
+
+def card_of(app: Fairlane, worker: str, lanes: Sequence[Lane]) -> WorkerCard:
+    """Say who the worker is, what it serves, and which tasks it knows."""
+    return WorkerCard(
+        id=worker,
+        host=host(),
+        pid=os.getpid(),
+        version=version("fairlane"),
+        queues=tuple(dict.fromkeys(queue for lane in lanes for queue in lane.shares())),
+        slots=sum(lane.slots for lane in lanes),
+        tasks=tuple(
+            TaskCard(name=task.name, queue=task.queue, version=task.version, aliases=task.aliases)
+            for task in app.client.registry
+        ),
+    )

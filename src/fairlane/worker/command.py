@@ -1,0 +1,55 @@
+"""Run a worker as a process: signals, exit codes, the walls between tenants. The command line calls this."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+from fairlane.app.ambient import walled
+from fairlane.app.fairlane import Fairlane
+from fairlane.model.policy import Lane
+from fairlane.runtime.signals import on_stop
+from fairlane.worker.worker import Worker
+
+OK: Final = 0
+STOOD_STILL: Final = 70
+"""The exit code of a worker whose event loop stood still (S31); a supervisor replaces it."""
+
+
+def run_worker(
+    app: Fairlane,
+    *,
+    burst: bool = False,
+    duties: bool | None = None,
+    lanes: Sequence[Lane | str] | None = None,
+) -> int:
+    """Work until SIGTERM, SIGINT or the end of the burst; give the exit code of the process.
+
+    A second signal ends running jobs at once. In this process every Fairlane call needs a tenant (S9).
+    """
+    worker = Worker(app, burst=burst, duties=duties, lanes=lanes)
+    worker.on_standstill = lambda: exit_now(STOOD_STILL)
+    with walled():
+        asyncio.run(_work(app, worker))
+    return OK
+
+
+async def _work(app: Fairlane, worker: Worker) -> None:
+    with on_stop(worker.stop):
+        await worker.run()
+    await app.aclose()
+    if worker.has_abandoned:
+        # A handler that ignores its cancellation would keep the loop, and so the process, for ever.
+        exit_now(OK)
+
+
+def exit_now(code: int) -> None:
+    """End the process without waiting for anything that still runs in it."""
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

@@ -1,0 +1,46 @@
+"""Tell the store what the application declares, at the start of a worker; the newest start wins (S54)."""
+
+from __future__ import annotations
+
+from logging import getLogger
+from typing import Final
+
+from fairlane.app.fairlane import Fairlane
+from fairlane.model.layers import GateRules, Kind, QueueRules, Rules, Subject, TaskRules
+from fairlane.model.policy import Gate, Queue
+from fairlane.model.scope import Scope
+from fairlane.store.contract import Store
+from fairlane.store.contract.policies import PutRequest
+
+_log: Final = getLogger("fairlane.worker")
+
+
+async def declare_policies(app: Fairlane, store: Store) -> None:
+    """Write the declared values and log what was different before."""
+    request = PutRequest(scope=Scope.all(), rules=declared_rules(app))
+    for difference in await store.policies.put(request):
+        if difference.before is not None:
+            subject = str(difference.subject)
+            text = "the declared policy of %s has changed"
+            about = {"subject": subject, "before": repr(difference.before), "after": repr(difference.after)}
+            _log.warning(text, subject, extra={"event": "policy_changed", **about})
+
+
+def declared_rules(app: Fairlane) -> dict[Subject, Rules]:
+    """Give what a store must know of the application's queues, tasks and gates."""
+    tasks = list(app.client.registry)
+    queues = dict.fromkeys([*app.settings.queues, *(task.queue for task in tasks)])
+    gates = [*app.settings.gates, *(task.gate for task in tasks if isinstance(task.gate, Gate))]
+    rules: dict[Subject, Rules] = {
+        Subject(Kind.QUEUE, name): _queue_rules(app.settings.queue(name)) for name in queues
+    }
+    for gate in gates:
+        rules[Subject(Kind.GATE, gate.name)] = GateRules(gate.limit, gate.rate)
+    for task in tasks:
+        gate_name = task.gate.name if isinstance(task.gate, Gate) else task.gate
+        rules[Subject(Kind.TASK, task.name)] = TaskRules(task.rate, gate_name)
+    return rules
+
+
+def _queue_rules(queue: Queue) -> QueueRules:
+    return QueueRules(queue.limits, queue.rate, queue.max_waiting, queue.cost)

@@ -1,0 +1,69 @@
+"""Say how an attempt ended, from what its handler did and why it was stopped. Decides no job's fate."""
+
+from __future__ import annotations
+
+from asyncio import CancelledError
+from collections.abc import Mapping
+from typing import Any, Final
+
+from fairlane.app.context import SoftTimeout
+from fairlane.model.failure import BUILT_IN, ErrorClass, Failure, bounded, describe
+from fairlane.model.judge import Cancelled, Ending, Failed, HandedBack, Ruined, Succeeded, interpret
+from fairlane.model.lifecycle import Because
+from fairlane.model.outcome import Cancel, Outcome
+from fairlane.model.payload import Undecodable, Unencodable, encode_result
+from fairlane.worker.attempt import Attempt, Cause
+
+_MAPS: Final[tuple[Mapping[type[BaseException], ErrorClass], ...]] = (
+    {SoftTimeout: ErrorClass.TIMEOUT},
+    BUILT_IN,
+)
+
+
+def returned(attempt: Attempt, result: Any) -> Ending:
+    """Read what a handler returned; a result that cannot be kept is told apart from the work (S34)."""
+    if isinstance(result, Outcome):
+        return raised(attempt, result)
+    if result is None or not attempt.declared.keep_result:
+        return Succeeded()
+    try:
+        return Succeeded(encode_result(result))
+    except Unencodable as error:
+        said = "; ".join(f"{one.field} {one.message}" for one in error.problems)
+        message = f"the work was done, but its result cannot be kept: {said}"
+        return Ruined(Failure(ErrorClass.NON_RETRYABLE, "Unencodable", bounded(message, 2_000)))
+
+
+def raised(attempt: Attempt, error: BaseException) -> Ending:
+    """Read what a handler raised, as the task's own classifier does first (S27, S28)."""
+    return interpret(error, attempt.declared.classify, _MAPS)
+
+
+def undecodable(error: Undecodable) -> Ending:
+    """Read a payload that cannot be read (S33)."""
+    return Ruined(describe(error, ErrorClass.UNDECODABLE))
+
+
+def ending_of(attempt: Attempt, result: Any, error: BaseException | None) -> Ending | None:
+    """Say how the attempt ended; None if that is nobody's business any more, since its claim is another's.
+
+    A handler that was stopped and returns normally anyway has succeeded (S30), but not after its timeout.
+    """
+    cause = attempt.cause
+    if cause is Cause.STALE:
+        return None
+    if cause is Cause.TIMEOUT:
+        return Failed(_failure(ErrorClass.TIMEOUT, cause))
+    if error is None:
+        return returned(attempt, result)
+    if cause is None or not isinstance(error, CancelledError | Cancel):
+        return raised(attempt, error)
+    if cause is Cause.CANCEL:
+        return Cancelled(attempt.rein.stop_reason or "", Because.ASKED)
+    if cause is Cause.SHUTDOWN and attempt.declared.on_shutdown == "requeue":
+        return HandedBack()
+    return Failed(_failure(ErrorClass.RETRYABLE, cause))
+
+
+def _failure(error_class: ErrorClass, cause: Cause) -> Failure:
+    return Failure(error_class, f"fairlane.{cause.name.title()}", f"the handler was stopped: {cause.value}")

@@ -1,0 +1,145 @@
+"""Settle what is over and claim for what is free, in one round trip; start what came (S35, S66).
+
+One pass of one lane. What the store does not take is kept and sent again until it is taken or stale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final, Protocol
+
+from fairlane.model.errors import StoreError
+from fairlane.model.instants import SECOND, Instant, Micros
+from fairlane.model.job import Claim
+from fairlane.model.scope import Scope
+from fairlane.runtime.absence import Absence
+from fairlane.runtime.clock import Clock
+from fairlane.runtime.loops import Bell
+from fairlane.store.contract import Store
+from fairlane.store.contract.claims import ClaimReply, ClaimRequest, SettleReply, SettleRequest, Wish
+from fairlane.store.contract.request import Request
+from fairlane.worker.lane import Desk, Done
+from fairlane.worker.store_time import StoreTime
+
+LOOK_AGAIN: Final[Micros] = 30 * SECOND
+"""An idle lane asks once in so long, whatever hints say: a store's poll is the truth, this is the net."""
+
+
+_SOON: Final[Micros] = SECOND // 200
+
+
+class Hands(Protocol):
+    """What a lane needs of its worker."""
+
+    id: str
+    thirst: Bell
+    lease: Micros
+    times: StoreTime
+    is_closing: bool
+
+    def is_done(self, desk: Desk) -> bool:
+        """Whether this lane is to end: nothing is held, and nothing may come."""
+        ...
+
+    async def begin(self, claims: tuple[Claim, ...], desk: Desk, asked_at: Micros) -> None:
+        """Start claims, or give them back."""
+        ...
+
+    def settled(self, batch: list[Done], reply: SettleReply) -> None:
+        """Hear what became of settlements."""
+        ...
+
+
+class Fetch:
+    """The turns of one lane with the store."""
+
+    def __init__(
+        self, desk: Desk, hands: Hands, store: Callable[[], Store], clock: Clock, absence: Absence
+    ) -> None:
+        self._desk = desk
+        self._hands = hands
+        self._store = store
+        self._clock = clock
+        self._times = hands.times
+        self._absence = absence
+        self._not_before: Micros = 0
+
+    async def __call__(self) -> Micros | None:
+        """Take one turn, if there is a reason for one; say when to come back if no bell rings before."""
+        desk, now = self._desk, self._clock.elapsed()
+        if self._hands.is_done(desk):
+            return None
+        if now < self._not_before:
+            return self._not_before - now
+        if desk.due_at is not None and now >= desk.due_at:
+            desk.is_hungry = True
+        claim = self._wanted()
+        if not desk.done and claim is None:
+            return LOOK_AGAIN if desk.due_at is None else desk.due_at - now
+        batch, desk.done = desk.done, []
+        try:
+            await self._turn(batch, claim)
+        except StoreError as error:
+            # A settlement that was applied after all is stale the next time, which is as good.
+            desk.done, desk.is_hungry = [*batch, *desk.done], True
+            pause = self._absence.met(error)
+            self._not_before = self._clock.elapsed() + pause
+            return pause
+        self._absence.over()
+        return 0
+
+    def _wanted(self) -> ClaimRequest | None:
+        desk = self._desk
+        if not (desk.free and not self._hands.is_closing and (desk.is_hungry or desk.done)):
+            return None
+        return ClaimRequest(
+            scope=Scope.all(),
+            worker=self._hands.id,
+            lease=self._hands.lease,
+            wishes=tuple(Wish(queue, most) for queue, most in desk.wishes()),
+            total=desk.free,
+            headroom=desk.lane.headroom,
+        )
+
+    async def _turn(self, batch: list[Done], claim: ClaimRequest | None) -> None:
+        store, asked_at = self._store(), self._clock.elapsed()
+        self._desk.is_hungry = self._desk.is_hungry and claim is None
+        claimed: ClaimReply | None
+        if batch:
+            settlements = tuple(done.settlement for done in batch)
+            request = SettleRequest(
+                scope=Scope.all(), worker=self._hands.id, settlements=settlements, claim=claim
+            )
+            reply = await store.claims.settle(request)
+            self._hands.settled(batch, reply)
+            claimed = reply.claimed
+        else:
+            claimed = None if claim is None else await store.claims.claim(claim)
+        if claim is not None and claimed is not None:
+            await self._came(claim, claimed, asked_at)
+            await self._look_at(claimed.next_due_at)
+
+    async def _came(self, asked: ClaimRequest, reply: ClaimReply, asked_at: Micros) -> None:
+        desk, claims = self._desk, reply.claims
+        if reply.is_partial or len(claims) == asked.total:
+            desk.is_hungry = True
+        if claims:
+            self._times.learn(claims[0].lease_until - asked.lease, asked_at)
+        desk.take(claims)
+        await self._hands.begin(claims, desk, asked_at)
+        if not desk.is_hungry:
+            self._hands.thirst.ring()
+
+    async def _look_at(self, next_due_at: Instant | None) -> None:
+        """Come back when time alone brings the next job."""
+        self._desk.due_at = None
+        if next_due_at is None:
+            return
+        now = self._clock.elapsed()
+        if self._times.own(next_due_at) <= now:
+            # Not due for the store, but for us: its clock was moved.
+            with suppress(StoreError):
+                pulse = await self._store().registry.pulse(Request(scope=Scope.all()))
+                self._times.learn(pulse.now, now)
+        self._desk.due_at = max(now + _SOON, self._times.own(next_due_at))

@@ -1,0 +1,203 @@
+"""Where attempts begin and end: claims become attempts, endings become settlements. Loops nowhere."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Any, Final
+
+from fairlane.app.client import Client
+from fairlane.app.worker_settings import WorkerSettings
+from fairlane.model.errors import StoreError
+from fairlane.model.instants import SECOND, Micros
+from fairlane.model.job import Claim
+from fairlane.model.judge import Ending, Failed, HandedBack, Unknown, judge
+from fairlane.model.payload import Undecodable
+from fairlane.runtime.clock import Clock
+from fairlane.runtime.loops import Bell
+from fairlane.store.contract.claims import SettleReply
+from fairlane.worker import report
+from fairlane.worker.arguments import read_arguments
+from fairlane.worker.attempt import Attempt, Cause
+from fairlane.worker.endings import ending_of, undecodable
+from fairlane.worker.holdings import Holdings
+from fairlane.worker.lane import Desk, Done
+from fairlane.worker.run import Runner
+from fairlane.worker.store_time import StoreTime
+from fairlane.worker.unknown import STRANGER, Strangers
+from fairlane.worker.watch import LAST_PATIENCE, Watch
+
+LAST_WORD: Final[Micros] = SECOND
+"""How long a worker that must be gone still tries to settle what it stopped."""
+
+
+class Floor:
+    """What the parts of a worker share. Everything here happens in the worker's loop.
+
+    While `is_closing` nothing is claimed or begun; `gone` is set when the lanes have ended, or have to.
+    """
+
+    def __init__(
+        self, worker: str, client: Client, settings: WorkerSettings, clock: Clock, desks: list[Desk]
+    ) -> None:
+        self.id = worker
+        self.lease = settings.lease
+        self.holdings = Holdings()
+        self.desks = desks
+        self.thirst = Bell()
+        self.settled_count = 0
+        self.failed_count = 0
+        self.is_closing = False
+        self.is_burst = False
+        self.gone = asyncio.Event()
+        self._leave_at: Micros | None = None
+        self._open = set(desks)
+        self.times = StoreTime(0, 0)
+        self.runner = Runner(client, clock, self._over)
+        self.watch = Watch(self.holdings, clock, self._over, self.runner.abandon)
+        self._client = client
+        self._settings = settings
+        self._clock = clock
+        self._strangers = Strangers(lambda: client.store, clock)
+
+    # ── claims come ───────────────────────────────────────────────────────────
+
+    async def begin(self, claims: tuple[Claim, ...], desk: Desk, asked_at: Micros) -> None:
+        """Start claims; give back those that come too late to be started, and those of unknown tasks."""
+        if claims and not self.holdings:
+            self.watch.bell.ring()
+        unknown: list[Attempt] = []
+        for claim in claims:
+            declared = self._client.registry.find(claim.job.task)
+            attempt = Attempt(claim, declared or STRANGER, desk, asked_at)
+            older = self.holdings.add(attempt)
+            if older is not None:
+                self.watch.stop(older, Cause.STALE)
+            if self.is_closing:
+                self._finish(attempt, HandedBack())
+            elif declared is None:
+                attempt.is_over = True
+                unknown.append(attempt)
+            else:
+                self._start(attempt)
+        if unknown:
+            await self._hand_back(unknown, asked_at)
+
+    def _start(self, attempt: Attempt) -> None:
+        try:
+            arguments = read_arguments(attempt.claim.job, attempt.declared)
+        except Undecodable as error:
+            self._finish(attempt, undecodable(error))
+        else:
+            self.runner.start(attempt, arguments)
+
+    async def _hand_back(self, attempts: list[Attempt], asked_at: Micros) -> None:
+        jobs = [attempt.claim.job for attempt in attempts]
+        try:
+            endings = await self._strangers.endings(jobs, self.times.store(asked_at))
+        except StoreError:
+            endings = [Unknown() for _ in jobs]
+        for attempt, ending in zip(attempts, endings, strict=True):
+            report.unknown(attempt)
+            self._finish(attempt, ending)
+
+    # ── attempts end ──────────────────────────────────────────────────────────
+
+    def _over(self, attempt: Attempt, result: Any, error: BaseException | None) -> None:
+        if attempt.is_over:
+            return  # given up before: what it did since changes nothing
+        ending = ending_of(attempt, result, error)
+        if ending is None:
+            attempt.is_over = True
+            self._release(attempt)
+            attempt.desk.bell.ring()
+        else:
+            self._finish(attempt, ending)
+
+    def _finish(self, attempt: Attempt, ending: Ending) -> None:
+        attempt.is_over = True
+        job, declared = attempt.claim.job, attempt.declared
+        if isinstance(ending, Failed) and ending.classifier_error is not None:
+            report.classifier_failed(attempt, ending.classifier_error)
+        tail = attempt.rein.tail
+        settlement = judge(
+            attempt.claim,
+            ending,
+            declared.retry,
+            self._client.settings.queue(job.queue).retry,
+            draw=random.random(),  # noqa: S311 (spreads retries, guards nothing)
+            max_crashes=self._settings.max_crashes,
+            log=None if tail is None else tail.text(),
+        )
+        attempt.desk.done.append(Done(attempt, settlement))
+        attempt.desk.bell.ring()
+
+    def settled(self, batch: list[Done], reply: SettleReply) -> None:
+        """Hear what became of settlements, and have the slots back."""
+        states = {one.id: one.state for one in reply.settled}
+        for done in batch:
+            state = states.get(done.settlement.id)
+            if state is None:
+                report.stale(done)
+            else:
+                self.settled_count += 1
+                self.failed_count += done.settlement.outcome == "failed"
+                report.settled(done, state)
+            self._release(done.attempt)
+        if self.is_burst:
+            self.wake()  # what has ended may have made something claimable, in any lane
+        most = self._settings.max_jobs
+        if most is not None and self.settled_count >= most and not self.is_closing:
+            report.had_enough(self.id, self.settled_count)
+            self.close(self._clock.elapsed() + self._settings.shutdown_deadline)
+
+    def _release(self, attempt: Attempt) -> None:
+        self.holdings.drop(attempt)
+        attempt.desk.release(attempt)
+
+    # ── the lanes, and the end ────────────────────────────────────────────────
+
+    def wake(self) -> None:
+        """Let every lane look for work."""
+        for desk in self.desks:
+            desk.wake()
+
+    def is_dry(self) -> bool:
+        """Whether a lane has room and found nothing to fill it with."""
+        return any(desk.free and not desk.is_hungry for desk in self.desks)
+
+    def lose(self, attempt: Attempt, cause: Cause) -> None:
+        """Stop a handler for what the renewing thread has heard."""
+        if cause is Cause.STALE:
+            self.holdings.stray(attempt)
+        self.watch.stop(attempt, cause)
+
+    def close(self, deadline: Micros, *, in_haste: bool = False) -> None:
+        """Claim nothing more; stop at the deadline what still runs, and soon after it be gone."""
+        self.is_closing = True
+        self._leave_at = deadline + (LAST_WORD if in_haste else LAST_PATIENCE + LAST_WORD)
+        self.watch.end_by(deadline, in_haste=in_haste)
+        self.wake()
+
+    def is_done(self, desk: Desk) -> bool:
+        """Whether a lane is to end: nothing is held in it, and nothing may come."""
+        if self.is_burst and not self.is_closing and self._is_quiet():
+            # Lanes end a burst together: the last job of one may have made work for another.
+            self.is_closing = True
+            self.wake()
+        if self.is_closing and desk.free == desk.lane.slots:
+            self._open.discard(desk)
+            if not self._open:
+                self.gone.set()
+            return True
+        return False
+
+    def _is_quiet(self) -> bool:
+        return not self.holdings and not any(desk.is_hungry or desk.done for desk in self.desks)
+
+    async def keep_time(self) -> Micros:
+        """Watch the handlers, and the door."""
+        pause = self.watch.look()
+        if self._leave_at is not None and self._clock.elapsed() >= self._leave_at:
+            self.gone.set()
+        return pause

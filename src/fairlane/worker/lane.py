@@ -1,0 +1,83 @@
+"""One lane of a worker: its slots, what is held in them, and what waits to be settled. Asks no store."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from fairlane.app.fairlane import Fairlane
+from fairlane.model.errors import ConfigError
+from fairlane.model.instants import Micros
+from fairlane.model.job import Claim, Settlement
+from fairlane.model.lanes import LaneClock, Wishes
+from fairlane.model.policy import DEFAULT_SLOTS, Lane
+from fairlane.runtime.loops import Bell
+from fairlane.worker.attempt import Attempt
+
+
+class Done(NamedTuple):
+    """An attempt that is over, and how it is to be settled."""
+
+    attempt: Attempt
+    settlement: Settlement
+
+
+class Desk:
+    """A lane at work. A slot is taken from the claim until the settlement is accepted (S47).
+
+    `is_hungry` says that there may be something to claim: nobody has said otherwise since.
+    """
+
+    def __init__(self, lane: Lane) -> None:
+        self.lane = lane
+        self.queues = tuple(lane.shares())
+        self.bell = Bell()
+        self.done: list[Done] = []
+        self.is_hungry = True
+        self.due_at: Micros | None = None
+        self._clock = LaneClock(lane)
+        self._running: Counter[str] = Counter()
+        self._taken = 0
+
+    @property
+    def free(self) -> int:
+        """How many slots nothing is held in."""
+        return self.lane.slots - self._taken
+
+    def wishes(self) -> Wishes:
+        """Say what to ask for now."""
+        return self._clock.wishes(self.free, self._running)
+
+    def take(self, claims: Sequence[Claim]) -> None:
+        """Give each of these claims a slot."""
+        starts = Counter(claim.job.queue for claim in claims)
+        self._running += starts
+        self._taken += len(claims)
+        self._clock.started(starts)
+
+    def release(self, attempt: Attempt) -> None:
+        """Have the slot of an attempt back."""
+        self._running[attempt.claim.job.queue] -= 1
+        self._taken -= 1
+
+    def wake(self) -> None:
+        """Look for work again, now."""
+        self.is_hungry = True
+        self.bell.ring()
+
+
+def lanes_of(app: Fairlane, wanted: Sequence[Lane | str] | None) -> list[Lane]:
+    """Choose the lanes of a worker: those given, else those declared, else one over all queues (S47)."""
+    declared = {lane.name: lane for lane in app.settings.lanes} or {"main": _main(app)}
+    if wanted is None:
+        return list(declared.values())
+    for name in wanted:
+        if isinstance(name, str) and name not in declared:
+            raise ConfigError(f"there is no lane {name}.", key="lanes", allowed=", ".join(declared))
+    return [declared[one] if isinstance(one, str) else one for one in wanted]
+
+
+def _main(app: Fairlane) -> Lane:
+    queues = dict.fromkeys([*app.settings.queues, *(task.queue for task in app.client.registry)])
+    return Lane("main", DEFAULT_SLOTS, tuple(queues))

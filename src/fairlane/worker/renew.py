@@ -1,0 +1,114 @@
+"""Keep the leases of all that is held, in one call, and hear what became of them (S30, S31, S37, S62).
+
+Lives in a thread with a loop and a store of its own, so that no handler can stall it. What it hears it tells
+the worker's loop, and the handlers' own flags at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Protocol
+from uuid import UUID
+
+from fairlane.model.instants import SECOND, Micros
+from fairlane.model.scope import Scope
+from fairlane.runtime.clock import Clock
+from fairlane.store.contract import Store
+from fairlane.store.contract.claims import Renewal, RenewRequest, WorkerRequest
+from fairlane.worker.attempt import Attempt, Cause
+from fairlane.worker.holdings import Holdings
+
+LOOK_FOR_CANCELS: Final[Micros] = SECOND
+"""How often running jobs are looked up for a cancel: twice as often as S30 asks, so that two seconds hold."""
+
+GUARD: Final[Micros] = SECOND // 4
+
+STANDSTILL: Final[Micros] = 10 * SECOND
+"""So long after its hard limit a handler is still there: the loop that should have ended it stands still."""
+
+
+class Alarm(Protocol):
+    """What the renewing thread tells its worker; called in that thread."""
+
+    def alarm(self, attempt: Attempt, cause: Cause) -> None:
+        """Stop a handler."""
+        ...
+
+    def stands_still(self) -> None:
+        """The worker's loop does not turn any more."""
+        ...
+
+
+class Renew:
+    """The passes of the renewing thread."""
+
+    def __init__(
+        self,
+        *,
+        worker: str,
+        lease: Micros,
+        renew_every: Micros,
+        holdings: Holdings,
+        clock: Clock,
+        store: Callable[[], Store],
+        alarm: Alarm,
+    ) -> None:
+        self._worker = worker
+        self._lease = lease
+        self._every = renew_every
+        self._holdings = holdings
+        self._clock = clock
+        self._store = store
+        self._alarm = alarm
+
+    async def leases(self) -> Micros:
+        """Renew all that is held and may be kept; stop what is lost or cancelled."""
+        now = self._clock.elapsed()
+        kept = {attempt.claim.job.id: attempt for attempt in self._holdings.held() if may_renew(attempt, now)}
+        if not kept:
+            return self._every
+        progress = {id: attempt.rein.take_progress() for id, attempt in kept.items()}
+        renewals = tuple(Renewal(id, attempt.claim.fence, progress[id]) for id, attempt in kept.items())
+        request = RenewRequest(scope=Scope.all(), worker=self._worker, lease=self._lease, renewals=renewals)
+        reply = await self._store().claims.renew(request)
+        for id in reply.stale:
+            self._alarm.alarm(kept.pop(id), Cause.STALE)
+        for attempt in kept.values():
+            attempt.leased_at = now
+        self._cancel(reply.cancel_asked, kept)
+        return self._every
+
+    async def cancels(self) -> Micros:
+        """Look for cancels of what runs."""
+        running = {
+            attempt.claim.job.id: attempt for attempt in self._holdings.held() if attempt.cause is None
+        }
+        if running:
+            request = WorkerRequest(scope=Scope.all(), worker=self._worker)
+            self._cancel(await self._store().claims.asked_to_cancel(request), running)
+        return LOOK_FOR_CANCELS
+
+    async def guard(self) -> Micros:
+        """Stop what could not be renewed in time, and notice a loop that stands still. Asks no store."""
+        now = self._clock.elapsed()
+        for attempt in self._holdings.held():
+            if attempt.is_over:
+                continue
+            if now - attempt.leased_at > max(self._lease - SECOND, self._lease // 2):
+                self._alarm.alarm(attempt, Cause.LOST)
+            if attempt.hard_at is not None and now > attempt.hard_at + STANDSTILL:
+                self._alarm.stands_still()
+        return GUARD
+
+    def _cancel(self, asked: tuple[UUID, ...], running: dict[UUID, Attempt]) -> None:
+        for id in asked:
+            if id in running:
+                self._alarm.alarm(running[id], Cause.CANCEL)
+
+
+def may_renew(attempt: Attempt, now: Micros) -> bool:
+    """Whether a lease is still worth keeping: until ten seconds after its hard limit (S31).
+
+    What is over keeps its lease until its settlement is accepted.
+    """
+    return attempt.is_over or attempt.hard_at is None or now <= attempt.hard_at + STANDSTILL

@@ -1,0 +1,122 @@
+"""Tell of attempts in log records that carry tenant, job, attempt and correlation. Decides nothing."""
+
+from __future__ import annotations
+
+import logging
+from logging import getLogger
+from typing import Final
+
+from fairlane.model.lifecycle import State
+from fairlane.store.contract.registry import WorkerCard
+from fairlane.worker.attempt import Attempt, Cause
+from fairlane.worker.lane import Done
+
+log: Final = getLogger("fairlane.worker")
+
+
+def settled(done: Done, state: State) -> None:
+    """Tell how an attempt ended. A success is for the curious alone: it is the hot path."""
+    settlement = done.settlement
+    if settlement.failure is None and state is not State.DEAD:
+        if log.isEnabledFor(logging.DEBUG):
+            text = "job %s of %s, attempt %d: %s"
+            _tell(logging.DEBUG, "job_settled", text, done.attempt, settlement.outcome, state=state.value)
+        return
+    level = logging.ERROR if state is State.DEAD else logging.WARNING
+    why = settlement.because or ""
+    text = "job %s of %s, attempt %d: now " + state.value + ", %s"
+    failure = settlement.failure
+    facts = {"state": state.value, "delay_s": settlement.delay / 1e6}
+    if failure is not None:
+        facts |= {"error_class": failure.error_class.value, "error_type": failure.error_type}
+    _tell(level, "job_dead" if state is State.DEAD else "job_failed", text, done.attempt, why, **facts)
+
+
+def stale(done: Done) -> None:
+    """Tell that a settlement came too late: somebody else has the job."""
+    text = "job %s of %s, attempt %d: %s, but its claim was lost and the store took no notice"
+    _tell(logging.WARNING, "settlement_stale", text, done.attempt, done.settlement.outcome)
+
+
+def stopped(attempt: Attempt, cause: Cause) -> None:
+    """Tell that a handler was asked to stop."""
+    text = "job %s of %s, attempt %d: asked to stop, %s"
+    _tell(logging.WARNING, "handler_stopped", text, attempt, cause.value, cause=cause.name.lower())
+
+
+def abandoned(attempt: Attempt) -> None:
+    """Tell that a handler did not stop and is counted on no more."""
+    text = "job %s of %s, attempt %d: the handler did not stop and was given up%s"
+    _tell(logging.ERROR, "handler_abandoned", text, attempt, "")
+
+
+def classifier_failed(attempt: Attempt, said: str) -> None:
+    """Tell that a task's classifier raised (S27)."""
+    text = "job %s of %s, attempt %d: the task's classifier raised: %s"
+    _tell(logging.ERROR, "classifier_failed", text, attempt, said)
+
+
+def unknown(attempt: Attempt) -> None:
+    """Tell of a job whose task nobody here knows (S33)."""
+    text = "job %s of %s, attempt %d: handed back%s"
+    _tell(logging.WARNING, "task_unknown", text, attempt, ", this worker does not know its task")
+
+
+# ── the worker itself ─────────────────────────────────────────────────────────
+
+
+def started(card: WorkerCard) -> None:
+    """Tell that a worker begins."""
+    facts = {"worker": card.id, "queues": list(card.queues), "slots": card.slots, "tasks": len(card.tasks)}
+    text = "worker %s serves %s with %d slots, %d tasks"
+    log.info(
+        text,
+        card.id,
+        ", ".join(card.queues),
+        card.slots,
+        len(card.tasks),
+        extra={"event": "worker_started", **facts},
+    )
+
+
+def stopping(worker: str, running: int, *, in_haste: bool) -> None:
+    """Tell that a worker was told to stop."""
+    how = "at once" if in_haste else "in good order"
+    text = "worker %s stops %s, %d jobs run"
+    log.info(
+        text, worker, how, running, extra={"event": "worker_stopping", "worker": worker, "running": running}
+    )
+
+
+def had_enough(worker: str, settled: int) -> None:
+    """Tell that a worker has done as many jobs as it may."""
+    log.info(
+        "worker %s stops after %d jobs",
+        worker,
+        settled,
+        extra={"event": "worker_had_enough", "worker": worker},
+    )
+
+
+def standstill(worker: str) -> None:
+    """Tell that the event loop does not turn any more (S31)."""
+    text = "worker %s: the event loop stands still, a handler blocks it beyond its timeout"
+    log.critical(text, worker, extra={"event": "worker_standstill", "worker": worker})
+
+
+def leaving_failed(error: Exception) -> None:
+    """Tell that a worker could not take itself off the list."""
+    log.warning("the worker could not say that it leaves: %s", error, extra={"event": "worker_leave_failed"})
+
+
+def left(worker: str, settled: int, failed: int) -> None:
+    """Tell that a worker is gone, and what it has done."""
+    facts = {"worker": worker, "settled": settled, "failed": failed}
+    text = "worker %s has left, %d attempts settled, %d of them failed"
+    log.info(text, worker, settled, failed, extra={"event": "worker_left", **facts})
+
+
+def _tell(level: int, event: str, text: str, attempt: Attempt, last: str, **facts: object) -> None:
+    job = attempt.claim.job
+    extra = {"event": event, **attempt.about(), **facts}
+    log.log(level, text, job.id, job.task, job.attempt, last, extra=extra)

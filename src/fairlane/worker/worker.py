@@ -1,0 +1,205 @@
+"""A worker, whole: starts fetching, running, renewing and watching, and ends them in order.
+
+Each part does its own work in its own module; this one only joins them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Final
+
+from fairlane.app.fairlane import Fairlane
+from fairlane.app.worker_settings import WorkerSettings
+from fairlane.model.errors import StoreError
+from fairlane.model.instants import SECOND, Micros
+from fairlane.model.policy import Lane
+from fairlane.model.scope import Scope
+from fairlane.runtime.absence import Absence, enduring
+from fairlane.runtime.clock import Clock, MachineClock
+from fairlane.runtime.identity import new_name
+from fairlane.runtime.loops import beside, repeat
+from fairlane.store.contract.registry import LeaveRequest, RegisterRequest, WaitRequest
+from fairlane.store.contract.request import Request
+from fairlane.worker import report
+from fairlane.worker.attempt import Attempt, Cause
+from fairlane.worker.card import card_of
+from fairlane.worker.declare import declare_policies
+from fairlane.worker.fetch import Fetch
+from fairlane.worker.floor import Floor
+from fairlane.worker.heart import Heart
+from fairlane.worker.lane import Desk, lanes_of
+
+LISTEN: Final[Micros] = 30 * SECOND
+BREATH: Final[Micros] = SECOND // 200
+"""Hints that come so close together are one."""
+
+
+class Worker:
+    """Runs an application's jobs until it is stopped or, with `burst`, until nothing is claimable now.
+
+    One `run` each. `stop` may be called from any thread: the first call lets running jobs go on until the
+    shutdown deadline, a second one ends them at once.
+    """
+
+    def __init__(
+        self,
+        app: Fairlane,
+        *,
+        lanes: Sequence[Lane | str] | None = None,
+        burst: bool = False,
+        duties: bool | None = None,
+        settings: WorkerSettings | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.id = new_name("worker")
+        self.settings = settings or app.settings.worker
+        self.is_standing_still = False
+        self.on_standstill: Callable[[], None] = lambda: None
+        self._app = app
+        self._clock = clock or MachineClock()
+        self._is_burst = burst
+        self._has_duties = self.settings.duties if duties is None else duties
+        self._lanes = lanes_of(app, lanes)
+        self._absence = Absence(report.log, "worker")
+        self._floor: Floor | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stops = 0
+        self._obeyed = 0
+
+    # ── facts ─────────────────────────────────────────────────────────────────
+
+    @property
+    def running(self) -> int:
+        """How many handlers run now."""
+        return 0 if self._floor is None else len(self._floor.holdings.running())
+
+    @property
+    def settled(self) -> int:
+        """How many attempts were settled so far, well or badly."""
+        return 0 if self._floor is None else self._floor.settled_count
+
+    @property
+    def failed(self) -> int:
+        """How many of them failed."""
+        return 0 if self._floor is None else self._floor.failed_count
+
+    @property
+    def has_abandoned(self) -> bool:
+        """Whether an async handler was given up that has not ended since."""
+        return self._floor is not None and self._floor.runner.has_abandoned
+
+    # ── life ──────────────────────────────────────────────────────────────────
+
+    async def run(self) -> None:
+        """Declare, register, work, leave. `StoreError` if the store cannot be reached at the start."""
+        self._loop = asyncio.get_running_loop()
+        store, client = self._app.client.store, self._app.client
+        await declare_policies(self._app, store)
+        desks = [Desk(lane) for lane in self._lanes]
+        floor = self._floor = Floor(self.id, client, self.settings, self._clock, desks)
+        floor.is_burst = self._is_burst
+        pulse = await store.registry.pulse(Request(scope=Scope.all()))
+        floor.times.learn(pulse.now, self._clock.elapsed())
+        card = card_of(self._app, self.id, self._lanes)
+        every = self.settings.renew_every
+        await store.registry.register(RegisterRequest(scope=Scope.all(), card=card, renew_every=every))
+        report.started(card)
+        for _ in range(self._stops):
+            self._obey()
+        heart = Heart(
+            app=self._app,
+            card=card,
+            floor=floor,
+            settings=self.settings,
+            clock=self._clock,
+            alarm=self,
+            absence=self._absence,
+        )
+        beating = client.portal.submit(heart.beat(has_duties=self._has_duties))
+        try:
+            await beside(
+                _until_gone(floor),
+                *(self._serve(floor, desk) for desk in desks),
+                repeat(floor.keep_time, floor.watch.bell),
+                repeat(enduring(self._listen, self._absence), floor.thirst),
+                _until(beating),
+            )
+        finally:
+            beating.cancel()
+            self._let_go(floor)
+        await self._leave()
+
+    def stop(self) -> None:
+        """Stop in good order; called again, at once."""
+        self._stops += 1
+        if self._loop is not None and self._floor is not None:  # else `run` will look
+            self._loop.call_soon_threadsafe(self._obey)
+
+    def _obey(self) -> None:
+        self._obeyed += 1
+        in_haste = self._obeyed > 1
+        report.stopping(self.id, self.running, in_haste=in_haste)
+        if self._floor is not None:
+            patience = 0 if in_haste else self.settings.shutdown_deadline
+            self._floor.close(self._clock.elapsed() + patience, in_haste=in_haste)
+
+    # ── parts ─────────────────────────────────────────────────────────────────
+
+    async def _serve(self, floor: Floor, desk: Desk) -> None:
+        client = self._app.client
+        turns = Fetch(desk, floor, lambda: client.store, self._clock, self._absence)
+        await repeat(turns, desk.bell)
+
+    async def _listen(self) -> Micros:
+        """Wait for a hint while any lane has room and found nothing."""
+        floor = self._floor
+        if floor is None or not floor.is_dry():
+            return LISTEN
+        queues = tuple(dict.fromkeys(queue for desk in floor.desks for queue in desk.queues))
+        request = WaitRequest(scope=Scope.all(), worker=self.id, queues=queues, at_most=LISTEN)
+        if await self._app.client.store.registry.wait(request):
+            floor.wake()
+            return BREATH
+        return 0
+
+    def _let_go(self, floor: Floor) -> None:
+        """Leave nothing of this worker's own behind in the loop."""
+        for attempt in floor.holdings.running():
+            if attempt.task is not None:
+                attempt.task.cancel()
+        floor.runner.close()
+
+    async def _leave(self) -> None:
+        try:
+            async with asyncio.timeout(1):
+                await self._app.client.store.registry.leave(LeaveRequest(scope=Scope.all(), worker=self.id))
+        except (StoreError, TimeoutError) as error:
+            report.leaving_failed(error)
+        report.left(self.id, self.settled, self.failed)
+
+    # ── what the renewing thread tells ────────────────────────────────────────
+
+    def alarm(self, attempt: Attempt, cause: Cause) -> None:
+        """Stop a handler: its own flag at once, the rest in the worker's loop."""
+        attempt.rein.stop(cause.value)
+        if self._loop is not None and self._floor is not None:
+            with suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._floor.lose, attempt, cause)
+
+    def stands_still(self) -> None:
+        """Hear that the worker's loop does not turn any more (S31)."""
+        if not self.is_standing_still:
+            self.is_standing_still = True
+            report.standstill(self.id)
+            self.on_standstill()
+
+
+async def _until_gone(floor: Floor) -> None:
+    await floor.gone.wait()
+
+
+async def _until(beating: Future[None]) -> None:
+    await asyncio.wrap_future(beating)

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).parent.parent
 GLOSSARY: Final = ROOT / "docs" / "reference" / "glossary.md"
+ACCEPTANCE: Final = ROOT / "docs" / "reference" / "acceptance.md"
 
 _PART: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _GAP: Final = re.compile(r"[ _\-*'’`]*(\n[ #>*-]*)?")
@@ -112,11 +113,14 @@ def _spans(plain: str, phrase: str) -> list[tuple[int, int]]:
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    """Read the source and the documents, but for the glossary and the decision records."""
+    """Read the source and the documents, but for the glossary, the decision records and the acceptance rows.
+
+    The rows speak the words of those who asked.
+    """
     source = [
         path for path in (ROOT / "src").rglob("*") if path.suffix in {".py", ".pyi", ".sql", ".lua", ".html"}
     ]
     documents = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
     for path in sorted({*source, *documents}):
-        if path != GLOSSARY and path.parent != ROOT / "docs" / "decisions":
+        if path not in {GLOSSARY, ACCEPTANCE} and path.parent != ROOT / "docs" / "decisions":
             yield path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")

@@ -1,0 +1,25 @@
+"""A world on a new file for each test; the store's books must balance at the end of every one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from tests.acceptance.world import World
+from tests.invariants import check
+from tests.stores import MEMORY
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    """An empty file and nobody at work."""
+    with TemporaryDirectory(dir=MEMORY) as folder:
+        made = World(Path(folder))
+        try:
+            yield made
+            await check(made.store)
+        finally:
+            await made.aclose()

@@ -1,0 +1,208 @@
+"""A real SQLite file with a clock that tests drive, applications on it, and a hand that acts as a worker.
+
+The hand claims, decodes, judges and settles through the store's contract; it runs no handler.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+from fairlane import Fairlane, Job, Task
+from fairlane.app.declaration import Declaration
+from fairlane.model.enums import NO_ENUMS
+from fairlane.model.failure import BUILT_IN
+from fairlane.model.instants import SECOND, Instant, Micros
+from fairlane.model.job import Claim, JobRecord
+from fairlane.model.judge import Ending, Succeeded, interpret, judge
+from fairlane.model.layers import GateRules, Kind, QueueRules, Rules, Subject, TaskRules
+from fairlane.model.lifecycle import State
+from fairlane.model.payload import decode_arguments, encode_result, verify
+from fairlane.model.policy import Gate
+from fairlane.model.retention import Retention
+from fairlane.model.scope import Scope
+from fairlane.store.contract import Store
+from fairlane.store.contract.claims import (
+    ClaimReply,
+    ClaimRequest,
+    PassRequest,
+    PromoteReply,
+    ReclaimReply,
+    ReclaimRequest,
+    SettleRequest,
+    Wish,
+)
+from fairlane.store.contract.jobs import BATCH_MOST, GetRequest
+from fairlane.store.contract.policies import PutRequest
+from fairlane.store.contract.upkeep import PruneReply, PruneRequest
+from fairlane.store.opening import StoreClock, open_store, register_scheme
+from tests.acceptance.presets import Preset
+from tests.oracle.clock import DrivenClock
+
+ALL: Final = Scope.all()
+LEASE: Final[Micros] = 12 * SECOND
+WORKER: Final = "worker-1"
+
+_SCHEME: Final = "driven"
+
+
+class World:
+    """One file. What an application declares is in force once `declare` was called, as after a start."""
+
+    def __init__(self, folder: Path, clock: DrivenClock | None = None) -> None:
+        """Open nothing yet. A second world on the same folder and clock is like another machine."""
+        self.clock = clock or DrivenClock()
+        self.folder = folder
+        self.url = f"{_SCHEME}:///{folder}/fairlane.db"
+        self.apps: list[Fairlane] = []
+        register_scheme(_SCHEME, self._open)
+        self.store = open_store(self.url)
+
+    def _open(self, url: str, clock: StoreClock | None) -> Store:
+        return open_store(url.replace(_SCHEME, "sqlite", 1), clock=clock or self.clock)
+
+    async def aclose(self) -> None:
+        """Close every application and the hand's own store."""
+        for app in self.apps:
+            await app.aclose()
+        await self.store.upkeep.aclose()
+
+    # ── applications ──────────────────────────────────────────────────────────
+
+    def app(self, **settings: Any) -> Fairlane:
+        """Make an application on this file; the hand works for the newest one."""
+        made = Fairlane(self.url, **settings)
+        self.apps.append(made)
+        return made
+
+    async def open(self, preset: Preset) -> Preset:
+        """Put a preset into force."""
+        self.apps.append(preset.app)
+        await self.declare()
+        return preset
+
+    async def declare(self) -> None:
+        """Write what the newest application declares, as the start of its worker does (S54)."""
+        settings, registry = self.apps[-1].settings, self.apps[-1].client.registry
+        rules: dict[Subject, Rules] = {}
+        for queue in settings.queues.values():
+            rules[Subject(Kind.QUEUE, queue.name)] = QueueRules(
+                queue.limits, queue.rate, queue.max_waiting, queue.cost
+            )
+        for task in registry:
+            gate = task.gate.name if isinstance(task.gate, Gate) else task.gate
+            rules[Subject(Kind.TASK, task.name)] = TaskRules(task.rate, gate)
+        for one in settings.gates:
+            rules[Subject(Kind.GATE, one.name)] = GateRules(one.limit, one.rate)
+        await self.store.policies.put(PutRequest(scope=ALL, rules=rules))
+
+    async def fill(self, task: Task[..., Any], number: int, tenant: str = "acme") -> list[Job[Any]]:
+        """Enqueue so many jobs of a task for a tenant, in batches."""
+        call = task.using(tenant=tenant).bind()
+        jobs: list[Job[Any]] = []
+        while len(jobs) < number:
+            jobs += await self.apps[-1].aenqueue_many([call] * min(BATCH_MOST, number - len(jobs)))
+        return jobs
+
+    # ── time ──────────────────────────────────────────────────────────────────
+
+    @property
+    def now(self) -> Instant:
+        """What time it is in the store."""
+        return self.clock.now()
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass."""
+        self.clock.advance(seconds)
+
+    # ── the hand ──────────────────────────────────────────────────────────────
+
+    async def ask(self, total: int, *wishes: tuple[str, int], worker: str = WORKER) -> ClaimReply:
+        """Claim once and give the whole reply."""
+        request = ClaimRequest(
+            scope=ALL, worker=worker, lease=LEASE, wishes=tuple(Wish(*wish) for wish in wishes), total=total
+        )
+        return await self.store.claims.claim(request)
+
+    async def claim(self, total: int, queue: str = "default", *, worker: str = WORKER) -> list[Claim]:
+        """Claim up to so many jobs of a queue, asking again while the store says that it stopped early."""
+        claims: list[Claim] = []
+        while len(claims) < total:
+            reply = await self.ask(total - len(claims), (queue, total - len(claims)), worker=worker)
+            claims += reply.claims
+            if not reply.is_partial:
+                break
+        return claims
+
+    async def take(self, queue: str = "default", *, worker: str = WORKER) -> Claim:
+        """Claim exactly one job, which must be there."""
+        (claim,) = await self.claim(1, queue, worker=worker)
+        return claim
+
+    async def settle(
+        self, claim: Claim, ending: Ending, *, draw: float = 0.5, worker: str = WORKER
+    ) -> State | None:
+        """End an attempt by the policies of its task and queue; None if the claim is stale."""
+        task, queue = self._task(claim), self.apps[-1].settings.queue(claim.job.queue)
+        verdict = judge(claim, ending, None if task is None else task.retry, queue.retry, draw=draw)
+        request = SettleRequest(scope=ALL, worker=worker, settlements=(verdict,))
+        reply = await self.store.claims.settle(request)
+        return None if reply.stale else reply.settled[0].state
+
+    async def succeed(self, result: object = None, queue: str = "default") -> Claim:
+        """Run the next job of a queue to a good end."""
+        claim = await self.take(queue)
+        assert await self.settle(claim, Succeeded(encode_result(result))) is State.SUCCEEDED
+        return claim
+
+    async def fail(self, error: BaseException, queue: str = "default", *, draw: float = 0.5) -> State | None:
+        """Run the next job of a queue into an error, classified as its task says."""
+        return await self.fail_claim(await self.take(queue), error, draw=draw)
+
+    async def fail_claim(
+        self, claim: Claim, error: BaseException, *, draw: float = 0.5, worker: str = WORKER
+    ) -> State | None:
+        """End a claimed attempt by an error, classified as its task says."""
+        task = self._task(claim)
+        classify = None if task is None else task.classify
+        return await self.settle(claim, interpret(error, classify, [BUILT_IN]), draw=draw, worker=worker)
+
+    async def fail_until_dead(self, error: BaseException, queue: str = "default") -> list[float]:
+        """Fail every attempt of the one job of a queue; give the waits between attempts, in seconds."""
+        waits: list[float] = []
+        while await self.fail(error, queue) is not State.DEAD:
+            reply = await self.ask(1, (queue, 1))
+            assert not reply.claims
+            assert reply.next_due_at is not None
+            waits.append((reply.next_due_at - self.now) / SECOND)
+            self.advance(waits[-1])
+        return waits
+
+    def arguments(self, claim: Claim) -> dict[str, Any]:
+        """Read the arguments of a claimed job as a worker does: checked, then decoded."""
+        verify(claim.job.payload, claim.job.checksum)
+        task = self._task(claim)
+        enums = NO_ENUMS if task is None else task.handler.argument_enums
+        return decode_arguments(claim.job.payload, enums=enums)
+
+    def _task(self, claim: Claim) -> Declaration | None:
+        return self.apps[-1].client.registry.find(claim.job.task)
+
+    # ── upkeep ────────────────────────────────────────────────────────────────
+
+    async def promote(self, most: int = 1_000) -> PromoteReply:
+        """Make due jobs ready."""
+        return await self.store.claims.promote(PassRequest(scope=ALL, most=most))
+
+    async def reclaim(self) -> ReclaimReply:
+        """Take back claims whose lease ran out."""
+        return await self.store.claims.reclaim(ReclaimRequest(scope=ALL))
+
+    async def prune(self, retention: Retention | None = None) -> PruneReply:
+        """Remove what was kept long enough, by the application's own retention unless told otherwise."""
+        kept = retention or self.apps[-1].settings.retention
+        return await self.store.upkeep.prune(PruneRequest(scope=ALL, retention=kept))
+
+    async def record(self, job: Job[Any]) -> JobRecord:
+        """Give a job as the store keeps it."""
+        return (await self.store.jobs.get(GetRequest(scope=ALL, ids=(job.id,))))[job.id]

@@ -27,6 +27,7 @@ LAYERS: Final = (
     ("",),  # fairlane/__init__.py, the public names
     ("worker",),
     ("duties",),
+    ("demo",),
     ("web",),
     ("cli",),
     ("contrib",),

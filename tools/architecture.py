@@ -28,6 +28,7 @@ LAYERS: Final = (
     ("",),  # fairlane/__init__.py, which loads them
     ("duties",),
     ("worker",),  # it does the duties beside its jobs; they know no worker
+    ("demo",),
     ("web",),
     ("cli",),
     ("__main__",),  # `python -m fairlane`

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from fairlane.runtime.clock import MachineClock
 from fairlane.store import opening
 from fairlane.store.sqlite.store import open_url
 from tests.cli.desk import Desk
@@ -19,6 +20,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Desk]:
     """A folder without a store in it; every SQLite store that is opened has the test's clock."""
     clock = DrivenClock()
     monkeypatch.setitem(opening._openers, "sqlite", lambda url, _: open_url(url, clock))
+    monkeypatch.setattr(MachineClock, "wall", lambda _: clock.now())
     monkeypatch.delenv("FAIRLANE_URL", raising=False)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))

@@ -17,6 +17,7 @@ PLACES: Final = {
     "cancel": "fairlane.cli.steer:cancel",
     "run-now": "fairlane.cli.steer:run_now",
     "workers": "fairlane.cli.workers:workers",
+    "doctor": "fairlane.cli.doctor:doctor",
 }
 """Each command and the object that it is."""
 

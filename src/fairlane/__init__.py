@@ -11,7 +11,10 @@ from fairlane.app.context import Context
 from fairlane.app.fairlane import Fairlane
 from fairlane.app.job import Attempt, Job, Json
 from fairlane.app.jobs import Jobs, Page
+from fairlane.app.queues import Queues
 from fairlane.app.tasks import Task, TaskDecorator, Tasks
+from fairlane.app.tenants import Tenants
+from fairlane.app.views import Held, Overridden, QueueView, Tenant
 from fairlane.app.waiting import Waiting
 from fairlane.model.errors import (
     BreakerOpen,
@@ -73,6 +76,7 @@ __all__ = [
     "Fairlane",
     "FairlaneError",
     "Gate",
+    "Held",
     "IdempotencyMismatch",
     "InvalidJob",
     "Job",
@@ -84,11 +88,14 @@ __all__ = [
     "Lane",
     "Limits",
     "Outcome",
+    "Overridden",
     "Page",
     "PayloadTooLarge",
     "Problem",
     "Queue",
     "QueueFull",
+    "QueueView",
+    "Queues",
     "Rate",
     "Refused",
     "ResultGone",
@@ -106,8 +113,10 @@ __all__ = [
     "Task",
     "TaskDecorator",
     "Tasks",
+    "Tenant",
     "TenantMismatch",
     "TenantRequired",
+    "Tenants",
     "UnknownTask",
     "UnknownTenant",
     "Unsupported",

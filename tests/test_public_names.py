@@ -16,7 +16,7 @@ import fairlane
 WORDS = "SYSTEM Duration Json State ErrorClass CancelReply"
 POLICIES = "Backoff RetryPolicy Rate Limits Queue Share Lane Gate Breaker Budget"
 OUTCOMES = "Outcome Retry Snooze Fail Cancel"
-APPLICATION = "Fairlane Tasks Task TaskDecorator Call Context current_tenant current_job"
+APPLICATION = "Fairlane Tasks Task TaskDecorator Call Context current_tenant current_job Outbox Relay"
 JOBS = "Job Attempt Jobs Page Waiting"
 ERRORS = """
     FairlaneError ConfigError InvalidJob Problem UnknownTask UnknownTenant TenantRequired PayloadTooLarge
@@ -35,6 +35,8 @@ METHODS = {
     """,
     "Tasks": "client join task",
     "Task": "aenqueue bind enqueue func name queue upcast using",
+    "Outbox": "add add_many ddl statements",
+    "Relay": "drain run session start stop",
     "Context": "cancelled check progress",
     "Job": "acancel arefresh aresult cancel is_finished refresh result",
 }

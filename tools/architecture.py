@@ -24,6 +24,7 @@ LAYERS: Final = (
     ("store.sqlite", "store.postgres", "store.redis"),
     ("runtime",),
     ("app",),
+    ("outbox",),
     ("",),  # fairlane/__init__.py, the public names
     ("worker",),
     ("duties",),
@@ -64,8 +65,9 @@ HOMES: Final[dict[str, tuple[str, ...]]] = {
     "create_task": (),
     "utcnow": (),
     # The one runs the application's classifier and `__str__`, the other carries what a verb raised from its
-    # thread to its caller. A handler that ends in `raise` swallows nothing and may stand anywhere.
-    "except Exception": ("fairlane.model.failure", "fairlane.store.sqlite.writer"),
+    # thread to its caller; the relay outlasts whatever the application's database library raises. A handler
+    # that ends in `raise` swallows nothing and may stand anywhere.
+    "except Exception": ("fairlane.model.failure", "fairlane.store.sqlite.writer", "fairlane.outbox.relay"),
 }
 """The modules in which each of these may stand, each with its reason."""
 

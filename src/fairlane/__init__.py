@@ -51,6 +51,8 @@ from fairlane.model.outcome import Cancel, Fail, Outcome, Retry, Snooze
 from fairlane.model.policy import Breaker, Budget, Gate, Lane, Queue, Share
 from fairlane.model.retry import Backoff, RetryPolicy
 from fairlane.model.scope import SYSTEM
+from fairlane.outbox.outbox import Outbox
+from fairlane.outbox.relay import Relay
 
 __all__ = [
     "SYSTEM",
@@ -83,6 +85,7 @@ __all__ = [
     "Json",
     "Lane",
     "Limits",
+    "Outbox",
     "Outcome",
     "Page",
     "PayloadTooLarge",
@@ -91,6 +94,7 @@ __all__ = [
     "QueueFull",
     "Rate",
     "Refused",
+    "Relay",
     "ResultGone",
     "Retry",
     "RetryPolicy",

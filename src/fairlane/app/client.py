@@ -111,6 +111,13 @@ class Client:
         tell_over_limit(reply.over)
         return [self.show(one.job, created=one.is_created) for one in reply.enqueued]
 
+    async def astore(self, jobs: tuple[NewJob, ...]) -> EnqueueReply:
+        """Store jobs that were formed before, for any tenants, perhaps not for the first time (S15)."""
+        request = msgspec.structs.replace(self._request(Scope.all(), jobs), is_repeated=True)
+        reply = await self.store.jobs.enqueue(request)
+        tell_over_limit(reply.over)
+        return reply
+
     def formed(self, calls: Iterable[Call[Any]], connection: Any = None) -> tuple[NewJob, ...]:
         """Make well-formed jobs of calls, with ids, or raise what is wrong with them. Asks no store."""
         about = About(self.settings, self.registry, ambient.current(), self._next_id, connection)
@@ -185,16 +192,16 @@ class Client:
 
     # ── end ───────────────────────────────────────────────────────────────────
 
+    async def aclose_here(self) -> None:
+        """Close what this loop has opened."""
+        await self._stores.aclose()
+
     async def aclose(self) -> None:
         """Close what this loop and what plain callers have opened."""
-        await self._stores.aclose()
+        await self.aclose_here()
         if self.portal.is_open:
             await asyncio.wrap_future(self.portal.submit(self._stores.aclose()))
             self.portal.close()
-
-    async def aclose_here(self) -> None:
-        """Close what this loop has opened, and nothing else."""
-        await self._stores.aclose()
 
     def close(self) -> None:
         """Close what plain callers have opened; a loop closes its own with `aclose`."""

@@ -72,6 +72,11 @@ class Worker:
     # ── facts ─────────────────────────────────────────────────────────────────
 
     @property
+    def is_ready(self) -> bool:
+        """Whether the worker is registered and looks for work."""
+        return self._floor is not None
+
+    @property
     def running(self) -> int:
         """How many handlers run now."""
         return 0 if self._floor is None else len(self._floor.holdings.running())
@@ -99,13 +104,14 @@ class Worker:
         store, client = self._app.client.store, self._app.client
         await declare_policies(self._app, store)
         desks = [Desk(lane) for lane in self._lanes]
-        floor = self._floor = Floor(self.id, client, self.settings, self._clock, desks)
+        floor = Floor(self.id, client, self.settings, self._clock, desks)
         floor.is_burst = self._is_burst
         pulse = await store.registry.pulse(Request(scope=Scope.all()))
         floor.times.learn(pulse.now, self._clock.elapsed())
         card = card_of(self._app, self.id, self._lanes)
         every = self.settings.renew_every
         await store.registry.register(RegisterRequest(scope=Scope.all(), card=card, renew_every=every))
+        self._floor = floor
         report.started(card)
         for _ in range(self._stops):
             self._obey()

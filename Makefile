@@ -8,7 +8,7 @@
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test check lint types tests test-all bench prove sabotage format diagram lock clean env force
+.PHONY: help demo test check lint types tests test-all bench prove sabotage format diagram commands lock clean env force
 
 ENV ?= .venv
 BIN := $(ENV)/bin
@@ -86,6 +86,9 @@ format: $(READY) ## let ruff rewrite what it can
 
 diagram: $(READY) ## write docs/reference/state-diagram.md from the table of transitions
 	$(BIN)/python tools/state_diagram.py > docs/reference/state-diagram.md
+
+commands: $(READY) ## write docs/reference/command-line.md from the commands themselves
+	$(BIN)/python -m tools.command_line > docs/reference/command-line.md
 
 lock: $(READY) ## pin the newest versions of the development tools in requirements/dev.txt
 	$(BIN)/uv pip compile --quiet --universal --upgrade --no-header --no-annotate --no-emit-index-url \

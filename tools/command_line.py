@@ -22,8 +22,8 @@ Generated from the commands in `src/fairlane/cli/` by `make commands`; do not ed
 variable `FAIRLANE_URL`. Those that need the application's tasks take `--app MODULE:APP`, as in
 `shop.jobs:app`; modules are looked for in the current folder first. `python -m fairlane` is the same command.
 
-On a terminal, lists are tables (if [rich](https://rich.readthedocs.io) is installed). In a pipe they are plain
-aligned text, and `--json` gives one object a line; errors are then objects, too. Errors, and remarks that are
+On a terminal, lists are tables (if [rich](https://rich.readthedocs.io) is installed). In a pipe they are
+plain text, and `--json` gives one object a line; errors are then objects, too. Errors, and remarks that are
 not part of an answer, are always on standard error. Times in JSON are UTC; on the screen they are as far away
 as the store's clock says.
 

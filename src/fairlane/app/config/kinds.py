@@ -102,7 +102,7 @@ def anything(value: Any) -> Any:
 
 TEXT: Final = Kind(_text, "a text", is_text=True)
 FLAG: Final = Kind(_flag, "true or false")
-NAME: Final = Kind(_name, str(name_hint("")), is_text=True)
+NAME: Final = Kind(_name, str(name_hint("")).removeprefix("use "), is_text=True)
 AMOUNT: Final = Kind(_amount, 'an amount as text, e.g. "500.00"', is_text=True)
 URL: Final = Kind(
     _text, "sqlite:///file.db, or the URL of another store", is_text=True, is_secret=True, show=safe_url

@@ -63,7 +63,7 @@ class Worker:
         self._is_burst = burst
         self._has_duties = self.settings.duties if duties is None else duties
         self._lanes = lanes_of(app, lanes)
-        self._absence = Absence(report.log, "worker")
+        self._absence = Absence(report.log, self.id)
         self._floor: Floor | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stops = 0
@@ -83,7 +83,7 @@ class Worker:
 
     @property
     def settled(self) -> int:
-        """How many attempts were settled so far, well or badly."""
+        """How many attempts were settled so far, well or badly; what was handed back does not count."""
         return 0 if self._floor is None else self._floor.settled_count
 
     @property

@@ -71,10 +71,12 @@ async def renewed(world: World, scope: Scope, target: Target) -> tuple[object, .
     return reply.stale, reply.cancel_asked
 
 
-def settling(world: World, scope: Scope, target: Target) -> Awaitable[claims.SettleReply]:
-    """Settle, and ask for more."""
+def settling(
+    world: World, scope: Scope, target: Target, claim: claims.ClaimRequest | None = None
+) -> Awaitable[claims.SettleReply]:
+    """Settle, and perhaps ask for more."""
     verdicts = tuple(world.verdict(claim) for claim in target.claims)
-    request = claims.SettleRequest(scope=scope, worker="w1", settlements=verdicts, claim=all_of(scope))
+    request = claims.SettleRequest(scope=scope, worker="w1", settlements=verdicts, claim=claim)
     return world.store.claims.settle(request)
 
 
@@ -113,24 +115,11 @@ PROBES: Final[dict[str, tuple[Ask, Callable[[Target], Any]]]] = {
     "jobs.cancel": (lambda w, s, t: w.cancel(*t.ids, scope=s), lambda _: {}),
     "jobs.condemn": (lambda w, s, t: w.condemn(*t.ids, scope=s), lambda _: ()),
     "jobs.run_now": (lambda w, s, t: w.run_now(*t.ids, scope=s), lambda _: ()),
-    "claims.claim": (lambda w, s, _: w.store.claims.claim(all_of(s)), lambda _: claims.ClaimReply()),
     "claims.renew": (renewed, lambda t: (held(t), ())),
-    "claims.settle": (settling, lambda t: claims.SettleReply(stale=held(t), claimed=claims.ClaimReply())),
+    "claims.settle": (settling, lambda t: claims.SettleReply(stale=held(t))),
     "claims.asked_to_cancel": (
         lambda w, s, _: w.store.claims.asked_to_cancel(claims.WorkerRequest(scope=s, worker="w1")),
         lambda _: (),
-    ),
-    "claims.reclaim": (
-        lambda w, s, _: w.store.claims.reclaim(claims.ReclaimRequest(scope=s)),
-        lambda _: claims.ReclaimReply(),
-    ),
-    "claims.promote": (
-        lambda w, s, _: w.store.claims.promote(claims.PassRequest(scope=s)),
-        lambda _: claims.PromoteReply(),
-    ),
-    "claims.expire": (
-        lambda w, s, _: w.store.claims.expire(claims.PassRequest(scope=s)),
-        lambda _: claims.ExpireReply(),
     ),
     "dead.get": (
         lambda w, s, t: each(t, lambda id: w.store.dead.get(dead.DeadGetRequest(scope=s, id=id))),
@@ -157,6 +146,15 @@ PROBES: Final[dict[str, tuple[Ask, Callable[[Target], Any]]]] = {
     "upkeep.census": (lambda w, s, _: w.store.upkeep.census(Request(scope=s)), lambda _: NO_BOOKS),
 }
 """Each verb that reads or moves jobs: how it is asked, and what it answers where there is nothing."""
+
+SERVING_ALL: Final[dict[str, Ask]] = {
+    "claims.claim": lambda w, s, _: w.store.claims.claim(all_of(s)),
+    "claims.settle": lambda w, s, t: settling(w, s, t, claim=all_of(s)),
+    "claims.reclaim": lambda w, s, _: w.store.claims.reclaim(claims.ReclaimRequest(scope=s)),
+    "claims.promote": lambda w, s, _: w.store.claims.promote(claims.PassRequest(scope=s)),
+    "claims.expire": lambda w, s, _: w.store.claims.expire(claims.PassRequest(scope=s)),
+}
+"""Each verb that serves all tenants alike, and a settlement that asks for more."""
 
 NAMING: Final[dict[str, Callable[[World, Scope, Subject], Awaitable[Any]]]] = {
     "jobs.enqueue": lambda w, s, subject: w.send(w.new(subject.name), scope=s),

@@ -41,11 +41,12 @@ from fairlane.store.contract.jobs import (
     RunNowRequest,
     StopRequest,
     Why,
+    check_peek,
 )
 from fairlane.store.contract.reading import explain_by_state, matches
 from fairlane.store.contract.request import READ_MOST, Place, Request, from_cursor, to_cursor
 from tests.oracle.books import Books, Key
-from tests.oracle.claims import claim_one, explain_ready, prepare
+from tests.oracle.claims import claim_one, explain_ready, make_ready
 from tests.oracle.core import Core
 
 
@@ -127,15 +128,18 @@ class OracleJobs:
 
     async def peek(self, request: PeekRequest) -> tuple[JobRecord, ...]:
         """See the contract."""
-        draft = self._core.books.copy()
-        now = self._core.now()
-        prepare(draft, [request.queue], request.scope, now)
+        check_peek(request)
+        draft, now, only = self._core.books.copy(), self._core.now(), request.scope.tenant
+        waking = make_ready(draft, request.queue, now, only)
         found: list[JobRecord] = []
         while len(found) < request.most:
-            job = claim_one(draft, request.queue, request.scope, now)
-            if job is None:
+            job = claim_one(draft, request.queue, now, waking, only=only)
+            if job is not None:
+                found.append(self._core.books.jobs[job.id])
+            elif waking.is_partial:
+                waking = make_ready(draft, request.queue, now, only)
+            else:
                 break
-            found.append(self._core.books.jobs[job.id])
         return tuple(found)
 
     async def explain(self, request: ExplainRequest) -> Why | None:

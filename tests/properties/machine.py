@@ -293,7 +293,7 @@ class StoreMachine(RuleBasedStateMachine):
     def _claim_request(self, rng: random.Random) -> ClaimRequest:
         wishes = [Wish(rng.choice(QUEUES), rng.randint(1, 4)) for _ in range(rng.randint(1, 3))]
         return ClaimRequest(
-            scope=rng.choice(SCOPES),
+            scope=ALL,
             worker=rng.choice(WORKERS),
             lease=rng.choice((2, 12)) * SECOND,
             wishes=tuple(wishes),

@@ -13,7 +13,7 @@ from fairlane.model.admission import Refusal
 from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord, NewJob
 from fairlane.model.lifecycle import CancelReply, State
-from fairlane.store.contract.request import Request
+from fairlane.store.contract.request import PAGE_MOST, Request
 
 BATCH_MOST: Final = 1_000
 BATCH_BYTES: Final = 16 * 2**20
@@ -112,10 +112,17 @@ class Count(msgspec.Struct, frozen=True, order=True):
 
 
 class PeekRequest(Request, frozen=True, kw_only=True):
-    """Ask for the next jobs of a queue."""
+    """Ask for the next jobs of a queue, at most `PAGE_MOST`."""
 
     queue: str
     most: int = 10
+
+
+def check_peek(request: PeekRequest) -> None:
+    """Raise ValueError if more is asked for than a page holds."""
+    if request.most > PAGE_MOST:
+        message = f"a peek gives at most {PAGE_MOST} jobs, not {request.most}"
+        raise ValueError(message)
 
 
 class ExplainRequest(Request, frozen=True, kw_only=True):
@@ -214,9 +221,11 @@ class Jobs(Protocol):
         """Count jobs per (tenant, queue, state), sorted; exact for hot and dead, for history as kept."""
 
     async def peek(self, request: PeekRequest) -> tuple[JobRecord, ...]:
-        """Give the next jobs in the order in which claims of one slot each would hand them out now (S65).
+        """Give the next jobs in the order in which a claim for so many would hand them out now (S65).
 
-        Takes nothing and charges nobody. Jobs that could not be claimed now are left out.
+        Takes nothing and charges nobody. Jobs that could not be claimed now are left out. Under the scope of
+        one tenant, in the order in which they would come if no other tenant had any. More than `PAGE_MOST`
+        raises ValueError.
         """
 
     async def explain(self, request: ExplainRequest) -> Why | None:

@@ -24,6 +24,13 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     scope: Scope
 
 
+def check_serves_all(request: Request) -> None:
+    """Raise ValueError if a verb that serves all tenants alike is asked under the scope of one."""
+    if request.scope.tenant is not None:
+        message = f"claims and passes serve all tenants: use Scope.all(), not {request.scope}"
+        raise ValueError(message)
+
+
 class Place(msgspec.Struct, frozen=True, array_like=True):
     """Where a reading stopped, in the order newest enqueue first. It never changes for a job."""
 

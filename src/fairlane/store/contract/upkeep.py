@@ -95,7 +95,11 @@ class Census(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Upkeep(Protocol):
-    """Keep the store in shape. Passes are bounded, may be repeated, and lose nothing when cut short."""
+    """Keep the store in shape.
+
+    Passes are bounded and may be repeated. Each job is a step of its own: a pass that is cut short has done
+    some jobs whole and the others not at all.
+    """
 
     async def migrate(self) -> MigrateReply:
         """Bring the schema to this version; safe twice and by several at once. Never goes back."""

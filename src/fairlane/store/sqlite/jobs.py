@@ -23,6 +23,7 @@ from fairlane.model.lifecycle import (
 )
 from fairlane.model.moves import hurried, stopped
 from fairlane.model.priority import sort_key
+from fairlane.model.scope import Scope
 from fairlane.store.contract.claims import ClaimRequest, Wish
 from fairlane.store.contract.jobs import (
     Count,
@@ -39,6 +40,7 @@ from fairlane.store.contract.jobs import (
     RunNowRequest,
     StopRequest,
     Why,
+    check_peek,
 )
 from fairlane.store.contract.reading import explain_by_state, matches
 from fairlane.store.contract.registry import LIVE_WITHIN
@@ -101,6 +103,7 @@ class SqliteJobs:
 
     async def peek(self, request: PeekRequest) -> tuple[JobRecord, ...]:
         """See the contract."""
+        check_peek(request)
         try:
             await self._writer.run(lambda tx: _peek(tx, request))
         except _Peeked as peeked:
@@ -197,9 +200,8 @@ def _peek(tx: Tx, request: PeekRequest) -> None:
     while is_partial and len(ids) < request.most:
         left = request.most - len(ids)
         wishes = (Wish(request.queue, left),)
-        handout = Handout(
-            tx, ClaimRequest(scope=request.scope, worker="", lease=SECOND, wishes=wishes, total=left)
-        )
+        claim = ClaimRequest(scope=Scope.all(), worker="", lease=SECOND, wishes=wishes, total=left)
+        handout = Handout(tx, claim, only=request.scope.tenant)
         ids += [one.job.id for one in handout.run()]
         is_partial = handout.is_partial
         tx.flush()

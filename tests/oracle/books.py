@@ -92,7 +92,7 @@ class Books:
     floors: Counter[str] = field(default_factory=Counter)
     sequence: int = 0
     arrivals: dict[Subject | Flow, tuple[str, Instant]] = field(default_factory=dict)
-    estimates: dict[str, Micros] = field(default_factory=dict)
+    estimates: dict[tuple[str, str], Micros] = field(default_factory=dict)
     holdings: dict[UUID, Holding] = field(default_factory=dict)
     gate_used: Counter[str] = field(default_factory=Counter)
     keys: dict[tuple[str, str], Key] = field(default_factory=dict)

@@ -123,8 +123,8 @@ class OracleClaims:
         settlement = heed(job, asked, now)
         _charge_time(books, job, now, is_final=True)
         if settlement.outcome in {"succeeded", "failed"} and books.holdings[job.id].charged is not None:
-            seen = now - (job.started_at or now)
-            books.estimates[job.task] = learn(books.estimates.get(job.task, FIRST_ESTIMATE), seen)
+            seen, name = now - (job.started_at or now), (job.queue, job.task)
+            books.estimates[name] = learn(books.estimates.get(name, FIRST_ESTIMATE), seen)
         return self._core.end_attempt(settled(job, settlement, now))
 
     async def asked_to_cancel(self, request: WorkerRequest) -> tuple[UUID, ...]:
@@ -249,7 +249,7 @@ def _serve(books: Books, flow: Flow, job: JobRecord, request: ClaimRequest, now:
     books.floors[queue] = books.virtual_now(queue)
     cost = None
     if books.queue_rules(queue, now).cost == "seconds":
-        cost = books.estimates.get(job.task, FIRST_ESTIMATE)
+        cost = books.estimates.get((queue, job.task), FIRST_ESTIMATE)
         if job.timeout is not None:
             cost = min(cost, job.timeout)
     books.clockwork[flow].vt += charge(books.stride(tenant, now), SECOND if cost is None else cost)

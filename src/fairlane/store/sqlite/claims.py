@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 
-from fairlane.model.fairness import correction, learn
+from fairlane.model.fairness import correction
 from fairlane.model.job import JobRecord
 from fairlane.model.judge import heed, lose
 from fairlane.model.lifecycle import Because, State, because
@@ -139,7 +139,7 @@ def _settle(tx: Tx, request: SettleRequest) -> SettleReply:
         settlement = heed(held.job, asked, tx.now)
         if held.charged is not None and settlement.outcome in {"succeeded", "failed"}:
             took = tx.now - (held.job.started_at or tx.now)
-            tx.shelves.tasks.set(held.job.task, learn(tx.shelves.tasks[held.job.task].measure, took))
+            tx.shelves.estimates.learn((held.job.queue, held.job.task), took)
         after = _end(tx, held, settled(held.job, settlement, tx.now))
         done.append(Settled(after.id, after.state))
     if request.claim is not None:

@@ -252,7 +252,7 @@ class Handout:
         held = jobs.take()
         cost: Micros | None = None
         if tx.rules.queue(turn.queue, tx.now).cost == "seconds":
-            cost = tx.shelves.tasks[strand.task].measure
+            cost = tx.shelves.estimates[turn.queue, strand.task]
             if held.job.timeout is not None:
                 cost = min(cost, held.job.timeout)
         tx.turns.charge(turn, charge(tx.rules.stride(turn.tenant, tx.now), SECOND if cost is None else cost))

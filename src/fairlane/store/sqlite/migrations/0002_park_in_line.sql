@@ -16,3 +16,15 @@ DROP INDEX strand_parked;
 CREATE INDEX strand_parked ON strand (queue, parked_until, parked_vt, parked_since, task) WHERE parked IS NOT NULL;
 CREATE INDEX strand_line ON strand (queue, gate, parked_vt, parked_since, task) WHERE gate IS NOT NULL;
 CREATE INDEX turn_tenant ON turn (tenant, queue);
+
+-- A task's estimate goes to every queue in which the task has jobs, of any state, that are still kept. The old
+-- column stays, unread: workers of the version before write it (S67).
+CREATE TABLE estimate (
+  queue    TEXT NOT NULL,
+  task     TEXT NOT NULL,
+  estimate INTEGER NOT NULL,
+  PRIMARY KEY (queue, task)
+) STRICT, WITHOUT ROWID;
+INSERT INTO estimate (queue, task, estimate)
+  SELECT DISTINCT body.queue, body.task, task.estimate
+  FROM body JOIN task ON task.name = body.task WHERE task.estimate IS NOT NULL;

@@ -102,7 +102,10 @@ PROBES: Final[dict[str, tuple[Ask, Callable[[Target], Any]]]] = {
         lambda w, s, _: w.store.jobs.find(jobs.FindRequest(scope=s)),
         lambda _: jobs.FindReply((), None),
     ),
-    "jobs.count": (lambda w, s, _: w.store.jobs.count(jobs.CountRequest(scope=s)), lambda _: ()),
+    "jobs.count": (
+        lambda w, s, _: w.store.jobs.count(jobs.CountRequest(scope=s)),
+        lambda _: jobs.CountPage((), None),
+    ),
     "jobs.peek": (lambda w, s, _: w.peek(50, scope=s), lambda _: ()),
     "jobs.explain": (
         lambda w, s, t: each(t, lambda id: w.store.jobs.explain(jobs.ExplainRequest(scope=s, id=id))),
@@ -129,7 +132,10 @@ PROBES: Final[dict[str, tuple[Ask, Callable[[Target], Any]]]] = {
         lambda w, s, _: w.store.dead.find(dead.DeadRequest(scope=s)),
         lambda _: dead.DeadPage((), None),
     ),
-    "dead.count": (lambda w, s, _: w.store.dead.count(Request(scope=s)), lambda _: ()),
+    "dead.count": (
+        lambda w, s, _: w.store.dead.count(dead.DeadCountRequest(scope=s)),
+        lambda _: dead.DeadCountPage((), None),
+    ),
     "policies.list": (
         lambda w, s, _: w.store.policies.list(policies.ListRequest(scope=s, kind=Kind.TENANT)),
         lambda _: (),
@@ -143,7 +149,10 @@ PROBES: Final[dict[str, tuple[Ask, Callable[[Target], Any]]]] = {
         lambda _: upkeep.ForgetReply(),
     ),
     "upkeep.purge": (lambda w, s, _: w.purge(s), lambda _: upkeep.PurgeReply()),
-    "upkeep.census": (lambda w, s, _: w.store.upkeep.census(Request(scope=s)), lambda _: NO_BOOKS),
+    "upkeep.census": (
+        lambda w, s, _: w.store.upkeep.census(upkeep.CensusRequest(scope=s)),
+        lambda _: NO_BOOKS,
+    ),
 }
 """Each verb that reads or moves jobs: how it is asked, and what it answers where there is nothing."""
 

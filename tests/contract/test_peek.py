@@ -154,7 +154,7 @@ async def test_a_peek_is_bounded(world: World) -> None:
     """S65: a page and no more; asking for more is refused, not cut short in silence."""
     job = await world.enqueue()
     assert await world.peek(PAGE_MOST) == (job,)
-    with pytest.raises(ValueError, match="at most 1000 jobs, not 1001"):
+    with pytest.raises(ValueError, match="at most 1000, not 1001"):
         await world.peek(PAGE_MOST + 1)
 
 

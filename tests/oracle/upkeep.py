@@ -16,9 +16,10 @@ from fairlane.model.lifecycle import (
     is_finished,
 )
 from fairlane.model.moves import erased, stopped
-from fairlane.store.contract.request import Request
+from fairlane.store.contract.request import BookPlace, check_page, from_cursor, to_cursor
 from fairlane.store.contract.upkeep import (
     Census,
+    CensusRequest,
     ForgetReply,
     ForgetRequest,
     GateBook,
@@ -116,24 +117,34 @@ class OracleUpkeep:
             books.change(job, state=State.CANCELLED, because=word, settled_at=now)
         return PurgeReply(len(waiting[: request.most]), len(waiting) > request.most)
 
-    async def census(self, request: Request) -> Census:
+    async def census(self, request: CensusRequest) -> Census:
         """See the contract."""
+        check_page(request.limit)
+        tenants, cursor = self._tenants_books(request)
+        if request.cursor is not None:
+            return Census(
+                homes={}, tenants=tenants, gates=(), idempotency_keys=0, dedup_keys=0, cursor=cursor
+            )
         books, covers = self._core.books, request.scope.covers
         homes = Counter(home(job.state) for job in books.jobs.values() if covers(job.tenant))
-        flows = sorted(
-            {(queue, tenant) for (tenant, queue, state) in books.counts if covers(tenant) and state in HOT}
-        )
         gates = books.gate_used if request.scope.tenant is None else Counter[str]()
         return Census(
             homes={one: homes[one] for one in Home if homes[one]},
-            tenants=tuple(
-                StrandBook(queue, tenant, books.waiting(queue, tenant), books.running(queue, tenant))
-                for queue, tenant in flows
-            ),
+            tenants=tenants,
             gates=tuple(GateBook(gate, used) for gate, used in sorted(gates.items()) if used),
             idempotency_keys=sum(covers(tenant) for tenant, _ in books.keys),
             dedup_keys=sum(covers(key[0]) for key in books.dedup),
+            cursor=cursor,
         )
+
+    def _tenants_books(self, request: CensusRequest) -> tuple[tuple[StrandBook, ...], str | None]:
+        books, covers = self._core.books, request.scope.covers
+        start = BookPlace("", "") if request.cursor is None else from_cursor(request.cursor, BookPlace)
+        hot = {(queue, tenant) for (tenant, queue, state) in books.counts if covers(tenant) and state in HOT}
+        flows = sorted(flow for flow in hot if flow > (start.queue, start.tenant))
+        page, rest = flows[: request.limit], flows[request.limit :]
+        found = (StrandBook(*flow, books.waiting(*flow), books.running(*flow)) for flow in page)
+        return tuple(found), to_cursor(BookPlace(*page[-1])) if page and rest else None
 
     async def aclose(self) -> None:
         """See the contract: memory holds nothing open."""

@@ -51,8 +51,9 @@ from fairlane.store.contract.claims import (
     Wish,
     WorkerRequest,
 )
-from fairlane.store.contract.dead import DeadRequest
+from fairlane.store.contract.dead import DeadCountRequest, DeadRequest
 from fairlane.store.contract.jobs import (
+    Count,
     CountRequest,
     EditRequest,
     EnqueueRequest,
@@ -80,7 +81,7 @@ from fairlane.store.contract.registry import (
     WorkersRequest,
 )
 from fairlane.store.contract.request import Request
-from fairlane.store.contract.upkeep import ForgetRequest, PruneRequest, PurgeRequest
+from fairlane.store.contract.upkeep import CensusRequest, ForgetRequest, PruneRequest, PurgeRequest
 from tests.invariants import check
 from tests.oracle.clock import DrivenClock
 from tests.oracle.store import OracleStore
@@ -559,7 +560,9 @@ class StoreMachine(RuleBasedStateMachine):
         """Look at the next jobs; the oracle's own claims follow in other rules."""
         self.both(lambda s: s.jobs.peek(PeekRequest(scope=scope, queue=queue, most=5)))
         self.both(lambda s: s.jobs.count(CountRequest(scope=scope, queue=queue)))
-        self.both(lambda s: s.upkeep.census(Request(scope=scope)))
+        self.both(lambda s: _count_whole(s, CountRequest(scope=scope, limit=2)))
+        self.both(lambda s: s.dead.count(DeadCountRequest(scope=scope, limit=2)))
+        self.both(lambda s: s.upkeep.census(CensusRequest(scope=scope, limit=3)))
 
     @precondition(lambda self: self.ids)
     @rule(picked=picks, scope=mostly_all)
@@ -630,6 +633,16 @@ async def _find_whole(store: Store, request: FindRequest) -> tuple[JobRecord, ..
         reply = await store.jobs.find(msgspec.structs.replace(request, cursor=reply.cursor))
         jobs += reply.jobs
     return jobs
+
+
+async def _count_whole(store: Store, request: CountRequest) -> tuple[Count, ...]:
+    """Count to the end, in pages."""
+    page = await store.jobs.count(request)
+    counts = page.counts
+    while page.cursor is not None:
+        page = await store.jobs.count(msgspec.structs.replace(request, cursor=page.cursor))
+        counts += page.counts
+    return counts
 
 
 async def _claim_whole(store: Store, request: ClaimRequest) -> ClaimReply:

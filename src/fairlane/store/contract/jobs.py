@@ -97,9 +97,11 @@ class FindReply(msgspec.Struct, frozen=True):
 
 
 class CountRequest(Request, frozen=True, kw_only=True):
-    """Ask for counts, of one queue or of all."""
+    """Ask for counts, of one queue or of all, at most `PAGE_MOST` at a time."""
 
     queue: str | None = None
+    limit: int = PAGE_MOST
+    cursor: str | None = None
 
 
 class Count(msgspec.Struct, frozen=True, order=True):
@@ -111,18 +113,18 @@ class Count(msgspec.Struct, frozen=True, order=True):
     jobs: int
 
 
+class CountPage(msgspec.Struct, frozen=True):
+    """A page of counts in their order; short or even empty with a cursor."""
+
+    counts: tuple[Count, ...]
+    cursor: str | None
+
+
 class PeekRequest(Request, frozen=True, kw_only=True):
     """Ask for the next jobs of a queue, at most `PAGE_MOST`."""
 
     queue: str
     most: int = 10
-
-
-def check_peek(request: PeekRequest) -> None:
-    """Raise ValueError if more is asked for than a page holds."""
-    if request.most > PAGE_MOST:
-        message = f"a peek gives at most {PAGE_MOST} jobs, not {request.most}"
-        raise ValueError(message)
 
 
 class ExplainRequest(Request, frozen=True, kw_only=True):
@@ -217,8 +219,12 @@ class Jobs(Protocol):
         the end. A foreign cursor raises ValueError.
         """
 
-    async def count(self, request: CountRequest) -> tuple[Count, ...]:
-        """Count jobs per (tenant, queue, state), sorted; exact for hot and dead, for history as kept."""
+    async def count(self, request: CountRequest) -> CountPage:
+        """Count jobs per (tenant, queue, state), sorted; exact for hot and dead, for history as kept.
+
+        Each count is exact when it is read; counts are not of one instant, neither between pages nor within
+        one. A foreign cursor, or a limit above `PAGE_MOST`, raises ValueError.
+        """
 
     async def peek(self, request: PeekRequest) -> tuple[JobRecord, ...]:
         """Give the next jobs in the order in which a claim for so many would hand them out now (S65).

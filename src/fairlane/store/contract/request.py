@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import base64
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeVar, overload
 from uuid import UUID
 
 import msgspec
 
 from fairlane.model.instants import Instant
 from fairlane.model.scope import Scope
+
+P = TypeVar("P", bound=msgspec.Struct)
 
 READ_MOST: Final = 10_000
 """How many rows one reading verb looks at before it answers with a cursor (S51)."""
@@ -39,7 +41,29 @@ class Place(msgspec.Struct, frozen=True, array_like=True):
     id: UUID
 
 
-def to_cursor(place: Place) -> str:
+class CountPlace(msgspec.Struct, frozen=True, array_like=True):
+    """Where a counting stopped, in the order of tenant, queue, and state or review."""
+
+    tenant: str
+    queue: str
+    word: str
+
+
+class BookPlace(msgspec.Struct, frozen=True, array_like=True):
+    """Where a reading of the books stopped, in the order of queue and tenant."""
+
+    queue: str
+    tenant: str
+
+
+def check_page(most: int) -> None:
+    """Raise ValueError if more is asked for than a page holds."""
+    if most > PAGE_MOST:
+        message = f"a page holds at most {PAGE_MOST}, not {most}"
+        raise ValueError(message)
+
+
+def to_cursor(place: msgspec.Struct) -> str:
     """Write a place as the opaque text that callers hand back.
 
     >>> from_cursor(to_cursor(Place(5, UUID(int=7)))) == Place(5, UUID(int=7))
@@ -48,8 +72,12 @@ def to_cursor(place: Place) -> str:
     return base64.urlsafe_b64encode(msgspec.json.encode(place)).decode().rstrip("=")
 
 
-def from_cursor(cursor: str) -> Place:
-    """Read a cursor; ValueError if it was not made by `to_cursor`.
+@overload
+def from_cursor(cursor: str) -> Place: ...
+@overload
+def from_cursor(cursor: str, kind: type[P]) -> P: ...
+def from_cursor(cursor: str, kind: type[msgspec.Struct] = Place) -> msgspec.Struct:
+    """Read a cursor; ValueError if it was not made by `to_cursor` from a place of this kind.
 
     >>> from_cursor("nonsense")
     Traceback (most recent call last):
@@ -57,7 +85,7 @@ def from_cursor(cursor: str) -> Place:
     ValueError: 'nonsense' is no cursor; use the one that came with the page before
     """
     try:
-        place = msgspec.json.decode(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)), type=Place)
+        place = msgspec.json.decode(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)), type=kind)
         if to_cursor(place) == cursor:
             return place
     except (msgspec.MsgspecError, RecursionError, ValueError):

@@ -8,7 +8,7 @@ import msgspec
 
 from fairlane.model.lifecycle import Home
 from fairlane.model.retention import Retention
-from fairlane.store.contract.request import Request
+from fairlane.store.contract.request import PAGE_MOST, Request
 
 
 class MigrateReply(msgspec.Struct, frozen=True):
@@ -84,14 +84,25 @@ class GateBook(msgspec.Struct, frozen=True, order=True):
     used: int
 
 
+class CensusRequest(Request, frozen=True, kw_only=True):
+    """Ask for the books, at most `PAGE_MOST` tenants' at a time."""
+
+    limit: int = PAGE_MOST
+    cursor: str | None = None
+
+
 class Census(msgspec.Struct, frozen=True, kw_only=True):
-    """The store's own books, to be compared with a recount. Zero entries are left out."""
+    """The store's own books, to be compared with a recount. Zero entries are left out.
+
+    Tenants' books come in pages, by queue and tenant; all others stand on the first page alone.
+    """
 
     homes: dict[Home, int]
     tenants: tuple[StrandBook, ...]
     gates: tuple[GateBook, ...]
     idempotency_keys: int
     dedup_keys: int
+    cursor: str | None = None
 
 
 class Upkeep(Protocol):
@@ -120,8 +131,12 @@ class Upkeep(Protocol):
     async def purge(self, request: PurgeRequest) -> PurgeReply:
         """Cancel waiting jobs because `purged`, oldest first (S46). Running ones go on."""
 
-    async def census(self, request: Request) -> Census:
-        """Open the books. One instant's truth; for invariants and `doctor`, not for hot paths."""
+    async def census(self, request: CensusRequest) -> Census:
+        """Open the books, for invariants and `doctor`, not for hot paths.
+
+        Each number is exact when it is read; they are not of one instant. A foreign cursor, or a limit above
+        `PAGE_MOST`, raises ValueError.
+        """
 
     async def aclose(self) -> None:
         """Let go of connections, threads and files. Twice is fine."""

@@ -26,7 +26,7 @@ from fairlane.model.priority import sort_key
 from fairlane.model.scope import Scope
 from fairlane.store.contract.claims import ClaimRequest, Wish
 from fairlane.store.contract.jobs import (
-    Count,
+    CountPage,
     CountRequest,
     EditReply,
     EditRequest,
@@ -40,14 +40,22 @@ from fairlane.store.contract.jobs import (
     RunNowRequest,
     StopRequest,
     Why,
-    check_peek,
 )
 from fairlane.store.contract.reading import explain_by_state, matches
 from fairlane.store.contract.registry import LIVE_WITHIN
-from fairlane.store.contract.request import READ_MOST, Place, Request, from_cursor, to_cursor
+from fairlane.store.contract.request import (
+    READ_MOST,
+    CountPlace,
+    Place,
+    Request,
+    check_page,
+    from_cursor,
+    to_cursor,
+)
 from fairlane.store.sqlite.asking import one_value
 from fairlane.store.sqlite.blocks import queue_block, strand_block, turn_block
 from fairlane.store.sqlite.cards import read_card
+from fairlane.store.sqlite.counting import count
 from fairlane.store.sqlite.enqueue import RefusedError, enqueue
 from fairlane.store.sqlite.handout import Handout
 from fairlane.store.sqlite.homes import Held, find_any, find_live, move, read_page, rewrite_body
@@ -91,19 +99,15 @@ class SqliteJobs:
         start = _LAST if request.cursor is None else _from(from_cursor(request.cursor))
         return await self._reader.run(lambda tx: _find(tx, request, start))
 
-    async def count(self, request: CountRequest) -> tuple[Count, ...]:
+    async def count(self, request: CountRequest) -> CountPage:
         """See the contract."""
-
-        def read(tx: Tx) -> tuple[Count, ...]:
-            counts = (Count(t, q, State(s), n) for t, q, s, n in tx.db.execute(_FIND.counts))
-            covers, queue = request.scope.covers, request.queue
-            return tuple(sorted(one for one in counts if covers(one.tenant) and queue in {None, one.queue}))
-
-        return await self._reader.run(read)
+        check_page(request.limit)
+        start = CountPlace("", "", "") if request.cursor is None else from_cursor(request.cursor, CountPlace)
+        return await self._reader.run(lambda tx: count(tx, request, start))
 
     async def peek(self, request: PeekRequest) -> tuple[JobRecord, ...]:
         """See the contract."""
-        check_peek(request)
+        check_page(request.most)
         try:
             await self._writer.run(lambda tx: _peek(tx, request))
         except _Peeked as peeked:

@@ -9,9 +9,10 @@ import msgspec
 from fairlane.model.job import JobRecord
 from fairlane.model.lifecycle import Because, Home, State, because, is_finished
 from fairlane.model.moves import erased, stopped
-from fairlane.store.contract.request import Request
+from fairlane.store.contract.request import BookPlace, check_page, from_cursor, to_cursor
 from fairlane.store.contract.upkeep import (
     Census,
+    CensusRequest,
     ForgetReply,
     ForgetRequest,
     GateBook,
@@ -76,9 +77,11 @@ class SqliteUpkeep:
         """See the contract."""
         return await self._writer.run(lambda tx: _purge(tx, request))
 
-    async def census(self, request: Request) -> Census:
+    async def census(self, request: CensusRequest) -> Census:
         """See the contract."""
-        return await self._reader.run(lambda tx: _census(tx, request))
+        check_page(request.limit)
+        start = BookPlace("", "") if request.cursor is None else from_cursor(request.cursor, BookPlace)
+        return await self._reader.run(lambda tx: _census(tx, request, start))
 
     async def aclose(self) -> None:
         """See the contract."""
@@ -142,14 +145,19 @@ def _purge(tx: Tx, request: PurgeRequest) -> PurgeReply:
     return PurgeReply(len(rows[: request.most]), len(rows) > request.most)
 
 
-def _census(tx: Tx, request: Request) -> Census:
+def _census(tx: Tx, request: CensusRequest, start: BookPlace) -> Census:
     tenant = request.scope.tenant
-    homes = {Home(name): n for name, n in tx.db.execute(_SQL.homes, (tenant,)) if n}
+    rows = all_rows(tx.db, _SQL.books, (tenant, start.queue, start.tenant, request.limit + 1))
+    books = tuple(StrandBook(*row) for row in rows[: request.limit])
+    cursor = to_cursor(BookPlace(books[-1].queue, books[-1].tenant)) if rows[request.limit :] else None
+    if request.cursor is not None:
+        return Census(homes={}, tenants=books, gates=(), idempotency_keys=0, dedup_keys=0, cursor=cursor)
     gates = all_rows(tx.db, _SQL.gates) if tenant is None else []
     return Census(
-        homes=homes,
-        tenants=tuple(StrandBook(*row) for row in tx.db.execute(_SQL.books, (tenant,))),
+        homes={Home(name): n for name, n in tx.db.execute(_SQL.homes, (tenant,)) if n},
+        tenants=books,
         gates=tuple(GateBook(*row) for row in gates),
         idempotency_keys=one_value(tx.db, _SQL.key_count, (tenant,)),
         dedup_keys=one_value(tx.db, _SQL.dedup_count, (tenant,)),
+        cursor=cursor,
     )

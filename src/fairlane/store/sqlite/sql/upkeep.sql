@@ -60,7 +60,8 @@ UNION ALL SELECT 'dead', count(*) FROM dead JOIN body USING (seq) WHERE ?1 IS NU
 
 -- name: books
 SELECT queue, tenant, delayed + ready, running FROM turn
-WHERE delayed + ready + running > 0 AND (?1 IS NULL OR tenant = ?1) ORDER BY queue, tenant
+WHERE delayed + ready + running > 0 AND (?1 IS NULL OR tenant = ?1) AND (queue, tenant) > (?2, ?3)
+ORDER BY queue, tenant LIMIT ?4
 
 -- name: gates
 SELECT name, used FROM gate WHERE used > 0 ORDER BY name

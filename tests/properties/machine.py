@@ -577,9 +577,10 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(
         scope=mostly_all,
         most=st.sampled_from((1, 1000)),
+        passes=st.sampled_from((1, 2, 100)),
         verb=st.sampled_from(("prune", "prune", "prune", "purge", "forget")),
     )
-    def tidy(self, scope: Scope, most: int, verb: str) -> None:
+    def tidy(self, scope: Scope, most: int, passes: int, verb: str) -> None:
         """Prune what is old, or rarely purge or forget."""
         if verb == "prune":
             keep = Retention(
@@ -592,10 +593,10 @@ class StoreMachine(RuleBasedStateMachine):
             self.both(lambda s: s.upkeep.prune(PruneRequest(scope=scope, retention=keep, most=most)))
         elif verb == "purge":
             request = PurgeRequest(scope=scope, queue="bulk", reason="spring", who="ops", most=most)
-            self.moving(lambda s: s.upkeep.purge(request), lambda *_: Event.CANCEL)
+            self.moving(lambda s: _pass_to(s.upkeep.purge, request, passes), lambda *_: Event.CANCEL)
         else:
             forget = ForgetRequest(scope=scope, reason="asked to", who="ops", most=most)
-            self.moving(lambda s: s.upkeep.forget(forget), lambda *_: Event.CANCEL)
+            self.moving(lambda s: _pass_to(s.upkeep.forget, forget, passes), lambda *_: Event.CANCEL)
 
     @rule(worker=st.sampled_from(WORKERS), verb=st.sampled_from(("register", "heartbeat", "lead", "clean")))
     def registry(self, worker: str, verb: str) -> None:
@@ -633,6 +634,21 @@ async def _find_whole(store: Store, request: FindRequest) -> tuple[JobRecord, ..
         reply = await store.jobs.find(msgspec.structs.replace(request, cursor=reply.cursor))
         jobs += reply.jobs
     return jobs
+
+
+async def _pass_to(verb: Callable[[Any], Awaitable[Any]], request: Any, passes: int) -> list[Any]:
+    """Make up to so many passes, each from the cursor of the one before; leave out those that did nothing.
+
+    What is in a cursor is the store's business, and so is whether a last pass finds nothing.
+    """
+    replies = []
+    for _ in range(passes):
+        reply = await verb(request)
+        replies.append(msgspec.structs.replace(reply, cursor=None))
+        request = msgspec.structs.replace(request, cursor=reply.cursor)
+        if reply.cursor is None:
+            break
+    return [one for one in replies if getattr(one, "cancelled", 0) or getattr(one, "erased", 0)]
 
 
 async def _count_whole(store: Store, request: CountRequest) -> tuple[Count, ...]:

@@ -41,14 +41,18 @@ class ForgetRequest(Request, frozen=True, kw_only=True):
     reason: str
     who: str
     most: int = 1_000
+    cursor: str | None = None
 
 
 class ForgetReply(msgspec.Struct, frozen=True):
-    """How many jobs were emptied, how many still run, whether there is more to do."""
+    """How many jobs were emptied, how many still run, and where the next pass goes on; no cursor: the end.
+
+    Those that still run are met by passes from the start once they have ended.
+    """
 
     erased: int = 0
     running: int = 0
-    is_partial: bool = False
+    cursor: str | None = None
 
 
 class PurgeRequest(Request, frozen=True, kw_only=True):
@@ -59,13 +63,14 @@ class PurgeRequest(Request, frozen=True, kw_only=True):
     queue: str | None = None
     task: str | None = None
     most: int = 1_000
+    cursor: str | None = None
 
 
 class PurgeReply(msgspec.Struct, frozen=True):
-    """How many were cancelled; `is_partial` says that there were more."""
+    """How many were cancelled, and where the next pass goes on; no cursor: the end."""
 
     cancelled: int = 0
-    is_partial: bool = False
+    cursor: str | None = None
 
 
 class StrandBook(msgspec.Struct, frozen=True, order=True):
@@ -125,11 +130,17 @@ class Upkeep(Protocol):
         """Erase payloads, results, errors, tags, metadata and keys of a tenant; husks keep the counts.
 
         Waiting jobs are cancelled because `purged` first; running ones are asked to stop and are erased by
-        a later pass. `Scope.all()` raises ValueError.
+        a later pass. Keys go with the last pass. A pass looks at no more than `READ_MOST` jobs and goes on
+        from the cursor of the one before, oldest enqueue first. `Scope.all()`, and a foreign cursor, raise
+        ValueError.
         """
 
     async def purge(self, request: PurgeRequest) -> PurgeReply:
-        """Cancel waiting jobs because `purged`, oldest first (S46). Running ones go on."""
+        """Cancel waiting jobs because `purged`, oldest enqueue first (S46). Running ones go on.
+
+        A pass looks at no more than `READ_MOST` jobs, whether they match or not, and goes on from the cursor
+        of the one before. What is enqueued meanwhile may be met. A foreign cursor raises ValueError.
+        """
 
     async def census(self, request: CensusRequest) -> Census:
         """Open the books, for invariants and `doctor`, not for hot paths.

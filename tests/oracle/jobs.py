@@ -42,6 +42,7 @@ from fairlane.store.contract.jobs import (
     RunNowRequest,
     StopRequest,
     Why,
+    check_edit,
 )
 from fairlane.store.contract.reading import explain_by_state, matches
 from fairlane.store.contract.request import (
@@ -165,6 +166,7 @@ class OracleJobs:
 
     async def edit(self, request: EditRequest) -> EditReply:
         """See the contract."""
+        check_edit(request)
         job = self._one(request, request.id)
         if job is None:
             return EditReply("not_found")

@@ -214,7 +214,7 @@ class Claims(Protocol):
     async def reclaim(self, request: ReclaimRequest) -> ReclaimReply:
         """Take back claims whose lease has ended and do with each what `judge.lose` says.
 
-        Bounded; oldest lease first. Counts, gates and keys are put right in the same step. A reclaimed job
+        Bounded; oldest lease first. Counts, gates and keys are put right in a job's own step. A reclaimed job
         that goes back to ready keeps its place and is a suspect.
         """
 

@@ -13,7 +13,7 @@ from fairlane.model.admission import Refusal
 from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord, NewJob
 from fairlane.model.lifecycle import CancelReply, State
-from fairlane.store.contract.request import PAGE_MOST, Request
+from fairlane.store.contract.request import PAGE_MOST, Request, check_instant
 
 BATCH_MOST: Final = 1_000
 BATCH_BYTES: Final = 16 * 2**20
@@ -174,6 +174,12 @@ class EditRequest(Request, frozen=True, kw_only=True):
     version: int | UnsetType = UNSET
 
 
+def check_edit(request: EditRequest) -> None:
+    """Raise ValueError if a new time is beyond all instants."""
+    check_instant("run_at", request.run_at)
+    check_instant("expires_at", request.expires_at)
+
+
 class EditReply(msgspec.Struct, frozen=True):
     """`edited` with the new record, or why not. `not_delayed`: only a delayed job's time can be moved."""
 
@@ -201,7 +207,8 @@ class Jobs(Protocol):
     async def enqueue(self, request: EnqueueRequest) -> EnqueueReply:
         """Store all jobs of the batch, or none.
 
-        Atomic with everything that belongs to them: idempotency and de-duplication keys, counts, limits.
+        Atomic with everything that belongs to them: idempotency and de-duplication keys, counts, limits. A
+        repeat of a key whose first enqueue is not yet committed waits for it, a bounded time (S13, S14).
         Each item is checked in the order of S15 and sees the items before it, so that two equal keys in a
         batch make one job. A refused item refuses all; every refusal is listed. Acknowledged means durable
         as the store promises. An empty batch is answered with nothing. A tenant outside the scope raises
@@ -243,7 +250,10 @@ class Jobs(Protocol):
         """
 
     async def edit(self, request: EditRequest) -> EditReply:
-        """Change a delayed or ready job in place. Order, counts and keys follow; idempotency keys stay."""
+        """Change a delayed or ready job in place. Order, counts and keys follow; idempotency keys stay.
+
+        A time after `LAST_INSTANT` raises ValueError.
+        """
 
     async def cancel(self, request: StopRequest) -> Mapping[UUID, CancelReply]:
         """Cancel waiting jobs at once, ask running ones to stop, leave finished ones (S30).

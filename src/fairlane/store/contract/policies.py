@@ -10,7 +10,7 @@ import msgspec
 from fairlane.model.errors import TenantMismatch
 from fairlane.model.instants import Instant
 from fairlane.model.layers import Change, Hold, Kind, Override, Rules, Subject, TenantRules, misfits
-from fairlane.store.contract.request import Request
+from fairlane.store.contract.request import Request, check_instant
 
 
 class PutRequest(Request, frozen=True, kw_only=True):
@@ -92,16 +92,18 @@ def check_subject(request: Request, *subjects: Subject) -> None:
 
 
 def check_hold(request: HoldRequest) -> None:
-    """Raise if a subject is out of reach, or cannot be held at all."""
+    """Raise if a subject is out of reach or cannot be held at all, or the end is beyond all instants."""
     check_subject(request, request.subject)
+    check_instant("until", request.until)
     if request.subject.kind is Kind.GATE:
         message = "a gate cannot be paused or closed; override its limit with 0"
         raise ValueError(message)
 
 
 def check_override(request: OverrideRequest) -> None:
-    """Raise if a subject is out of reach, or does not have what the change sets."""
+    """Raise if a subject is out of reach or lacks what the change sets, or the end is beyond all instants."""
     check_subject(request, request.subject)
+    check_instant("until", request.until)
     problems = misfits(request.subject.kind, request.change)
     if problems:
         message = "; ".join(problems)

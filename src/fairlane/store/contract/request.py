@@ -7,8 +7,9 @@ from typing import Annotated, Final, TypeVar, overload
 from uuid import UUID
 
 import msgspec
+from msgspec import UnsetType
 
-from fairlane.model.instants import Instant
+from fairlane.model.instants import LAST_INSTANT, Instant
 from fairlane.model.scope import Scope
 
 P = TypeVar("P", bound=msgspec.Struct)
@@ -37,8 +38,21 @@ class Place(msgspec.Struct, frozen=True, array_like=True):
     """Where a reading stopped, in the order newest enqueue first. It never changes for a job."""
 
     # Cursors come back from outside, so they are held to what a store can compare with.
-    enqueued_at: Annotated[Instant, msgspec.Meta(ge=0, le=2**63 - 1)]
+    enqueued_at: Annotated[Instant, msgspec.Meta(ge=0, le=LAST_INSTANT)]
     id: UUID
+
+
+def check_instant(name: str, instant: Instant | UnsetType | None) -> None:
+    """Raise ValueError for an instant beyond those that every store can keep.
+
+    >>> check_instant("until", 2**53 + 1)
+    Traceback (most recent call last):
+        ...
+    ValueError: until is 9007199254740993; the last instant is 9007199254740992, in 2255
+    """
+    if isinstance(instant, int) and instant > LAST_INSTANT:
+        message = f"{name} is {instant}; the last instant is {LAST_INSTANT}, in 2255"
+        raise ValueError(message)
 
 
 class CountPlace(msgspec.Struct, frozen=True, array_like=True):

@@ -40,6 +40,7 @@ from fairlane.store.contract.jobs import (
     RunNowRequest,
     StopRequest,
     Why,
+    check_edit,
 )
 from fairlane.store.contract.reading import explain_by_state, matches
 from fairlane.store.contract.registry import LIVE_WITHIN
@@ -120,6 +121,7 @@ class SqliteJobs:
 
     async def edit(self, request: EditRequest) -> EditReply:
         """See the contract."""
+        check_edit(request)
         return await self._writer.run(lambda tx: _edit(tx, request))
 
     async def cancel(self, request: StopRequest) -> Mapping[UUID, CancelReply]:

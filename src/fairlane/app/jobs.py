@@ -135,10 +135,14 @@ class Jobs:
 
     async def acount(self, *, tenant: str | None = None, queue: str | None = None) -> Mapping[State, int]:
         """Count jobs by state, of one tenant or queue or of all; every state is there."""
-        request = CountRequest(scope=scope_for(tenant), queue=queue)
         counts = dict.fromkeys(State, 0)
-        for count in await self._client.store.jobs.count(request):
-            counts[count.state] += count.jobs
+        scope, cursor, is_all = scope_for(tenant), None, False
+        while not is_all:
+            request = CountRequest(scope=scope, queue=queue, cursor=cursor)
+            page = await self._client.store.jobs.count(request)
+            for count in page.counts:
+                counts[count.state] += count.jobs
+            cursor, is_all = page.cursor, page.cursor is None
         return counts
 
     def peek(self, queue: str, n: int = 10, *, tenant: str | None = None) -> Sequence[Job[Any]]:

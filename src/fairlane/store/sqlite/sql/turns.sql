@@ -42,6 +42,10 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
 UPDATE strand SET jobs = ?1, ready = ?2, head_key = ?3, head_id = ?4, parked = ?5, gate = ?6, parked_until = ?7
 WHERE strand = ?8
 
+-- name: strand_counted
+-- Names no column of an index: SQLite writes an entry anew for each that is named, changed or not.
+UPDATE strand SET jobs = ?1, ready = ?2 WHERE strand = ?3
+
 -- name: strand_out
 DELETE FROM strand WHERE strand = ?1
 
@@ -54,6 +58,10 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
 UPDATE turn SET vt = ?1, ready_since = ?2, is_ready = ?3, open_strands = ?4, delayed = ?5, ready = ?6,
                 running = ?7, arrival = ?8, pace = ?9, parked = ?10, parked_until = ?11
 WHERE turn = ?12
+
+-- name: turn_counted
+-- Names no column of an index, as above.
+UPDATE turn SET open_strands = ?1, delayed = ?2, ready = ?3 WHERE turn = ?4
 
 -- name: turn_out
 DELETE FROM turn WHERE turn = ?1

@@ -46,7 +46,7 @@ from fairlane.store.contract.request import READ_MOST, Place, Request, from_curs
 from fairlane.store.sqlite.asking import one_value
 from fairlane.store.sqlite.blocks import queue_block, strand_block, turn_block
 from fairlane.store.sqlite.cards import read_card
-from fairlane.store.sqlite.enqueue import RefusedError, enqueue
+from fairlane.store.sqlite.enqueue import enqueue
 from fairlane.store.sqlite.handout import Handout
 from fairlane.store.sqlite.homes import Held, find_any, find_live, move, read_page, rewrite_body
 from fairlane.store.sqlite.statements import load
@@ -74,10 +74,7 @@ class SqliteJobs:
                 raise TenantMismatch(job.tenant, str(request.scope.tenant))
         if not request.jobs:
             return EnqueueReply()
-        try:
-            return await self._writer.run(lambda tx: enqueue(tx, request), EnqueueUnknown)
-        except RefusedError as refused:
-            return EnqueueReply(refused=refused.refusals)
+        return await self._writer.run(lambda tx: enqueue(tx, request), EnqueueUnknown)
 
     async def get(self, request: GetRequest) -> Mapping[UUID, JobRecord]:
         """See the contract."""
@@ -101,11 +98,7 @@ class SqliteJobs:
 
     async def peek(self, request: PeekRequest) -> tuple[JobRecord, ...]:
         """See the contract."""
-        try:
-            await self._writer.run(lambda tx: _peek(tx, request))
-        except _Peeked as peeked:
-            return peeked.jobs
-        return ()
+        return await self._writer.run(lambda tx: _peek(tx, request))
 
     async def explain(self, request: ExplainRequest) -> Why | None:
         """See the contract."""
@@ -184,14 +177,9 @@ def _is_own(correlation_id: str) -> bool:
     return True
 
 
-class _Peeked(Exception):  # noqa: N818 (a way out that undoes everything, no error)
-    def __init__(self, jobs: tuple[JobRecord, ...]) -> None:
-        super().__init__()
-        self.jobs = jobs
-
-
-def _peek(tx: Tx, request: PeekRequest) -> None:
+def _peek(tx: Tx, request: PeekRequest) -> tuple[JobRecord, ...]:
     """Claim for nobody, as often as one claim's bounds demand, and take it back."""
+    tx.mark()
     ids: list[UUID] = []
     is_partial = True
     while is_partial and len(ids) < request.most:
@@ -203,9 +191,9 @@ def _peek(tx: Tx, request: PeekRequest) -> None:
         ids += [one.job.id for one in handout.run()]
         is_partial = handout.is_partial
         tx.flush()
-    tx.db.execute("ROLLBACK TO verb")
+    tx.undo()
     found = find_any(tx, ids)
-    raise _Peeked(tuple(found[id] for id in ids))
+    return tuple(found[id] for id in ids)
 
 
 def _explain(tx: Tx, request: ExplainRequest) -> Why | None:

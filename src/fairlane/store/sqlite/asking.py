@@ -7,7 +7,7 @@ from typing import Any
 
 import apsw
 
-Values = tuple[Any, ...]
+Values = tuple[Any, ...] | dict[str, Any]
 
 
 def all_rows(db: apsw.Connection, statement: str, values: Values = ()) -> list[tuple[Any, ...]]:

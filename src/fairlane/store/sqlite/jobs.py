@@ -40,23 +40,21 @@ from fairlane.store.contract.jobs import (
     StopRequest,
     Why,
 )
-from fairlane.store.contract.reading import explain_by_state, matches
+from fairlane.store.contract.reading import explain_by_state
 from fairlane.store.contract.registry import LIVE_WITHIN
-from fairlane.store.contract.request import READ_MOST, Place, Request, from_cursor, to_cursor
+from fairlane.store.contract.request import Request
 from fairlane.store.sqlite.asking import one_value
 from fairlane.store.sqlite.blocks import queue_block, strand_block, turn_block
 from fairlane.store.sqlite.cards import read_card
 from fairlane.store.sqlite.enqueue import enqueue
+from fairlane.store.sqlite.finding import count, find
 from fairlane.store.sqlite.handout import Handout
-from fairlane.store.sqlite.homes import Held, find_any, find_live, move, read_page, rewrite_body
+from fairlane.store.sqlite.homes import Held, find_any, find_live, move, rewrite_body
 from fairlane.store.sqlite.statements import load
 from fairlane.store.sqlite.tx import Tx
 from fairlane.store.sqlite.writer import Reader, Writer
 
 _FIND = load("find")
-
-_LAST = (2**63 - 1, b"\xff" * 17)
-_PAGE = 500
 
 
 class SqliteJobs:
@@ -83,18 +81,11 @@ class SqliteJobs:
 
     async def find(self, request: FindRequest) -> FindReply:
         """See the contract."""
-        start = _LAST if request.cursor is None else _from(from_cursor(request.cursor))
-        return await self._reader.run(lambda tx: _find(tx, request, start))
+        return await self._reader.run(lambda tx: find(tx, request))
 
     async def count(self, request: CountRequest) -> tuple[Count, ...]:
         """See the contract."""
-
-        def read(tx: Tx) -> tuple[Count, ...]:
-            counts = (Count(t, q, State(s), n) for t, q, s, n in tx.db.execute(_FIND.counts))
-            covers, queue = request.scope.covers, request.queue
-            return tuple(sorted(one for one in counts if covers(one.tenant) and queue in {None, one.queue}))
-
-        return await self._reader.run(read)
+        return await self._reader.run(lambda tx: count(tx, request))
 
     async def peek(self, request: PeekRequest) -> tuple[JobRecord, ...]:
         """See the contract."""
@@ -134,47 +125,6 @@ class SqliteJobs:
 
 
 # ── looking ───────────────────────────────────────────────────────────────────
-
-
-def _from(place: Place) -> tuple[int, bytes]:
-    return place.enqueued_at, place.id.bytes
-
-
-def _find(tx: Tx, request: FindRequest, start: tuple[int, bytes]) -> FindReply:
-    statement: str = _FIND.all
-    more: tuple[str, ...] = ()
-    if request.correlation_id is not None and not _is_own(request.correlation_id):
-        statement, more = _FIND.of_correlation, (request.correlation_id,)
-    elif request.scope.tenant is not None:
-        statement, more = _FIND.of_tenant, (request.scope.tenant,)
-    if request.until is not None:
-        start = min(start, (request.until, b""))
-    found: list[JobRecord] = []
-    read = 0
-    while True:
-        page = read_page(tx, statement, (*start, min(_PAGE, READ_MOST - read) + 1, *more))
-        size = min(_PAGE, READ_MOST - read)
-        for _, job in page[:size]:
-            read += 1
-            start = (job.enqueued_at, job.id.bytes)
-            if request.since is not None and job.enqueued_at < request.since:
-                return FindReply(tuple(found), None)
-            if request.scope.covers(job.tenant) and matches(job, request):
-                found.append(job)
-            is_last = job is page[-1][1]
-            if (len(found) == request.limit or read == READ_MOST) and not is_last:
-                return FindReply(tuple(found), to_cursor(Place(job.enqueued_at, job.id)))
-        if len(page) <= size:
-            return FindReply(tuple(found), None)
-
-
-def _is_own(correlation_id: str) -> bool:
-    """Whether this may be a generated correlation id, which is the job's own id and not indexed."""
-    try:
-        UUID(correlation_id)
-    except ValueError:
-        return False
-    return True
 
 
 def _peek(tx: Tx, request: PeekRequest) -> tuple[JobRecord, ...]:

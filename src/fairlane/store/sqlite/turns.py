@@ -300,17 +300,22 @@ class Turns:
             if strand.is_head_stale:
                 strand.head = one_row(self._db, _SQL.head, (strand.id,))
                 strand.is_head_stale = False
-        self._put(
-            _SQL.strand_in,
-            [(s.id, s.turn.id, s.turn.queue, s.task, *s.values()) for s in changed if s.is_new],
-        )
-        kept = [(s, s.values()) for s in changed if not s.is_new and s.jobs]
-        self._put(_SQL.strand_set, [(*now, s.id) for s, now in kept if now[2:] != s.stored[2:]])
-        self._put(_SQL.strand_counted, [(*now[:2], s.id) for s, now in kept if now[2:] == s.stored[2:]])
+        new, moved, counted = [], [], []
+        for strand in changed:
+            values = strand.values()
+            if strand.is_new:
+                new.append((strand.id, strand.turn.id, strand.turn.queue, strand.task, *values))
+            elif values[2:] != strand.stored[2:]:
+                moved.append((*values, strand.id))
+            else:
+                counted.append((*values[:2], strand.id))
+            strand.stored = values
+        self._put(_SQL.strand_in, new)
+        self._put(_SQL.strand_set, moved)
+        self._put(_SQL.strand_counted, counted)
         self._put(_SQL.strand_out, [(s.id,) for s in changed if not s.jobs])
         for strand in changed:
             strand.is_changed = strand.is_new = False
-            strand.stored = strand.values()
             if not strand.jobs:
                 del self._strands[strand.id]
                 del self._by_task[strand.turn.id, strand.task]
@@ -321,15 +326,20 @@ class Turns:
 
     def _write_turns(self) -> None:
         changed = [turn for turn in self._turns.values() if turn.is_changed]
-        self._put(_SQL.turn_in, [(f.id, f.queue, f.tenant, *f.values()) for f in changed if f.is_new])
-        kept = [(f, f.values()) for f in changed if not f.is_new]
-        self._put(_SQL.turn_set, [(*now, f.id) for f, now in kept if _place(now) != _place(f.stored)])
-        self._put(
-            _SQL.turn_counted, [(*now[3:6], f.id) for f, now in kept if _place(now) == _place(f.stored)]
-        )
+        new, moved, counted = [], [], []
         for turn in changed:
+            values = turn.values()
+            if turn.is_new:
+                new.append((turn.id, turn.queue, turn.tenant, *values))
+            elif _place(values) != _place(turn.stored):
+                moved.append((*values, turn.id))
+            else:
+                counted.append((*values[3:6], turn.id))
+            turn.stored = values
             turn.is_changed = turn.is_new = False
-            turn.stored = turn.values()
+        self._put(_SQL.turn_in, new)
+        self._put(_SQL.turn_set, moved)
+        self._put(_SQL.turn_counted, counted)
 
     def _drop_turns(self, now: Instant) -> None:
         idle = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import Final
 
 import msgspec
 
@@ -38,6 +39,9 @@ from fairlane.store.sqlite.tx import Tx
 from fairlane.store.sqlite.writer import Reader, Writer
 
 _SQL = load("upkeep")
+
+SHRINK_MOST: Final = 1_000
+"""How many pages one pass gives back: 4 MB, some 20 ms."""
 
 
 class SqliteUpkeep:
@@ -103,7 +107,16 @@ def _prune(tx: Tx, request: PruneRequest) -> PruneReply:
         return PruneReply(jobs, results, 0, is_partial=True)
     tx.flush()
     keys = all_rows(tx.db, _SQL.keys_out, (tx.now - keep.keys, request.scope.tenant))
+    _shrink(tx)
     return PruneReply(jobs, results, len(keys))
+
+
+def _shrink(tx: Tx) -> None:
+    """Give free pages back to the disk, a part at a time; a quarter of the file stays for the next jobs."""
+    free, pages = one_value(tx.db, "PRAGMA freelist_count"), one_value(tx.db, "PRAGMA page_count")
+    surplus = min(free - pages // 4, SHRINK_MOST)
+    if surplus > 0:
+        all_rows(tx.db, f"PRAGMA incremental_vacuum({surplus})")
 
 
 def _forget(tx: Tx, request: ForgetRequest, tenant: str) -> ForgetReply:

@@ -20,6 +20,7 @@ import apsw
 
 from fairlane.model.errors import EnqueueUnknown, StoreError, StoreUnavailable
 from fairlane.model.instants import Instant
+from fairlane.store.sqlite.checkpoints import IDLE_SECONDS, Checkpoints
 from fairlane.store.sqlite.connect import Opened, translated
 from fairlane.store.sqlite.tx import Tx
 
@@ -106,7 +107,7 @@ class Lane(ABC):
         file: Opened | None = None
         is_last = False
         while not is_last:
-            group = [waiting.get()]
+            group = [self._wait(waiting)]
             while len(group) < GROUP_MOST and not waiting.empty():
                 group.append(waiting.get())
             is_last = _STOP in group
@@ -124,6 +125,10 @@ class Lane(ABC):
             _deliver(works)
         if file is not None:
             file.close()
+
+    def _wait(self, waiting: queue.SimpleQueue[Any]) -> Any:
+        """Give the next work."""
+        return waiting.get()
 
     @abstractmethod
     def _do(self, db: apsw.Connection, works: list[_Work]) -> None:
@@ -143,8 +148,21 @@ class Writer(Lane):
         super().__init__(connect, clock, "fairlane-sqlite-writer")
         self._wake = wake
         self._tx: Tx | None = None
+        self._log: Checkpoints | None = None
+
+    def _wait(self, waiting: queue.SimpleQueue[Any]) -> Any:
+        if self._log is not None:
+            self._log.after_commit()
+        while self._log is not None and self._log.pages:
+            try:
+                return waiting.get(timeout=IDLE_SECONDS)
+            except queue.Empty:
+                self._log.at_rest()
+        return waiting.get()
 
     def _do(self, db: apsw.Connection, works: list[_Work]) -> None:
+        if self._log is None or self._log.db is not db:
+            self._log = Checkpoints(db)
         tx = self._tx if self._tx is not None and self._tx.db is db else Tx(db)
         self._tx = None  # what it knows of a transaction that failed is not true
         is_sent = False

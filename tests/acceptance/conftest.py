@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from tests.acceptance.working import Stage
 from tests.acceptance.world import World
 from tests.invariants import check
 from tests.stores import MEMORY
@@ -23,3 +24,9 @@ async def world() -> AsyncIterator[World]:
             await check(made.store)
         finally:
             await made.aclose()
+
+
+@pytest.fixture
+def stage() -> Stage:
+    """An empty stage for handlers."""
+    return Stage()

@@ -93,6 +93,10 @@ class Stage:
             if one == kind and (not numbers or number in numbers):
                 event.set()
 
+    def has_ended(self, kind: str, number: int) -> bool:
+        """Whether this one has left."""
+        return (kind, number) in self.ended
+
     def count(self, kind: str) -> int:
         """Count who has ended."""
         return sum(one == kind for one, _ in self.ended)

@@ -24,11 +24,14 @@ LAYERS: Final = (
     ("store.sqlite", "store.postgres", "store.redis"),
     ("runtime",),
     ("app",),
-    ("",),  # fairlane/__init__.py, the public names
+    ("face",),  # the public names
+    ("",),  # fairlane/__init__.py, which loads them
     ("duties",),
     ("worker",),  # it does the duties beside its jobs; they know no worker
+    ("demo",),
     ("web",),
     ("cli",),
+    ("__main__",),  # `python -m fairlane`
     ("contrib",),
     ("testing",),
 )

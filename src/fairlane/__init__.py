@@ -1,121 +1,27 @@
 """Background jobs for multi-tenant Python applications: fair between tenants, durable, observable.
 
-Importing this starts nothing and opens nothing.
+Importing this starts nothing and opens nothing. The public names are those of `fairlane.face`, which is
+loaded when the first of them is used: a command that needs none of them answers at once.
 """
 
 from __future__ import annotations
 
-from fairlane.app.ambient import current_job, current_tenant
-from fairlane.app.call import Call
-from fairlane.app.context import Context, SoftTimeout
-from fairlane.app.fairlane import Fairlane
-from fairlane.app.job import Attempt, Job, Json
-from fairlane.app.jobs import Jobs, Page
-from fairlane.app.tasks import Task, TaskDecorator, Tasks
-from fairlane.app.waiting import Waiting
-from fairlane.model.errors import (
-    BreakerOpen,
-    Closed,
-    ConfigError,
-    DuplicateJob,
-    EnqueueUnknown,
-    FairlaneError,
-    IdempotencyMismatch,
-    InvalidJob,
-    JobCancelled,
-    JobFailed,
-    JobNotFound,
-    OutsideTenant,
-    PayloadTooLarge,
-    Problem,
-    QueueFull,
-    Refused,
-    ResultGone,
-    SchemaTooNew,
-    SchemaTooOld,
-    SensitivePayload,
-    StoreBusy,
-    StoreError,
-    StoreUnavailable,
-    TenantMismatch,
-    TenantRequired,
-    UnknownTask,
-    UnknownTenant,
-    Unsupported,
-    WaitingLimitReached,
-)
-from fairlane.model.failure import ErrorClass
-from fairlane.model.instants import Duration
-from fairlane.model.lifecycle import CancelReply, State
-from fairlane.model.limits import Limits, Rate
-from fairlane.model.outcome import Cancel, Fail, Outcome, Retry, Snooze
-from fairlane.model.policy import Breaker, Budget, Gate, Lane, Queue, Share
-from fairlane.model.retry import Backoff, RetryPolicy
-from fairlane.model.scope import SYSTEM
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "SYSTEM",
-    "Attempt",
-    "Backoff",
-    "Breaker",
-    "BreakerOpen",
-    "Budget",
-    "Call",
-    "Cancel",
-    "CancelReply",
-    "Closed",
-    "ConfigError",
-    "Context",
-    "DuplicateJob",
-    "Duration",
-    "EnqueueUnknown",
-    "ErrorClass",
-    "Fail",
-    "Fairlane",
-    "FairlaneError",
-    "Gate",
-    "IdempotencyMismatch",
-    "InvalidJob",
-    "Job",
-    "JobCancelled",
-    "JobFailed",
-    "JobNotFound",
-    "Jobs",
-    "Json",
-    "Lane",
-    "Limits",
-    "Outcome",
-    "OutsideTenant",
-    "Page",
-    "PayloadTooLarge",
-    "Problem",
-    "Queue",
-    "QueueFull",
-    "Rate",
-    "Refused",
-    "ResultGone",
-    "Retry",
-    "RetryPolicy",
-    "SchemaTooNew",
-    "SchemaTooOld",
-    "SensitivePayload",
-    "Share",
-    "Snooze",
-    "SoftTimeout",
-    "State",
-    "StoreBusy",
-    "StoreError",
-    "StoreUnavailable",
-    "Task",
-    "TaskDecorator",
-    "Tasks",
-    "TenantMismatch",
-    "TenantRequired",
-    "UnknownTask",
-    "UnknownTenant",
-    "Unsupported",
-    "Waiting",
-    "WaitingLimitReached",
-    "current_job",
-    "current_tenant",
-]
+if TYPE_CHECKING:
+    from fairlane.face import *  # noqa: F403 (each of its names is one of ours)
+else:  # or type checkers would believe that any name is here
+
+    def __getattr__(name: str) -> Any:
+        """Load the public names, all at once, and give the one that was asked for."""
+        face = import_module("fairlane.face")
+        if name != "__all__" and name not in face.__all__:
+            message = f"module {__name__!r} has no attribute {name!r}"
+            raise AttributeError(message)
+        globals().update({one: getattr(face, one) for one in ("__all__", *face.__all__)})
+        return globals()[name]
+
+    def __dir__() -> list[str]:
+        """Name what is there, loaded or not."""
+        return sorted({*globals(), *import_module("fairlane.face").__all__})

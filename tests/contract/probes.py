@@ -15,6 +15,7 @@ from fairlane.model.layers import Change, GateRules, Kind, Subject, TaskRules, T
 from fairlane.model.retention import Retention
 from fairlane.model.scope import Scope
 from fairlane.store.contract import claims, dead, jobs, policies, registry, upkeep
+from fairlane.store.contract.inspection import InspectRequest
 from fairlane.store.contract.request import Request
 from tests.contract.world import CANCELLED, LEASE, World, ruined
 
@@ -55,6 +56,12 @@ def unused(world: World, target: Target) -> Target:
     replace = msgspec.structs.replace
     strange = (replace(one, job=replace(one.job, id=ids[one.job.id])) for one in target.claims)
     return Target(tuple(ids.values()), tuple(strange))
+
+
+async def needs(world: World, scope: Scope) -> tuple[tuple[str, ...], int | None]:
+    """Give what an inspection says of jobs; the rest is nobody's."""
+    found = await world.store.upkeep.inspect(InspectRequest(scope=scope))
+    return found.tasks, found.first_lease_until
 
 
 def all_of(scope: Scope) -> claims.ClaimRequest:
@@ -155,6 +162,7 @@ PROBES: Final[dict[str, tuple[Ask, Callable[[Target], Any]]]] = {
     ),
     "upkeep.purge": (lambda w, s, _: w.purge(s), lambda _: upkeep.PurgeReply()),
     "upkeep.census": (lambda w, s, _: w.store.upkeep.census(Request(scope=s)), lambda _: NO_BOOKS),
+    "upkeep.inspect": (lambda w, s, _: needs(w, s), lambda _: ((), None)),
 }
 """Each verb that reads or moves jobs: how it is asked, and what it answers where there is nothing."""
 

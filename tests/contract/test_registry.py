@@ -27,7 +27,12 @@ from tests.contract.world import ALL, World
 
 INSTANT: Final = 0.000_001
 MAIL: Final = TaskCard(
-    name="mail.send", queue="mail", version=3, schema=b'{"to":1}', aliases=("send", "post")
+    name="mail.send",
+    queue="mail",
+    version=3,
+    schema=b'{"to":1}',
+    aliases=("send", "post"),
+    sensitive=("address",),
 )
 SORT: Final = TaskCard(name="mail.sort", queue="bulk")
 

@@ -16,6 +16,7 @@ from fairlane.model.lifecycle import (
     is_finished,
 )
 from fairlane.model.moves import erased, stopped
+from fairlane.store.contract.inspection import Inspection, InspectRequest, Lead
 from fairlane.store.contract.request import Request
 from fairlane.store.contract.upkeep import (
     Census,
@@ -133,6 +134,18 @@ class OracleUpkeep:
             gates=tuple(GateBook(gate, used) for gate, used in sorted(gates.items()) if used),
             idempotency_keys=sum(covers(tenant) for tenant, _ in books.keys),
             dedup_keys=sum(covers(key[0]) for key in books.dedup),
+        )
+
+    async def inspect(self, request: InspectRequest) -> Inspection:
+        """See the contract: memory has no files and no settings."""
+        books = self._core.books
+        hot = [job for job in books.jobs.values() if job.state in HOT and request.scope.covers(job.tenant)]
+        leases = [job.lease_until for job in hot if job.lease_until is not None]
+        return Inspection(
+            settings={},
+            leads=tuple(sorted(Lead(name, *lead) for name, lead in books.leads.items())),
+            tasks=tuple(sorted({job.task for job in hot})),
+            first_lease_until=min(leases, default=None),
         )
 
     async def aclose(self) -> None:

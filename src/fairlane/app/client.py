@@ -19,6 +19,7 @@ import msgspec
 
 from fairlane.app import ambient
 from fairlane.app.call import Call
+from fairlane.app.config.configuration import Configuration
 from fairlane.app.context import Context
 from fairlane.app.declaration import Registry
 from fairlane.app.form import About, connection_of, form, taken_from
@@ -55,8 +56,8 @@ _log: Final = getLogger("fairlane")
 class Client:
     """One application's way to its store. Opens nothing and starts nothing before the first call."""
 
-    def __init__(self, settings: Settings, registry: Registry) -> None:
-        self.settings = settings
+    def __init__(self, configuration: Configuration, registry: Registry) -> None:
+        self.configuration = configuration
         self.registry = registry
         self.portal = Portal()
         self.clock: Clock = MachineClock()
@@ -66,8 +67,14 @@ class Client:
 
     def _open(self) -> Store:
         if self.settings.url is None:
-            raise ConfigError("the application has no store; give Fairlane(...) a URL", key="url")
+            message = "the application has no store; give Fairlane(...) a URL, or set FAIRLANE_URL or app.url"
+            raise ConfigError(message, key="url")
         return open_store(self.settings.url)
+
+    @property
+    def settings(self) -> Settings:
+        """What holds for the application; the first look reads its file and the environment."""
+        return self.configuration.settings
 
     @property
     def store(self) -> Store:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from logging import getLogger
 from typing import Any, Final, Literal, NoReturn, TypeAlias, get_args
 
@@ -12,6 +12,7 @@ from msgspec import UNSET, UnsetType
 from fairlane.app import checks
 from fairlane.app.checks import Sheet
 from fairlane.app.handler import Handler
+from fairlane.app.settings import TaskSettings
 from fairlane.model.errors import ConfigError
 from fairlane.model.failure import Classifier
 from fairlane.model.instants import DAY, SECOND, Duration
@@ -63,6 +64,15 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
         if self.max_attempts is not None:
             return self.max_attempts
         return self.retry.implied_attempts if isinstance(self.retry, Backoff) else None
+
+
+def in_force(said: Declaration, configured: Mapping[str, TaskSettings]) -> Declaration:
+    """Lay what a configuration says of a task over what its decorator says."""
+    over = configured.get(said.name)
+    if over is None:
+        return said
+    fields = ((name, getattr(over, name)) for name in over.__struct_fields__)
+    return msgspec.structs.replace(said, **{name: value for name, value in fields if value is not UNSET})
 
 
 class Registry:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any, Self
 
 from fairlane.app.ambient import as_system, as_tenant
 from fairlane.app.call import Call
 from fairlane.app.client import Client, TenantContext
+from fairlane.app.config.configuration import Configuration
 from fairlane.app.form import connection_of, taken_from
 from fairlane.app.job import Job
 from fairlane.app.jobs import Jobs
-from fairlane.app.settings import Direction, PayloadSettings, settings_of
+from fairlane.app.settings import Direction, PayloadSettings, Settings, settings_of
 from fairlane.app.sync import run_here
 from fairlane.app.tasks import Tasks
 from fairlane.model.errors import ConfigError
@@ -20,10 +22,11 @@ from fairlane.model.policy import Gate, Lane, Queue, Tenancy
 
 
 class Fairlane(Tasks):
-    """An application's jobs in one store. Making one opens nothing; the first call does.
+    """An application's jobs in one store. Making one opens and reads nothing; the first call does.
 
-    `url` names the store. If queues are declared, jobs go to these and to `default` only; if none are, a task
-    declares its home by naming it. `payload` is the table of that name in fairlane.toml.
+    `url` names the store. `config` names the file to read, or is its content; else the file is what
+    FAIRLANE_CONFIG names, or ./fairlane.toml. If queues are declared, jobs go to these and to `default` only;
+    if none are, a task declares its home by naming it. `payload` is the table of that name.
     """
 
     jobs: Jobs
@@ -33,6 +36,8 @@ class Fairlane(Tasks):
         url: str | None = None,
         *,
         name: str = "fairlane",
+        config: Path | str | Mapping[str, Any] | None = None,
+        namespace: str | None = None,
         queues: Sequence[Queue] = (),
         lanes: Sequence[Lane] = (),
         gates: Sequence[Gate] = (),
@@ -44,9 +49,10 @@ class Fairlane(Tasks):
         payload: PayloadSettings | None = None,
     ) -> None:
         super().__init__()
-        self.settings = settings_of(
+        code = settings_of(
             url=url,
             name=name,
+            namespace=namespace,
             queues=queues,
             lanes=lanes,
             gates=gates,
@@ -57,8 +63,14 @@ class Fairlane(Tasks):
             priority_default=priority_default,
             payload=payload or {},
         )
-        self.join(Client(self.settings, self.registry))
+        self.configuration = Configuration(code, config)
+        self.join(Client(self.configuration, self.registry))
         self.jobs = Jobs(self.client)
+
+    @property
+    def settings(self) -> Settings:
+        """What holds for the application; `ConfigError` lists what is wrong with its file or environment."""
+        return self.configuration.settings
 
     def include(self, *tasks: Tasks) -> None:
         """Bring in tasks that were declared elsewhere, and those that will be; names must not clash."""

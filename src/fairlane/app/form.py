@@ -17,7 +17,7 @@ from fairlane.app import checks
 from fairlane.app.ambient import Ambient
 from fairlane.app.call import Call
 from fairlane.app.checks import Sheet, kind_of
-from fairlane.app.declaration import Registry
+from fairlane.app.declaration import Declaration, Registry, in_force
 from fairlane.app.options import Options
 from fairlane.app.place import parent_of, queue_of, tenant_of
 from fairlane.app.settings import Settings
@@ -26,9 +26,8 @@ from fairlane.model.errors import Problem, invalid_job
 from fairlane.model.instants import DAY, SECOND, Micros, to_micros
 from fairlane.model.job import NewJob, OnDuplicate
 from fairlane.model.payload import Encoded, Unencodable, encode_arguments, fingerprint
-from fairlane.model.policy import DEFAULT_ATTEMPTS, Queue
+from fairlane.model.policy import Queue
 from fairlane.model.priority import at_edge
-from fairlane.model.retry import Backoff
 from fairlane.model.sensitive import Finding, check_sensitive
 from fairlane.store.contract.jobs import BATCH_BYTES, BATCH_MOST
 
@@ -121,6 +120,7 @@ def _shape(index: int, call: Call[Any], about: About, connection: Any) -> Formed
     named = _named(call)
     if named is not connection and (named is not None or about.connection is None):
         sheet.add("connection", "is not that of the batch", "send a batch for each connection", "conflict")
+    task = in_force(task, settings.tasks)
     tenant = tenant_of(sheet, call, settings.tenancy, ambient)
     queue = settings.queue(queue_of(sheet, call, settings, about.registry))
     timing = timing_of(sheet, options)
@@ -148,8 +148,8 @@ def _shape(index: int, call: Call[Any], about: About, connection: Any) -> Formed
         dedup_until=task.dedup_until,
         correlation_id=_correlation(sheet, options, settings, ambient),
         parent_id=parent_of(sheet, options.parent, tenant, ambient),
-        max_attempts=_max_attempts(sheet, call, queue),
-        timeout=_timeout(sheet, call, queue),
+        max_attempts=_max_attempts(sheet, options, task, queue),
+        timeout=_timeout(sheet, options, task, queue),
         at_most_once=task.at_most_once,
         tags=tags,
         metadata=metadata,
@@ -213,21 +213,15 @@ def _priority(sheet: Sheet, call: Call[Any], settings: Settings) -> int:
     return at_edge(checked, lower_first=settings.is_lower_first)
 
 
-def _max_attempts(sheet: Sheet, call: Call[Any], queue: Queue) -> int:
-    if call.options.max_attempts is not UNSET:
-        return checks.attempts(sheet, "max_attempts", call.options.max_attempts)
-    asked = call.task.implied_attempts()
-    if asked is not None:
-        return asked
-    # A queue's list of delays implies its attempts unless these were given (S26).
-    if isinstance(queue.retry, Backoff) and queue.max_attempts == DEFAULT_ATTEMPTS:
-        return queue.retry.implied_attempts or queue.max_attempts
-    return queue.max_attempts
+def _max_attempts(sheet: Sheet, options: Options, task: Declaration, queue: Queue) -> int:
+    if options.max_attempts is not UNSET:
+        return checks.attempts(sheet, "max_attempts", options.max_attempts)
+    return task.implied_attempts() or queue.max_attempts
 
 
-def _timeout(sheet: Sheet, call: Call[Any], queue: Queue) -> Micros | None:
-    given = call.options.timeout
+def _timeout(sheet: Sheet, options: Options, task: Declaration, queue: Queue) -> Micros | None:
+    given = options.timeout
     if given is not UNSET:
         return None if given is None else checks.duration(sheet, "timeout", given, SECOND, DAY)
-    asked = queue.timeout if call.task.timeout is UNSET else call.task.timeout
+    asked = queue.timeout if task.timeout is UNSET else task.timeout
     return None if asked is None else to_micros(asked)

@@ -1,19 +1,25 @@
-"""What an application was declared with, checked once. Reads no file and no environment."""
+"""What holds for an application: the one checked value. Reads no file and no environment."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, Literal, NoReturn, TypeAlias, TypedDict, get_args
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from fairlane.app.worker_settings import WorkerSettings
 from fairlane.model.errors import ConfigError
+from fairlane.model.instants import Duration
+from fairlane.model.layers import TenantRules
+from fairlane.model.limits import Rate
 from fairlane.model.names import name_hint
 from fairlane.model.payload import PayloadRules
 from fairlane.model.policy import Gate, Lane, Queue, Tenancy
 from fairlane.model.priority import HIGHEST, LOWEST, is_priority
 from fairlane.model.retention import Retention
+from fairlane.model.retry import RetryPolicy
 from fairlane.model.sensitive import SensitivePolicy
 
 DEFAULT_QUEUE: Final = "default"
@@ -35,15 +41,30 @@ class PayloadSettings(TypedDict, total=False):
     require: Sequence[Required]
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """One application's declared values. `queues` holds the declared ones by name, and `default`.
+class TaskSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What a configuration says of a task, over what its decorator says; UNSET leaves it as it is."""
 
-    `has_open_queues` says that none were declared: then tasks declare theirs by naming them.
+    timeout: Duration | UnsetType | None = UNSET
+    soft_timeout: Duration | UnsetType | None = UNSET
+    max_attempts: int | UnsetType = UNSET
+    retry: RetryPolicy | UnsetType = UNSET
+    gate: str | UnsetType = UNSET
+    rate: Rate | UnsetType = UNSET
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """One application's values. `queues` holds the declared ones by name, and `default`.
+
+    `has_open_queues` says that none were declared: then tasks declare theirs by naming them, and `usual` is
+    what such a queue is like. `tenants` has `*` for those that are not declared.
     """
 
     url: str | None
     name: str
+    namespace: str | None = None
+    import_: str | None = None
     queues: Mapping[str, Queue]
+    usual: Queue = Queue(DEFAULT_QUEUE)
     has_open_queues: bool
     lanes: tuple[Lane, ...]
     gates: tuple[Gate, ...]
@@ -55,18 +76,21 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     payload: PayloadRules
     sensitive: SensitivePolicy
     require: tuple[Required, ...]
+    tasks: Mapping[str, TaskSettings] = {}
+    tenants: Mapping[str, TenantRules] = {}
     worker: WorkerSettings = WorkerSettings()
     retention: Retention = Retention()
 
     def queue(self, name: str) -> Queue:
         """Give a queue's policy; one that only a task has named has the defaults."""
-        return self.queues.get(name) or Queue(name)
+        return self.queues.get(name) or replace(self.usual, name=name)
 
 
 def settings_of(
     *,
     url: str | None,
     name: str,
+    namespace: str | None,
     queues: Sequence[Queue],
     lanes: Sequence[Lane],
     gates: Sequence[Gate],
@@ -78,9 +102,10 @@ def settings_of(
     payload: PayloadSettings,
 ) -> Settings:
     """Check what an application was declared with; `ConfigError` names the first key that is wrong."""
-    hint = name_hint(name)
-    if hint is not None:
-        _refuse("name", f"{name!r} is not a legal name", hint)
+    for key, given in (("name", name), ("namespace", namespace)):
+        hint = None if given is None else name_hint(given)
+        if hint is not None:
+            _refuse(key, f"{given!r} is not a legal name", hint)
     _one_of("tenancy", tenancy, get_args(Tenancy))
     _one_of("priority", priority, get_args(Direction))
     if not is_priority(priority_default):
@@ -97,6 +122,7 @@ def settings_of(
     return Settings(
         url=url,
         name=name,
+        namespace=namespace,
         queues=known,
         has_open_queues=not queues,
         lanes=tuple(lanes),

@@ -74,13 +74,14 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A group of slots in a worker and the queues it serves."""
+    """A group of slots in a worker and the queues it serves; `poll` bounds how long a lost hint is missed."""
 
     name: str
     slots: int
     queues: Sequence[str] | Mapping[str, float | Share]
     order: Literal["weighted", "strict"] = "weighted"
     headroom: int = 0
+    poll: Duration | None = None
 
     def __post_init__(self) -> None:
         """Refuse a lane that means nothing."""
@@ -90,6 +91,7 @@ class Lane:
         if self.headroom >= self.slots:
             _refuse("headroom", self.headroom, f"below the lane's {self.slots} slots")
         _one_of("order", self.order, "weighted", "strict")
+        _positive("poll", self.poll, is_optional=True)
         if isinstance(self.queues, str) or not self.queues:
             _refuse("queues", self.queues, "a list of queue names or a table of shares")
         for queue in self.queues:

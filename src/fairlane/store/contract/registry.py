@@ -16,13 +16,17 @@ WorkerState: TypeAlias = Literal["starting", "idle", "busy", "paused", "draining
 
 
 class TaskCard(msgspec.Struct, frozen=True, kw_only=True):
-    """A task as workers publish it, so that others can enqueue by name: home queue, schema."""
+    """A task as workers publish it, so that others can enqueue by name and show its jobs: home queue, schema.
+
+    `sensitive` names fields that are redacted besides those that always are (S6).
+    """
 
     name: str
     queue: str
     version: int = 1
     schema: bytes = b"{}"
     aliases: tuple[str, ...] = ()
+    sensitive: tuple[str, ...] = ()
 
 
 class WorkerCard(msgspec.Struct, frozen=True, kw_only=True):

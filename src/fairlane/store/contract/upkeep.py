@@ -8,6 +8,7 @@ import msgspec
 
 from fairlane.model.lifecycle import Home
 from fairlane.model.retention import Retention
+from fairlane.store.contract.inspection import Inspection, InspectRequest
 from fairlane.store.contract.request import Request
 
 
@@ -118,6 +119,9 @@ class Upkeep(Protocol):
 
     async def census(self, request: Request) -> Census:
         """Open the books. One instant's truth; for invariants and `doctor`, not for hot paths."""
+
+    async def inspect(self, request: InspectRequest) -> Inspection:
+        """Look into the store itself; for `doctor`. Reads only, and is bounded by the time it is given."""
 
     async def aclose(self) -> None:
         """Let go of connections, threads and files. Twice is fine."""

@@ -9,6 +9,7 @@ import msgspec
 from fairlane.model.job import JobRecord
 from fairlane.model.lifecycle import Because, Home, State, because, is_finished
 from fairlane.model.moves import erased, stopped
+from fairlane.store.contract.inspection import Inspection, InspectRequest
 from fairlane.store.contract.request import Request
 from fairlane.store.contract.upkeep import (
     Census,
@@ -32,6 +33,7 @@ from fairlane.store.sqlite.homes import (
     rewrite_body,
     rewrite_finished,
 )
+from fairlane.store.sqlite.inspection import inspect
 from fairlane.store.sqlite.jobs import ask_to_stop
 from fairlane.store.sqlite.statements import load
 from fairlane.store.sqlite.tx import Tx
@@ -79,6 +81,10 @@ class SqliteUpkeep:
     async def census(self, request: Request) -> Census:
         """See the contract."""
         return await self._reader.run(lambda tx: _census(tx, request))
+
+    async def inspect(self, request: InspectRequest) -> Inspection:
+        """See the contract."""
+        return await self._reader.run(lambda tx: inspect(tx, request))
 
     async def aclose(self) -> None:
         """See the contract."""

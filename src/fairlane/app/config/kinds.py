@@ -1,0 +1,151 @@
+"""What one value of the configuration may be: each kind reads what a file holds, or says what is allowed.
+
+Knows no keys and no sources. A kind never repairs: what does not fit is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
+from math import inf
+from typing import Any, Final
+
+import msgspec
+
+from fairlane.app.config.units import DURATIONS, SIZES, bytes_of, seconds_of
+from fairlane.model.names import name_hint
+
+NONE: Final = "none"
+"""How a file says that there is no limit or no timeout: TOML has no word of its own for it."""
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """How a value is read; `read` raises ValueError, with a text where "it is ..." does not say enough.
+
+    `is_text`: an environment variable is taken as it stands; other kinds are read as a TOML value first.
+    `is_secret`: the value is never shown.
+    """
+
+    read: Callable[[Any], Any]
+    allowed: str
+    is_text: bool = False
+    is_secret: bool = False
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError
+    return value
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError  # noqa: TRY004 (one way to say that a value does not fit)
+    return value
+
+
+def _name(value: Any) -> str:
+    if name_hint(value) is not None:
+        raise ValueError
+    return str(value)
+
+
+def _amount(value: Any) -> Decimal:
+    if not isinstance(value, str | int) or isinstance(value, bool):
+        raise ValueError  # noqa: TRY004 (as above)
+    try:
+        return Decimal(value)
+    except InvalidOperation:
+        raise ValueError from None
+
+
+def anything(value: Any) -> Any:
+    """Take a value as it is: for features that do not exist yet and read it when they do."""
+    return value
+
+
+TEXT: Final = Kind(_text, "a text", is_text=True)
+FLAG: Final = Kind(_flag, "true or false")
+NAME: Final = Kind(_name, str(name_hint("")), is_text=True)
+AMOUNT: Final = Kind(_amount, 'an amount as text, e.g. "500.00"', is_text=True)
+URL: Final = Kind(_text, "sqlite:///file.db, or the URL of another store", is_text=True, is_secret=True)
+SECRET: Final = Kind(_text, "a text", is_text=True, is_secret=True)
+ANYTHING: Final = Kind(anything, "")
+
+
+def one_of(*words: str) -> Kind:
+    """One of these words."""
+
+    def read(value: Any) -> str:
+        if value not in words:
+            raise ValueError
+        return str(value)
+
+    return Kind(read, ", ".join(words), is_text=True)
+
+
+def list_of(kind: Kind) -> Kind:
+    """A list of such values."""
+
+    def read(value: Any) -> tuple[Any, ...]:
+        if not isinstance(value, list | tuple):
+            raise ValueError  # noqa: TRY004 (as above)
+        return tuple(kind.read(one) for one in value)  # pyright: ignore[reportUnknownVariableType]
+
+    return Kind(read, f"a list of: {kind.allowed}")
+
+
+def count(least: int, most: float = inf) -> Kind:
+    """A whole number from `least` on."""
+
+    def read(value: Any) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            raise ValueError
+        return value
+
+    return Kind(read, f"a whole number, {least} " + ("or more" if most == inf else f"to {most:.0f}"))
+
+
+def number(least: float, most: float) -> Kind:
+    """A number within bounds."""
+
+    def read(value: Any) -> float:
+        if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value <= most:
+            raise ValueError
+        return value
+
+    return Kind(read, f"a number from {least:g} to {most:g}")
+
+
+def duration(least: float = 0, most: float = inf) -> Kind:
+    """A duration, in seconds."""
+
+    def read(value: Any) -> float:
+        seconds = seconds_of(value)
+        if not least <= seconds <= most:
+            raise ValueError
+        return seconds
+
+    bounds = f", {least:g} s or more" if most == inf else f", {least:g} s to {most:.0f} s"
+    return Kind(read, DURATIONS + (bounds if (least, most) != (0, inf) else ""), is_text=True)
+
+
+def size(least: int = 1) -> Kind:
+    """A size, in bytes."""
+
+    def read(value: Any) -> int:
+        number = bytes_of(value)
+        if number < least:
+            raise ValueError
+        return number
+
+    return Kind(read, SIZES, is_text=True)
+
+
+def or_none(kind: Kind) -> Kind:
+    """The same, or the word "none"."""
+
+    def read(value: Any) -> Any:
+        return None if value == NONE else kind.read(value)
+
+    return Kind(read, f'{kind.allowed}, or "{NONE}"', is_text=kind.is_text)

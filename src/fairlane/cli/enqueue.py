@@ -1,0 +1,160 @@
+"""`fairlane enqueue`: make jobs from a terminal or a script, one, or one a line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, Final
+
+import click
+import msgspec
+
+from fairlane import Fairlane, Job
+from fairlane.app.call import Call
+from fairlane.app.declaration import Declaration
+from fairlane.app.options import Options, given
+from fairlane.cli import kinds
+from fairlane.cli.command import Command
+from fairlane.cli.output import View
+from fairlane.cli.session import Session
+from fairlane.cli.shown import job_json
+from fairlane.model.errors import Problem, UnknownTask
+from fairlane.store.contract.jobs import BATCH_MOST
+
+Arguments = dict[str, Any]
+
+_VIEW: Final[View[Job[Any]]] = View(
+    {
+        "ID": lambda job: str(job.id),
+        "": lambda job: "created" if job.created else "existing",
+        "STATE": lambda job: job.state.value,
+    },
+    job_json,
+)
+
+
+@click.command(cls=Command)
+@click.argument("task", type=kinds.TASK)
+@click.argument("pairs", nargs=-1, metavar="[KEY=VALUE]...")
+@click.option("--args", "whole", metavar="JSON", help="The arguments as one JSON object.")
+@click.option("--stdin", "is_stream", is_flag=True, help="Read a JSON object of arguments from each line.")
+@click.option("--tenant", type=kinds.TENANT, help="For this tenant.")
+@click.option("--queue", type=kinds.QUEUE, help="Into this queue instead of the task's home.")
+@click.option("--priority", type=int, help="-100 to 100.")
+@click.option("--delay", type=kinds.DURATION, help="Start after so long (90s, 5m, 2h).")
+@click.option("--run-at", type=kinds.MOMENT, help="Start at this time.")
+@click.option("--expires-in", type=kinds.DURATION, help="Do not start later than so long from now.")
+@click.option("--expires-at", type=kinds.MOMENT, help="Do not start after this time.")
+@click.option("--idempotency-key", help="The same key gives the same job again.")
+@click.option("--on-duplicate", type=click.Choice(["return", "raise"]), help="What a repeated key does.")
+@click.option("--dedup-key", help="At most one unfinished job with this key.")
+@click.option("--correlation", "correlation_id", help="The correlation id.")
+@click.option("--parent", type=kinds.JOB, help="The job that this one belongs to.")
+@click.option("--max-attempts", type=int, help="How often it may be tried, the first run included.")
+@click.option("--timeout", type=kinds.DURATION, help="How long one attempt may run.")
+@click.option("--tag", "tags", multiple=True, help="A tag; may be repeated.")
+@click.pass_obj
+def enqueue(
+    session: Session,
+    /,
+    task: str,
+    pairs: tuple[str, ...],
+    *,
+    whole: str | None,
+    is_stream: bool,
+    **options: Any,
+) -> None:
+    """Enqueue a job of TASK, or one for each line of standard input.
+
+    A VALUE that reads as JSON (3, true, "text", [1, 2]) is that; anything else is text. With --app the task's
+    own parameters decide what fits, and a VALUE for one that is annotated `str` is always text. Lines of
+    standard input are stored in batches of 1,000, each whole or not at all.
+    """
+    if sum((bool(pairs), whole is not None, is_stream)) > 1:
+        message = "give KEY=VALUE pairs, or --args, or --stdin: one of the three"
+        raise click.UsageError(message)
+    said = given(**(options | {"tags": options["tags"] or None}))
+
+    declared = _declared(session.app, task)
+    # Lines are read outside of the event loop, where Ctrl-C ends a read that waits.
+    rows = _lines(sys.stdin) if is_stream else iter([_arguments(declared, pairs, whole)])
+    number = 0
+    while batch := list(islice(rows, BATCH_MOST)):
+        calls = [_call(declared, said, row, number + at, is_stream=is_stream) for at, row in enumerate(batch)]
+        _show(session, _send(session, calls))
+        number += len(batch)
+    if is_stream:
+        session.output.remark(f"{number} job(s) enqueued.")
+
+
+def _send(session: Session, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
+    return session.run(lambda app: app.aenqueue_many(calls))
+
+
+def _declared(app: Fairlane, task: str) -> Declaration:
+    declared = app.registry.find(task)
+    if declared is None:
+        known = ", ".join(sorted(one.name for one in app.registry)) or "none; give --app MODULE:APP"
+        raise UnknownTask([Problem(0, "task", f"{task} is not known", f"known: {known}", "unknown_task")])
+    return declared
+
+
+def _show(session: Session, jobs: Sequence[Job[Any]]) -> None:
+    if session.is_json:
+        session.output.table(jobs, _VIEW)
+        return
+    for job in jobs:
+        session.output.say(f"{job.id} {'created' if job.created else 'existing'}")
+
+
+def _call(declared: Declaration, said: Options, row: Arguments, number: int, *, is_stream: bool) -> Call[Any]:
+    try:
+        return Call(declared, said, declared.handler.bind((), row))
+    except TypeError as error:
+        where = f"line {number + 1}: " if is_stream else ""
+        raise click.UsageError(f"{where}{error}") from None
+
+
+def _arguments(declared: Declaration, pairs: tuple[str, ...], whole: str | None) -> Arguments:
+    if whole is not None:
+        return _object(whole, "--args")
+    texts = {
+        name
+        for name, parameter in declared.handler.signature.parameters.items()
+        if parameter.annotation in {str, "str"}
+    }
+    return dict(_pair(pair, texts) for pair in pairs)
+
+
+def _pair(pair: str, texts: Iterable[str]) -> tuple[str, Any]:
+    """Read KEY=VALUE.
+
+    >>> _pair("pages=3", ()), _pair("to=+49 30", ()), _pair("code=0017", ()), _pair("code=17", {"code"})
+    (('pages', 3), ('to', '+49 30'), ('code', '0017'), ('code', '17'))
+    """
+    name, separator, value = pair.partition("=")
+    if not separator or not name.isidentifier():
+        message = f"{pair[:40]!r} is no KEY=VALUE"
+        raise click.UsageError(message)
+    if name in texts:
+        return name, value
+    try:
+        return name, msgspec.json.decode(value)
+    except msgspec.MsgspecError:
+        return name, value
+
+
+def _lines(source: Iterable[str]) -> Iterator[Arguments]:
+    """Read arguments line by line; empty lines do not count as jobs."""
+    for number, line in enumerate(source, 1):
+        if line.strip():
+            yield _object(line, f"line {number}")
+
+
+def _object(text: str, where: str) -> Arguments:
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.MsgspecError as error:
+        message = f"{where} is no JSON object of arguments: {error}"
+        raise click.UsageError(message) from None

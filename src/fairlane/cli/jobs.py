@@ -1,0 +1,150 @@
+"""`fairlane jobs`: list, show, count, peek."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from itertools import chain
+from typing import Any, Final, TypeVar
+from uuid import UUID
+
+import click
+
+from fairlane import Fairlane, Job, State
+from fairlane.cli import kinds
+from fairlane.cli.command import Command, Group
+from fairlane.cli.session import Session, now_of
+from fairlane.cli.shown import Veil, full_fields, full_json, jobs_view
+from fairlane.model.instants import Instant
+from fairlane.model.job import JobRecord
+from fairlane.model.scope import Scope
+from fairlane.store.contract.registry import TasksRequest
+from fairlane.store.contract.request import PAGE_MOST
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+ALL: Final = Scope.all()
+
+
+@click.group(cls=Group)
+def jobs() -> None:
+    """Look at jobs: list, show, count, peek."""
+
+
+@jobs.command("list", cls=Command)
+@click.option("--tenant", type=kinds.TENANT, help="Of this tenant.")
+@click.option("--queue", type=kinds.QUEUE, help="In this queue.")
+@click.option("--task", type=kinds.TASK, help="Of this task.")
+@click.option("--state", "states", type=kinds.STATE, multiple=True, help="In this state; may be repeated.")
+@click.option("--correlation", help="With this correlation id.")
+@click.option("--tag", help="With this tag.")
+@click.option("--parent", type=kinds.JOB, help="Enqueued by this job.")
+@click.option("--since", type=kinds.BEFORE, help="Enqueued since this time, or so long ago (2h).")
+@click.option("--until", type=kinds.BEFORE, help="Enqueued before this time, or longer ago than (2h).")
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="How many at the most.")
+@click.option("--cursor", help="Go on where a listing stopped.")
+@click.pass_obj
+def list_jobs(
+    session: Session,
+    *,
+    tenant: str | None,
+    queue: str | None,
+    task: str | None,
+    states: tuple[str, ...],
+    correlation: str | None,
+    tag: str | None,
+    parent: UUID | None,
+    since: datetime | None,
+    until: datetime | None,
+    limit: int,
+    cursor: str | None,
+) -> None:
+    """List jobs, newest enqueue first."""
+    filters: dict[str, Any] = {
+        "tenant": tenant,
+        "queue": queue,
+        "task": task,
+        "state": [State(state) for state in states] or None,
+        "correlation_id": correlation,
+        "tag": tag,
+        "parent": parent,
+        "since": since,
+        "until": until,
+    }
+
+    async def read(app: Fairlane) -> tuple[list[Job[Any]], str | None, Instant]:
+        found: list[Job[Any]] = []
+        going = cursor
+        while True:
+            most = min(limit - len(found), PAGE_MOST)
+            page = await app.jobs.afind(**filters, limit=most, cursor=going)
+            found += page.items
+            going = page.cursor
+            if going is None or len(found) == limit:
+                return found, going, await now_of(app)
+
+    try:
+        found, more, now = session.run(read)
+    except ValueError as error:  # a cursor from elsewhere; every other value was checked before
+        raise click.BadParameter(str(error), param_hint="--cursor") from None
+    session.output.table(found, jobs_view(now), empty="No job matches.")
+    if more is not None:
+        session.output.remark(f"There may be more: go on with --cursor {more}")
+
+
+@jobs.command(cls=Command)
+@click.argument("id", type=kinds.JOB)
+@click.option("--reveal", is_flag=True, help="Show secrets in clear, in arguments, results and errors.")
+@click.option("--traceback", "with_traceback", is_flag=True, help="Show the traceback of the last failure.")
+@click.pass_obj
+def show(session: Session, id: UUID, *, reveal: bool, with_traceback: bool) -> None:
+    """Show all that is known of one job. What looks secret is redacted unless --reveal is given."""
+
+    async def read(app: Fairlane) -> tuple[JobRecord, Job[Any], Veil, Instant]:
+        record = await app.client.aget(id, ALL)
+        veil = Veil(is_lifted=reveal, names=await _secret_names(app, record.task))
+        return record, app.client.show(record), veil, await now_of(app)
+
+    record, job, veil, now = session.run(read)
+    fields = full_fields(record, job, veil, now)
+    if with_traceback:
+        traces = [attempt.traceback for attempt in job.attempts if attempt.traceback]
+        fields["traceback"] = veil.text(traces[-1]) if traces else "none is kept"
+    session.output.record(fields, full_json(record, job, veil))
+
+
+async def _secret_names(app: Fairlane, task: str) -> tuple[str, ...]:
+    """Give the field names that a task calls secret: from its code, else from what its workers publish."""
+    declared = app.registry.find(task)
+    if declared is not None:
+        return declared.sensitive
+    views = await app.client.store.registry.tasks(TasksRequest(scope=ALL, names=(task,)))
+    return tuple(chain.from_iterable(view.card.sensitive for view in views))
+
+
+@jobs.command(cls=Command)
+@click.option("--tenant", type=kinds.TENANT, help="Of this tenant.")
+@click.option("--queue", type=kinds.QUEUE, help="In this queue.")
+@click.pass_obj
+def count(session: Session, *, tenant: str | None, queue: str | None) -> None:
+    """Count jobs by state."""
+    counts = session.run(lambda app: app.jobs.acount(tenant=tenant, queue=queue))
+    named = {state.value: number for state, number in counts.items()}
+    session.output.record(named, named)
+
+
+@jobs.command(cls=Command)
+@click.argument("queue", type=kinds.QUEUE)
+@click.option(
+    "-n", "number", type=click.IntRange(1, PAGE_MOST), default=10, show_default=True, help="How many."
+)
+@click.option("--tenant", type=kinds.TENANT, help="Of this tenant.")
+@click.pass_obj
+def peek(session: Session, queue: str, *, number: int, tenant: str | None) -> None:
+    """Show the next jobs of a queue in the order in which they would be claimed now."""
+
+    async def read(app: Fairlane) -> tuple[list[Job[Any]], Instant]:
+        return list(await app.jobs.apeek(queue, number, tenant=tenant)), await now_of(app)
+
+    found, now = session.run(read)
+    session.output.table(found, jobs_view(now), empty=f"Nothing in queue {queue} could be claimed now.")

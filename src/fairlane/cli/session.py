@@ -1,0 +1,122 @@
+"""What one run of the command knows: its options, where it writes, which application and store it means."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Coroutine, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from fairlane.model.errors import ConfigError, StoreUnavailable
+
+if TYPE_CHECKING:  # imported where they are used: `fairlane version` needs none of it
+    from fairlane import Fairlane
+    from fairlane.cli.output import Output
+    from fairlane.model.instants import Instant
+
+T = TypeVar("T")
+
+URL_VARIABLE: Final = "FAIRLANE_URL"
+_NO_STORE: Final = (
+    "no store is named; give --url, or --app MODULE:APP, or set FAIRLANE_URL (as in sqlite:///fairlane.db)"
+)
+
+
+class Session:
+    """The options of one command line, and what they lead to. Opens nothing before it is asked."""
+
+    def __init__(self) -> None:
+        self.application: str | None = None
+        self.url: str | None = None
+        self.config: str | None = None
+        self.is_json = False
+        self.has_color = "NO_COLOR" not in os.environ
+        self.is_debug = False
+
+    @cached_property
+    def output(self) -> Output:
+        """Where answers go."""
+        from fairlane.cli.output import Output
+
+        return Output(is_json=self.is_json, has_color=self.has_color)
+
+    @cached_property
+    def app(self) -> Fairlane:
+        """The application: the one that was named, or a bare one on the store that was."""
+        from fairlane import Fairlane
+        from fairlane.cli.application import load
+
+        if self.application is not None:
+            app = load(self.application)
+            if app.settings.url is None:
+                raise ConfigError(f"{self.application} names no store; give Fairlane(...) a URL", key="url")
+            return app
+        url = self.url or os.environ.get(URL_VARIABLE)
+        if not url:
+            raise ConfigError(_NO_STORE, key="url")
+        return Fairlane(url)
+
+    def run(self, work: Callable[[Fairlane], Coroutine[Any, Any, T]], *, makes_store: bool = False) -> T:
+        """Run an answer's work with the store open. Unless told so, no store is made where there is none."""
+        import asyncio
+
+        app = self.app
+        if not makes_store:
+            refuse_missing(app.settings.url or "")
+
+        async def inside() -> T:
+            async with app:
+                return await work(app)
+
+        return asyncio.run(inside())
+
+    @cached_property
+    def who(self) -> str:
+        """Who gives the orders, for those who wonder about them."""
+        import getpass
+        import socket
+
+        return f"{getpass.getuser()}@{socket.gethostname()}"
+
+    def confirm(self, question: str, *, yes: bool) -> None:
+        """Ask before something that cannot be undone; without a terminal it must be said in advance."""
+        if yes:
+            return
+        if not sys.stdin.isatty():
+            message = "this cannot be undone; say --yes"
+            raise click.UsageError(message)
+        click.confirm(question, abort=True, err=True)
+
+    def keep(self, options: Mapping[str, Any]) -> None:
+        """Take over the options that were given."""
+        for name, value in options.items():
+            setattr(self, name, value)
+
+
+async def now_of(app: Fairlane) -> Instant:
+    """Say what time it is for the store, which all its instants are to be compared with (S1)."""
+    from fairlane.model.scope import Scope
+    from fairlane.store.contract.request import Request
+
+    return (await app.client.store.registry.pulse(Request(scope=Scope.all()))).now
+
+
+def refuse_missing(url: str) -> None:
+    """Refuse a file that is not there: opening would make one, and nobody would find the typing error."""
+    path = file_of(url)
+    if path is not None and not path.exists():
+        message = f"there is no store at {path}; `fairlane migrate` makes one"
+        raise StoreUnavailable(message, retry_safe=False)
+
+
+def file_of(url: str) -> Path | None:
+    """Give the file that a URL names; None for a store that is no file."""
+    if not url.startswith("sqlite:"):
+        return None
+    from fairlane.store.sqlite.connect import Location
+
+    return Location(url).path

@@ -1,0 +1,81 @@
+"""`fairlane demo`: play both runs, show them, sum up, clean up."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import secrets
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from fairlane.demo.arrivals import describe, draw_up
+from fairlane.demo.figures import Figures, percentile
+from fairlane.demo.screen import Lines, Live, in_words, summary
+from fairlane.demo.stage import DemoError, Run
+from fairlane.model.history import Kind, Verdict
+
+DEFAULT_SECONDS: Final = 40.0
+
+FAIR: Final = "fair between tenants"
+FIFO: Final = "first in, first out"
+
+Say = Callable[[str], None]
+
+
+def run_demo(
+    say: Say, *, seconds: float = DEFAULT_SECONDS, seed: int | None = None, keep: bool = False
+) -> int:
+    """Play the same arrivals twice and say what came of it; the exit code is 0 if nothing was lost."""
+    seed = secrets.randbelow(10_000) if seed is None else seed
+    folder = Path(tempfile.mkdtemp(prefix="fairlane-demo-"))
+    try:
+        return asyncio.run(_play(say, folder, seconds / 2, seed))
+    except DemoError as error:
+        say(str(error))
+        return 1
+    finally:
+        if keep:
+            say(f"kept: {folder}")
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+async def _play(say: Say, folder: Path, seconds: float, seed: int) -> int:
+    arrivals = draw_up(seed, seconds)
+    say(describe(arrivals, seed))
+    runs: list[tuple[str, Figures]] = []
+    verdicts: list[Verdict] = []
+    for title, name, one_tenant in ((FAIR, "fair", False), (FIFO, "fifo", True)):
+        say(f"\n{title}:" if not one_tenant else f"\n{title} (the same arrivals, all under one tenant):")
+        run = Run(folder / name, one_tenant=one_tenant)
+        with _screen(title, say) as show:
+            verdicts.append(await run.play(arrivals, show))
+        runs.append((title, run.figures))
+    say("")
+    for line in summary(runs):
+        say(line)
+    say("")
+    return _conclude(say, runs, verdicts)
+
+
+def _conclude(say: Say, runs: list[tuple[str, Figures]], verdicts: list[Verdict]) -> int:
+    fair, fifo = (percentile(figures.waits_of_quiet(), 0.95) for _, figures in runs)
+    say(
+        f"With fair turns, 95 of 100 jobs of the quiet tenants began within {in_words(fair)}; first "
+        f"in, first out made them wait up to {in_words(fifo)}: {fifo / max(fair, 1):,.0f} times as long."
+    )
+    lost = sum(violation.kind is Kind.LOST for verdict in verdicts for violation in verdict.violations)
+    twice = sum(verdict.reruns.jobs for verdict in verdicts)
+    say(f"lost {lost}, run twice {twice}, says the history checker:")
+    for (title, _), verdict in zip(runs, verdicts, strict=True):
+        say(f"  {title}: {verdict}")
+    return 0 if all(verdict.ok for verdict in verdicts) else 1
+
+
+def _screen(title: str, say: Say) -> Lines | Live:
+    is_rich = sys.stdout.isatty() and importlib.util.find_spec("rich") is not None
+    return Live(title) if is_rich else Lines(say)

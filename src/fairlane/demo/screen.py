@@ -1,0 +1,105 @@
+"""Show a run while it happens, and what came of both. Counts nothing itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, Self
+
+from fairlane.demo.arrivals import NOISY
+from fairlane.demo.figures import Figures, Tally, percentile
+from fairlane.model.instants import SECOND, Micros
+
+COLUMNS: Final = ("tenant", "came", "waiting", "running", "done", "wait p50", "wait p95")
+
+_LINE_EVERY: Final[Micros] = 2 * SECOND
+
+
+def in_words(duration: Micros) -> str:
+    """Give a duration as people read it.
+
+    >>> in_words(8_400), in_words(1_234_567), in_words(999_999)
+    ('8 ms', '1.2 s', '1.0 s')
+    """
+    return f"{duration / 1_000:.0f} ms" if duration < SECOND * 0.9995 else f"{duration / SECOND:.1f} s"
+
+
+def row(tenant: str, tally: Tally) -> tuple[str, ...]:
+    """Give one tenant's line of the table."""
+    counts = (tally.came, tally.waiting, tally.running, tally.ended)
+    waits = [in_words(percentile(tally.waits, share)) if tally.waits else "-" for share in (0.5, 0.95)]
+    return (tenant, *(f"{count:,}" for count in counts), *waits)
+
+
+def line(figures: Figures, elapsed: Micros) -> str:
+    """Give a run's state in one line, for output that is no terminal."""
+    noisy = figures.tallies.get(NOISY, Tally())
+    waits = figures.waits_of_quiet()
+    quiet = [tally for tenant, tally in figures.tallies.items() if tenant != NOISY]
+    return (
+        f"  {elapsed / SECOND:4.0f} s   noisy: {noisy.waiting:>6,} waiting {noisy.ended:>6,} done   "
+        f"quiet: {sum(one.waiting for one in quiet):>3} waiting {sum(one.ended for one in quiet):>4} done   "
+        f"quiet p95 {in_words(percentile(waits, 0.95))}"
+    )
+
+
+class Lines:
+    """Shows a run as a line every two seconds."""
+
+    def __init__(self, print_line: Any) -> None:
+        self._print = print_line
+        self._next: Micros = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Nothing was opened."""
+
+    def __call__(self, figures: Figures, elapsed: Micros) -> None:
+        """Print a line if it is time for one."""
+        if elapsed >= self._next and figures.tallies:
+            self._print(line(figures, elapsed))
+            self._next = elapsed + _LINE_EVERY
+
+
+class Live:
+    """Shows a run as a table that changes in place."""
+
+    def __init__(self, title: str) -> None:
+        from rich.live import Live as RichLive  # noqa: PLC0415 (an extra; asked for only on a terminal)
+
+        self._title = title
+        self._live = RichLive(refresh_per_second=8)
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._live.stop()
+
+    def __call__(self, figures: Figures, elapsed: Micros) -> None:
+        """Put the newest figures on the screen."""
+        from rich.table import Table  # noqa: PLC0415 (as above)
+
+        table = Table(title=f"{self._title}: {elapsed / SECOND:.0f} s", title_justify="left")
+        for name in COLUMNS:
+            table.add_column(name, justify="left" if name == "tenant" else "right")
+        for tenant in sorted(figures.tallies, key=lambda name: (name != NOISY, name)):
+            table.add_row(*row(tenant, figures.tallies[tenant]))
+        self._live.update(table)
+
+
+def summary(runs: Sequence[tuple[str, Figures]]) -> list[str]:
+    """Give the table of both runs, side by side."""
+    lines = [f"{'':24}" + "".join(f"{title:>24}" for title, _ in runs)]
+    for label, share in (
+        ("quiet tenants' wait p50", 0.5),
+        ("quiet tenants' wait p95", 0.95),
+        ("… longest", 1.0),
+    ):
+        cells = (in_words(percentile(figures.waits_of_quiet(), share)) for _, figures in runs)
+        lines.append(f"{label:24}" + "".join(f"{cell:>24}" for cell in cells))
+    totals = (sum(tally.ended for tally in figures.tallies.values()) for _, figures in runs)
+    lines.append(f"{'jobs done':24}" + "".join(f"{total:>24,}" for total in totals))
+    return lines

@@ -1,0 +1,118 @@
+"""The public names, and where each of them is. Nothing else is promised."""
+
+from __future__ import annotations
+
+from fairlane.app.ambient import current_job, current_tenant
+from fairlane.app.call import Call
+from fairlane.app.context import Context, SoftTimeout
+from fairlane.app.fairlane import Fairlane
+from fairlane.app.job import Attempt, Job, Json
+from fairlane.app.jobs import Jobs, Page
+from fairlane.app.tasks import Task, TaskDecorator, Tasks
+from fairlane.app.waiting import Waiting
+from fairlane.model.errors import (
+    BreakerOpen,
+    Closed,
+    ConfigError,
+    DuplicateJob,
+    EnqueueUnknown,
+    FairlaneError,
+    IdempotencyMismatch,
+    InvalidJob,
+    JobCancelled,
+    JobFailed,
+    JobNotFound,
+    OutsideTenant,
+    PayloadTooLarge,
+    Problem,
+    QueueFull,
+    Refused,
+    ResultGone,
+    SchemaTooNew,
+    SchemaTooOld,
+    SensitivePayload,
+    StoreBusy,
+    StoreError,
+    StoreUnavailable,
+    TenantMismatch,
+    TenantRequired,
+    UnknownTask,
+    UnknownTenant,
+    Unsupported,
+    WaitingLimitReached,
+)
+from fairlane.model.failure import ErrorClass
+from fairlane.model.instants import Duration
+from fairlane.model.lifecycle import CancelReply, State
+from fairlane.model.limits import Limits, Rate
+from fairlane.model.outcome import Cancel, Fail, Outcome, Retry, Snooze
+from fairlane.model.policy import Breaker, Budget, Gate, Lane, Queue, Share
+from fairlane.model.retry import Backoff, RetryPolicy
+from fairlane.model.scope import SYSTEM
+
+__all__ = [
+    "SYSTEM",
+    "Attempt",
+    "Backoff",
+    "Breaker",
+    "BreakerOpen",
+    "Budget",
+    "Call",
+    "Cancel",
+    "CancelReply",
+    "Closed",
+    "ConfigError",
+    "Context",
+    "DuplicateJob",
+    "Duration",
+    "EnqueueUnknown",
+    "ErrorClass",
+    "Fail",
+    "Fairlane",
+    "FairlaneError",
+    "Gate",
+    "IdempotencyMismatch",
+    "InvalidJob",
+    "Job",
+    "JobCancelled",
+    "JobFailed",
+    "JobNotFound",
+    "Jobs",
+    "Json",
+    "Lane",
+    "Limits",
+    "Outcome",
+    "OutsideTenant",
+    "Page",
+    "PayloadTooLarge",
+    "Problem",
+    "Queue",
+    "QueueFull",
+    "Rate",
+    "Refused",
+    "ResultGone",
+    "Retry",
+    "RetryPolicy",
+    "SchemaTooNew",
+    "SchemaTooOld",
+    "SensitivePayload",
+    "Share",
+    "Snooze",
+    "SoftTimeout",
+    "State",
+    "StoreBusy",
+    "StoreError",
+    "StoreUnavailable",
+    "Task",
+    "TaskDecorator",
+    "Tasks",
+    "TenantMismatch",
+    "TenantRequired",
+    "UnknownTask",
+    "UnknownTenant",
+    "Unsupported",
+    "Waiting",
+    "WaitingLimitReached",
+    "current_job",
+    "current_tenant",
+]

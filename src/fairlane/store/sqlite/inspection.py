@@ -1,0 +1,60 @@
+"""Look into the file: its settings, who leads, whether its pages are whole. Changes nothing."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+import apsw
+
+from fairlane.model.instants import SECOND, Micros
+from fairlane.store.contract.inspection import Inspection, InspectRequest, Lead
+from fairlane.store.sqlite.asking import all_rows, one_value
+from fairlane.store.sqlite.statements import load
+from fairlane.store.sqlite.tx import Tx
+
+_SQL: Final = load("inspection")
+_SYNCHRONOUS: Final = {0: "off", 1: "normal", 2: "full", 3: "extra"}
+_MOST_DAMAGE: Final = 10
+_STEPS: Final = 10_000
+"""How many steps of SQLite's machine lie between two looks at the clock: well under a millisecond."""
+
+
+def inspect(tx: Tx, request: InspectRequest) -> Inspection:
+    """Answer all that `Inspection` asks."""
+    tenant = request.scope.tenant
+    damage, is_checked = _damage(tx.db, request.at_most)
+    return Inspection(
+        settings=_settings(tx.db),
+        leads=tuple(Lead(*row) for row in tx.db.execute(_SQL.leads)),
+        tasks=tuple(task for (task,) in tx.db.execute(_SQL.tasks, (tenant,))),
+        first_lease_until=one_value(tx.db, _SQL.first_lease, (tenant,)),
+        damage=damage,
+        is_checked=is_checked,
+    )
+
+
+def _settings(db: apsw.Connection) -> dict[str, str]:
+    size = int(db.pragma("page_count") or 0) * int(db.pragma("page_size") or 0)
+    return {
+        "schema": str(db.pragma("user_version")),
+        "journal_mode": str(db.pragma("journal_mode")),
+        "synchronous": _SYNCHRONOUS.get(int(db.pragma("synchronous") or 0), "unknown"),
+        "sqlite": apsw.sqlite_lib_version(),
+        "bytes": str(size),
+    }
+
+
+def _damage(db: apsw.Connection, at_most: Micros) -> tuple[tuple[str, ...], bool]:
+    """Let SQLite check its pages; a file too large for the time is given up, and said so."""
+    until = time.monotonic() + at_most / SECOND
+    db.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
+    try:
+        rows = all_rows(db, f"PRAGMA quick_check({_MOST_DAMAGE})")
+    except apsw.InterruptError:
+        return (), False
+    except apsw.CorruptError as error:
+        return (str(error),), True
+    finally:
+        db.set_progress_handler(None)
+    return tuple(text for (text,) in rows if text != "ok"), True

@@ -1,0 +1,162 @@
+"""`fairlane enqueue` with an application: arguments, options, streams, refusals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fairlane.model.instants import MINUTE
+from fairlane.model.job import JobRecord
+from fairlane.model.payload import decode_arguments
+from tests.cli.desk import Desk
+
+SHOP = """
+from fairlane import Fairlane
+
+app = Fairlane({url!r}, payload={{"sensitive": "allow"}})
+
+@app.task(name="send_fax")
+def send_fax(to: str, pages: int = 1, urgent: bool = False) -> None: ...
+
+@app.task(name="anything", queue="bulk")
+def anything(value=None) -> None: ...
+"""
+
+
+@pytest.fixture
+def shop(store: Desk) -> Desk:
+    """A store, and an application in the current folder."""
+    store.write("shop.py", SHOP.format(url=store.url))
+    return store
+
+
+def jobs_of(desk: Desk) -> list[JobRecord]:
+    """Give what was stored, oldest first."""
+    return desk.do(lambda world: world.find_all())[::-1]
+
+
+def enqueue(desk: Desk, *arguments: str, stdin: str | None = None) -> Any:
+    """Run the command with the shop's application."""
+    return desk.run("--app", "shop:app", "enqueue", *arguments, stdin=stdin)
+
+
+def test_a_job_is_made_of_pairs(shop: Desk) -> None:
+    """Values are JSON where they read as such; a parameter annotated str takes its text as it stands."""
+    ran = enqueue(shop, "send_fax", "to=4930123", "pages=3", "urgent=true", "--tenant", "acme")
+    (job,) = jobs_of(shop)
+    assert (ran.code, ran.out, ran.err) == (0, f"{job.id} created\n", "")
+    assert decode_arguments(job.payload) == {"to": "4930123", "pages": 3, "urgent": True}
+    assert (job.tenant, job.queue, job.task) == ("acme", "default", "send_fax")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("3", 3), ("0017", "0017"), ('"3"', "3"), ("[1, 2]", [1, 2]), ("null", None), ("", ""), ("a=b", "a=b")],
+)
+def test_a_value_is_json_if_it_reads_as_json(shop: Desk, text: str, value: object) -> None:
+    """Anything else is text."""
+    assert enqueue(shop, "anything", f"value={text}").code == 0
+    assert decode_arguments(jobs_of(shop)[0].payload) == {"value": value}
+
+
+def test_every_option_reaches_the_job(shop: Desk) -> None:
+    """One job with all of them."""
+    options = {
+        "--tenant": "acme",
+        "--queue": "bulk",
+        "--priority": "7",
+        "--delay": "90s",
+        "--expires-in": "2h",
+        "--idempotency-key": "fax-7",
+        "--dedup-key": "d",
+        "--correlation": "c",
+        "--parent": "00000000-0000-0000-0000-000000000007",
+        "--max-attempts": "3",
+        "--timeout": "1m",
+    }
+    words = [word for pair in options.items() for word in pair]
+    ran = enqueue(shop, "send_fax", "--args", '{"to": "x"}', *words, "--tag", "red", "--tag", "blue")
+    assert ran.code == 0, ran.err
+    (job,) = jobs_of(shop)
+    assert (job.tenant, job.queue, job.priority, job.max_attempts) == ("acme", "bulk", 7, 3)
+    assert (job.run_at - job.enqueued_at, job.timeout) == (MINUTE * 3 // 2, MINUTE)
+    assert job.expires_at == job.enqueued_at + 120 * MINUTE
+    assert (job.idempotency_key, job.dedup_key, job.correlation_id) == ("fax-7", "d", "c")
+    assert (job.parent_id is not None, set(job.tags)) == (True, {"red", "blue"})
+
+
+def test_a_time_may_be_absolute(shop: Desk) -> None:
+    """With its zone."""
+    ran = enqueue(
+        shop, "anything", "--run-at", "2027-01-15T10:00:00+01:00", "--expires-at", "2027-01-15T10:00Z"
+    )
+    assert ran.code == 0, ran.err
+    (job,) = jobs_of(shop)
+    assert (job.run_at - job.enqueued_at, job.expires_at) == (60 * MINUTE, job.enqueued_at + 120 * MINUTE)
+
+
+def test_a_repeated_key_says_that_the_job_existed(shop: Desk) -> None:
+    """And on request it is a refusal."""
+    first = enqueue(shop, "anything", "--idempotency-key", "k")
+    again = enqueue(shop, "anything", "--idempotency-key", "k")
+    assert again.out == first.out.replace("created", "existing")
+    raised = enqueue(shop, "anything", "--idempotency-key", "k", "--on-duplicate", "raise")
+    assert (raised.code, raised.out) == (1, "")
+    assert "idempotency key 'k' belongs to job" in raised.err
+
+
+def test_each_line_of_standard_input_is_a_job(shop: Desk) -> None:
+    """Empty lines are none; the number is a remark."""
+    ran = enqueue(shop, "anything", "--stdin", stdin='{"value": 1}\n\n{"value": 2}\n{}\n')
+    jobs = jobs_of(shop)
+    assert (ran.code, ran.err) == (0, "3 job(s) enqueued.\n")
+    assert ran.out == "".join(f"{job.id} created\n" for job in jobs)
+    assert [decode_arguments(job.payload)["value"] for job in jobs] == [1, 2, None]
+
+
+def test_a_long_stream_is_stored_in_batches(shop: Desk) -> None:
+    """More than one request of the store takes; programs get an object a line."""
+    ran = enqueue(shop, "anything", "--stdin", "--json", stdin='{"value": 1}\n' * 1001)
+    assert (ran.code, ran.err) == (0, "1001 job(s) enqueued.\n")
+    assert len(ran.objects) == 1001 == len({job["id"] for job in ran.objects})
+
+
+def test_a_bad_line_is_named_and_its_batch_is_not_stored(shop: Desk) -> None:
+    """Batches before it are, and were shown."""
+    ran = enqueue(shop, "anything", "--stdin", stdin='{"value": 1}\n' * 1000 + '{"value": 2}\nnonsense\n')
+    assert (ran.code, len(ran.out.splitlines())) == (2, 1000)
+    assert "line 1002 is no JSON object of arguments" in ran.err
+    assert len(jobs_of(shop)) == 1000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["send_fax"], 2, "send_fax() missing a required argument: 'to'"),
+        (["send_fax", "to=x", "pagse=1"], 2, "send_fax() got an unexpected keyword argument 'pagse'"),
+        (["send_fax", "to"], 2, "'to' is no KEY=VALUE"),
+        (["send_fax", "to=x", "--args", "{}"], 2, "one of the three"),
+        (["send_fax", "--args", "[1]"], 2, "--args is no JSON object of arguments"),
+        (["send_fax", "to=x", "--delay", "soon"], 2, "'soon' is no duration; use seconds, or a number with"),
+        (["send_fax", "to=x", "--priority", "101"], 1, "priority: is 101; use a whole number, -100 to 100"),
+        (["send_fax", "to=x", "--queue", "nowhere"], 1, "queue: nowhere is not declared"),
+        (["fax"], 3, "fax is not known; known: anything, send_fax"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_anything_is_stored(
+    shop: Desk, arguments: list[str], code: int, message: str
+) -> None:
+    """With the field, what is wrong, and what would be right."""
+    ran = enqueue(shop, *arguments)
+    assert (ran.code, ran.out) == (code, "")
+    assert message in ran.err
+    assert jobs_of(shop) == []
+
+
+def test_a_refusal_lists_its_problems_for_programs(shop: Desk) -> None:
+    """Field, message, hint and a stable code."""
+    ran = enqueue(shop, "send_fax", "to=x", "--priority", "101", "--json")
+    assert (ran.told["error"], ran.told["exit"]) == ("InvalidJob", 1)
+    (problem,) = ran.told["problems"]
+    assert (problem["field"], problem["code"]) == ("priority", "range")

@@ -1,0 +1,248 @@
+"""`fairlane jobs`: what an operator reads, whole."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from fairlane.model.failure import ErrorClass, Failure
+from fairlane.model.instants import MINUTE
+from fairlane.model.judge import Failed, Succeeded
+from fairlane.model.lifecycle import State
+from fairlane.model.payload import encode_result
+from fairlane.store.contract.registry import TaskCard
+from tests.cli.desk import Desk
+from tests.contract.world import World, payload
+
+
+def test_jobs_are_listed_newest_first_in_aligned_columns(store: Desk) -> None:
+    """The whole table, as it is read in a pipe."""
+    first = store.do(lambda world: world.enqueue(task="send_fax"))
+    store.clock.advance(90)
+    second = store.do(lambda world: world.enqueue("globex", queue="bulk", delay=MINUTE, max_attempts=3))
+    assert store.says("jobs", "list") == (
+        f"{'ID':36}  STATE    TENANT  QUEUE    TASK      ATTEMPT  ENQUEUED    BECAUSE\n"
+        f"{second.id}  delayed  globex  bulk     noop      0/3      now         time\n"
+        f"{first.id}  ready    acme    default  send_fax  0/5      1m 30s ago  -\n"
+    )
+
+
+def test_an_empty_list_says_so_and_is_empty_for_programs(store: Desk) -> None:
+    """A sentence for people, nothing for a loop."""
+    assert store.says("jobs", "list") == "No job matches.\n"
+    assert store.says("jobs", "list", "--json") == ""
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        ["--tenant", "globex"],
+        ["--queue", "bulk"],
+        ["--task", "sweep"],
+        ["--state", "delayed"],
+        ["--state", "delayed", "--state", "dead"],
+        ["--correlation", "c"],
+        ["--tag", "red"],
+        ["--parent", "00000000-0000-0000-0000-000000000007"],
+        ["--since", "2027-01-15T08:00:01Z"],
+        ["--since", "2027-01-15T09:00:01+01:00", "--until", "2027-01-15T08:00:11Z"],
+    ],
+)
+def test_each_filter_narrows_to_the_job_that_meets_it(store: Desk, filters: list[str]) -> None:
+    """The option reaches the filter that it is named after."""
+
+    async def two(world: World) -> UUID:
+        await world.enqueue()
+        world.advance(10)
+        job = await world.enqueue(
+            "globex",
+            queue="bulk",
+            task="sweep",
+            delay=MINUTE,
+            correlation_id="c",
+            tags=("red",),
+            parent_id=UUID(int=7),
+        )
+        return job.id
+
+    wanted = store.do(two)
+    assert [job["id"] for job in store.run("jobs", "list", *filters, "--json").objects] == [str(wanted)]
+
+
+def test_a_long_list_stops_and_goes_on_with_its_cursor(store: Desk) -> None:
+    """The cursor is a remark: it does not get into the table."""
+    jobs = store.do(lambda world: world.enqueue_many(5))
+    first = store.run("jobs", "list", "--limit", "3", "--json")
+    assert first.err.startswith("There may be more: go on with --cursor ")
+    cursor = first.err.split()[-1]
+    rest = store.run("jobs", "list", "--limit", "3", "--cursor", cursor, "--json")
+    assert rest.err == ""
+    assert [job["id"] for job in first.objects + rest.objects] == [str(job.id) for job in jobs[::-1]]
+
+
+def test_a_list_may_be_longer_than_a_page_of_the_store(store: Desk) -> None:
+    """Pages are put together until the limit is reached."""
+    store.do(lambda world: world.enqueue_many(700))
+    store.do(lambda world: world.enqueue_many(700))
+    assert len(store.run("jobs", "list", "--limit", "1200", "--json").objects) == 1200
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["list", "--cursor", "nonsense"], "'nonsense' is no cursor"),
+        (["list", "--tenant", "a b"], "'a b' is no name of a tenant; use 1 to 128"),
+        (["list", "--state", "reddy"], "'reddy' is not one of 'delayed', 'ready'"),
+        (["list", "--since", "yesterday"], "'yesterday' is no time; write it as 2026-11-15T17:00:00Z"),
+        (["list", "--since", "2026-01-01T00:00:00"], "has no time zone; add Z for UTC"),
+        (["list", "--limit", "0"], "0 is not in the range x>=1"),
+        (["show", "nonsense"], "'nonsense' is no job id; give a UUID"),
+        (["peek", "Bulk"], "'Bulk' is no name of a queue"),
+    ],
+)
+def test_a_bad_value_is_a_usage_error_that_says_what_would_be_right(
+    store: Desk, arguments: list[str], message: str
+) -> None:
+    """Exit code 2, and the value is named."""
+    ran = store.run("jobs", *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert message in ran.err
+
+
+def test_counts_are_by_state_and_every_state_is_there(store: Desk) -> None:
+    """Aligned for people, numbers for programs, narrowed on request."""
+    store.do(lambda world: world.enqueue_many(12))
+    store.do(lambda world: world.enqueue("globex", delay=MINUTE))
+    assert store.says("jobs", "count") == (
+        "delayed    1\nready      12\nrunning    0\nsucceeded  0\ndead       0\ncancelled  0\n"
+    )
+    (counts,) = store.run("jobs", "count", "--tenant", "globex", "--json").objects
+    assert counts == {state.value: int(state is State.DELAYED) for state in State}
+
+
+def test_peek_shows_the_order_of_claims(store: Desk) -> None:
+    """The higher priority first, whatever came first."""
+    low = store.do(lambda world: world.enqueue())
+    high = store.do(lambda world: world.enqueue(priority=9))
+    shown = store.run("jobs", "peek", "default", "--json").objects
+    assert [job["id"] for job in shown] == [str(high.id), str(low.id)]
+    assert len(store.run("jobs", "peek", "default", "-n", "1", "--json").objects) == 1
+    assert store.says("jobs", "peek", "bulk") == "Nothing in queue bulk could be claimed now.\n"
+
+
+# ── one job ──────────────────────────────────────────────────────────────────
+
+
+async def failed_fax(world: World) -> UUID:
+    """Make a job that failed once, with secrets in its arguments and in its error."""
+    job = await world.enqueue(
+        task="send_fax",
+        payload=payload(to="+49 30", password="hunter2"),
+        timeout=MINUTE,
+        metadata=b'{"password":"9"}',
+    )
+    world.advance(2)
+    claim = await world.claim_one()
+    world.advance(1.5)
+    trace = "Traceback:\n  line 1\nFaxError: token=abc123secret at host"
+    failure = Failure(ErrorClass.RETRYABLE, "FaxError", "password=hunter2 was refused", trace)
+    await world.settle(claim, Failed(failure))
+    return job.id
+
+
+def test_a_job_is_shown_whole_and_its_secrets_are_not(store: Desk) -> None:
+    """S6: by field name and by pattern, in arguments, metadata and errors."""
+    id = store.do(failed_fax)
+    assert store.says("jobs", "show", str(id)) == (
+        f"id         {id}\n"
+        "state      delayed\n"
+        "because    retry: retryable: password=[redacted] was refused\n"
+        "task       send_fax (version 1)\n"
+        "tenant     acme\n"
+        "queue      default\n"
+        "priority   0\n"
+        "attempt    1 of 5, 1 failed\n"
+        "enqueued   2027-01-15 08:00:00 UTC (3.5s ago)\n"
+        "due        2027-01-15 08:00:04 UTC (in 1s)\n"
+        "timeout    1m\n"
+        'metadata   {"password":"[redacted]"}\n'
+        'arguments  {"password":"[redacted]","to":"+49 30"}\n'
+        "attempts   1 failed on w1, started 2027-01-15 08:00:02 UTC (1.5s ago), took 1.5s\n"
+        "             FaxError (retryable): password=[redacted] was refused\n"
+    )
+
+
+def test_secrets_are_shown_only_to_those_who_ask_for_them(store: Desk) -> None:
+    """S6: an explicit permission, for people and for programs."""
+    id = str(store.do(failed_fax))
+    closed = store.says("jobs", "show", id, "--traceback") + store.says("jobs", "show", id, "--json")
+    assert "hunter2" not in closed
+    assert "abc123secret" not in closed
+    opened = store.says("jobs", "show", id, "--reveal", "--traceback")
+    assert '"password":"hunter2"' in opened
+    assert "           FaxError: token=abc123secret at host\n" in opened
+    (shown,) = store.run("jobs", "show", id, "--reveal", "--json").objects
+    assert shown["arguments"] == {"to": "+49 30", "password": "hunter2"}
+    assert shown["attempts"][0]["message"] == "password=hunter2 was refused"
+
+
+def test_the_fields_that_a_task_calls_secret_are_redacted_too(store: Desk) -> None:
+    """S6: a worker has published them, so that no application is needed to know them."""
+
+    async def work(world: World) -> UUID:
+        await world.register("w1", TaskCard(name="noop", queue="default", sensitive=("shoe_size",)))
+        return (await world.enqueue(payload=payload(shoe_size=44, hat=7))).id
+
+    id = str(store.do(work))
+    (shown,) = store.run("jobs", "show", id, "--json").objects
+    assert shown["arguments"] == {"shoe_size": "[redacted]", "hat": 7}
+
+
+def test_a_running_job_shows_who_runs_it(store: Desk) -> None:
+    """Worker, lease and the live attempt."""
+
+    async def work(world: World) -> UUID:
+        await world.enqueue()
+        return (await world.claim_one()).job.id
+
+    shown = store.says("jobs", "show", str(store.do(work)))
+    assert "worker       w1\nlease until  2027-01-15 08:00:12 UTC (in 12s)\n" in shown
+    assert "attempts     1 running on w1, started 2027-01-15 08:00:00 UTC (now)\n" in shown
+
+
+def test_a_result_is_shown_redacted(store: Desk) -> None:
+    """S6: what a handler gave back is not more public than what it got."""
+
+    async def work(world: World) -> UUID:
+        await world.enqueue()
+        claim = await world.claim_one()
+        await world.settle(claim, Succeeded(encode_result({"pages": 3, "token": "abc"})))
+        return claim.job.id
+
+    assert 'result     {"pages":3,"token":"[redacted]"}\n' in store.says("jobs", "show", str(store.do(work)))
+
+
+@pytest.mark.parametrize(
+    ("stored", "shown"),
+    [
+        (b'{"v":1,"arguments":{"c":{"$enum":["Colour","RED"]}}}', {"c": {"$enum": ["Colour", "RED"]}}),
+        (b'{"v":1,"arguments":{"d":{"$date":"2026-01-02"}}}', {"d": "2026-01-02"}),
+        (b"\xff\x00", "cannot be read"),
+        (b"[]", "cannot be read"),
+    ],
+)
+def test_arguments_are_shown_as_well_as_they_can_be_read(store: Desk, stored: bytes, shown: object) -> None:
+    """An Enum of the application is shown as written; rotten bytes do not end the command."""
+    job = store.do(lambda world: world.enqueue(payload=stored))
+    (found,) = store.run("jobs", "show", str(job.id), "--json").objects
+    assert found["arguments"] == shown
+
+
+def test_a_job_that_is_not_there_has_its_own_exit_code(store: Desk) -> None:
+    """3, a sentence for people, an object for programs."""
+    id = str(UUID(int=9))
+    for command in (["jobs", "show"], ["explain"]):
+        assert store.run(*command, id) == (3, "", f"Error: no job {id}\n")
+    told = store.run("jobs", "show", id, "--json").told
+    assert told == {"error": "JobNotFound", "message": f"no job {id}", "exit": 3}

@@ -1,0 +1,183 @@
+"""The command as a whole: help, options anywhere, errors, exit codes, what it loads."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import fairlane
+from fairlane.cli.exits import MEANING, Exit, exit_of
+from fairlane.cli.main import PLACES, cli
+from fairlane.model import errors
+from tests.cli.desk import Desk
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_every_command_is_there_and_says_in_one_line_what_it_does(desk: Desk) -> None:
+    """`fairlane --help` is the table of contents."""
+    shown = desk.run("--help").out
+    context = click.Context(cli)
+    for name in PLACES:
+        command = cli.get_command(context, name)
+        assert command is not None
+        assert re.search(rf"^  {name} +\S.*", shown, re.MULTILINE), name
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_every_command_explains_itself(desk: Desk, name: str) -> None:
+    """Also without a store, and with -h."""
+    for word in ("--help", "-h"):
+        ran = desk.run(name, word)
+        assert (ran.code, ran.err) == (0, "")
+        assert ran.out.startswith("Usage: ")
+
+
+def test_an_unknown_command_is_a_usage_error(desk: Desk) -> None:
+    """Exit code 2."""
+    ran = desk.run("jbos")
+    assert ran.code == 2
+    assert "No such command 'jbos'" in ran.err
+
+
+def test_shared_options_may_stand_before_and_after_the_command(store: Desk) -> None:
+    """`--json` is typed last, more often than not; the last word counts."""
+    before = store.run("--json", "jobs", "count")
+    after = store.run("jobs", "count", "--json")
+    between = store.run("jobs", "--json", "count")
+    assert before == after == between
+    assert before.out.startswith('{"delayed":0')
+    assert store.run("jobs", "count", url="sqlite:////nowhere/x.db").code == 4
+    assert store.run("jobs", "count", "--url", store.url, url="sqlite:////nowhere/x.db").code == 0
+
+
+def test_the_store_may_come_from_the_environment(store: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S55: the command line beats the environment."""
+    monkeypatch.setenv("FAIRLANE_URL", "sqlite:////nowhere/x.db")
+    assert store.run("jobs", "count").code == 0
+
+
+def test_without_a_store_the_command_says_how_to_name_one(desk: Desk) -> None:
+    """Exit code 5: it is a matter of settings."""
+    result = CliRunner().invoke(cli, ["jobs", "count"])
+    assert (result.exit_code, result.stdout) == (5, "")
+    assert result.stderr.startswith("Error: url: no store is named; give --url, or --app MODULE:APP")
+
+
+def test_a_missing_file_is_not_made_by_looking_at_it(desk: Desk) -> None:
+    """A typing error in a URL must not become an empty store."""
+    ran = desk.run("jobs", "list")
+    assert ran == (4, "", f"Error: there is no store at {desk.file}; `fairlane migrate` makes one\n")
+    assert list(desk.folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("url", "code", "message"),
+    [
+        ("carrier-pigeon://user:secret@loft", 5, "no store is known for scheme 'carrier-pigeon'"),
+        ("nonsense", 5, "it has no scheme"),
+        ("sqlite://", 5, "it names no file"),
+    ],
+)
+def test_a_bad_url_is_refused_and_never_repeated(desk: Desk, url: str, code: int, message: str) -> None:
+    """It may hold a password."""
+    ran = desk.run("jobs", "list", url=url)
+    assert (ran.code, ran.out) == (code, "")
+    assert message in ran.err
+    assert "secret" not in ran.err
+
+
+def test_another_applications_file_is_refused(desk: Desk) -> None:
+    """Exit code 4, in one sentence."""
+    desk.file.write_text("not a database at all, but long enough to look at, " * 40)
+    ran = desk.run("jobs", "list")
+    assert (ran.code, ran.out) == (4, "")
+    assert "is damaged or no SQLite file" in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_a_usage_error_is_an_object_for_programs(desk: Desk) -> None:
+    """On standard error, as all errors are."""
+    ran = desk.run("jobs", "list", "--json", "--limit", "none")
+    assert ran.out == ""
+    assert (ran.told["error"], ran.told["exit"]) == ("BadParameter", 2)
+
+
+def test_debug_shows_where_an_error_comes_from(desk: Desk) -> None:
+    """The exception itself is let through, with its traceback."""
+    with pytest.raises(errors.StoreUnavailable):
+        desk.run("--debug", "jobs", "list")
+
+
+def test_every_exit_code_has_a_meaning_and_its_own_number() -> None:
+    """The table of the documentation is made of these."""
+    assert set(MEANING) == set(Exit)
+    assert len({int(code) for code in Exit}) == len(Exit)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (errors.ConfigError("x"), 5),
+        (errors.StoreUnavailable("x"), 4),
+        (errors.StoreBusy("x"), 4),
+        (errors.SchemaTooOld("x"), 4),
+        (errors.Unsupported("x"), 4),
+        (errors.EnqueueUnknown("x"), 6),
+        (errors.JobNotFound("x"), 3),
+        (errors.UnknownTask([]), 3),
+        (errors.UnknownTenant([]), 3),
+        (errors.InvalidJob([]), 1),
+        (errors.QueueFull("q", 1, 1), 1),
+        (errors.Closed("queue q", "x"), 1),
+    ],
+)
+def test_each_error_has_its_exit_code(error: errors.FairlaneError, code: int) -> None:
+    """Scripts depend on these numbers."""
+    assert exit_of(error) == code
+
+
+def test_version_is_that_of_the_package(desk: Desk) -> None:
+    """One line for people, the libraries too for programs."""
+    assert desk.says("version") == f"fairlane {version('fairlane')}\n"
+    (told,) = desk.run("version", "--json").objects
+    assert list(told) == ["fairlane", "python", "sqlite"]
+
+
+# ── what it costs to start ───────────────────────────────────────────────────
+
+HEAVY = "msgspec asyncio apsw rich sqlite3 fairlane.app fairlane.store"
+LOADED = f"""
+import sys
+from fairlane.cli.main import cli
+try:
+    cli.main(["version"])
+except SystemExit:
+    print([name for name in {HEAVY.split()!r} if name in sys.modules])
+"""
+
+
+def test_version_loads_nothing_that_takes_long() -> None:
+    """The answer is there at once; a heavy import at the top of a module would be found here."""
+    run = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)  # noqa: S603 (our own text)
+    assert run.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_name_that_is_not_public_is_not_there() -> None:
+    """Names are loaded when they are asked for; one that nobody promised is refused as Python refuses it."""
+    with pytest.raises(AttributeError, match="module 'fairlane' has no attribute 'Nonsense'"):
+        fairlane.Nonsense  # type: ignore[attr-defined]  # noqa: B018 (it is about that)
+
+
+def test_the_command_is_declared_in_the_package() -> None:
+    """`fairlane` on the path is this command."""
+    assert 'fairlane = "fairlane.cli.main:main"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert os.access(ROOT / "src/fairlane/__main__.py", os.R_OK)

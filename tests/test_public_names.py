@@ -19,21 +19,22 @@ POLICIES = "Backoff RetryPolicy Rate Limits Queue Share Lane Gate Breaker Budget
 OUTCOMES = "Outcome Retry Snooze Fail Cancel SoftTimeout"
 APPLICATION = "Fairlane Tasks Task TaskDecorator Call Context current_tenant current_job"
 JOBS = "Job Attempt Jobs Page Waiting"
+STEERING = "Tenant Tenants QueueView Queues Held Overridden"
 ERRORS = """
     FairlaneError ConfigError InvalidJob Problem UnknownTask UnknownTenant TenantRequired PayloadTooLarge
     SensitivePayload Refused WaitingLimitReached QueueFull Closed DuplicateJob IdempotencyMismatch
     TenantMismatch OutsideTenant JobNotFound JobFailed JobCancelled ResultGone BreakerOpen StoreError
     StoreUnavailable StoreBusy EnqueueUnknown SchemaTooOld SchemaTooNew Unsupported
 """
-PUBLIC = sorted(f"{WORDS} {POLICIES} {OUTCOMES} {APPLICATION} {JOBS} {ERRORS}".split())
+PUBLIC = sorted(f"{WORDS} {POLICIES} {OUTCOMES} {APPLICATION} {JOBS} {STEERING} {ERRORS}".split())
 
-ABSENT = "Tenant Tenants Queues"
+ABSENT = "Dead Schedules"
 """Planned, and not there: a name that only raises would be worse than none."""
 
 METHODS = {
     "Fairlane": """
-        aclose aenqueue_many as_system client close enqueue_many include join settings task tenant
-        tenant_context
+        aclose aenqueue_by_name aenqueue_many as_system client close enqueue_by_name enqueue_many include join
+        settings task tenant tenant_context
     """,
     "Tasks": "client join task",
     "Task": "aenqueue bind enqueue func name queue upcast using",

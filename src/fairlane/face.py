@@ -8,7 +8,10 @@ from fairlane.app.context import Context, SoftTimeout
 from fairlane.app.fairlane import Fairlane
 from fairlane.app.job import Attempt, Job, Json
 from fairlane.app.jobs import Jobs, Page
+from fairlane.app.queues import Queues
 from fairlane.app.tasks import Task, TaskDecorator, Tasks
+from fairlane.app.tenants import Tenants
+from fairlane.app.views import Held, Overridden, QueueView, Tenant
 from fairlane.app.waiting import Waiting
 from fairlane.model.errors import (
     BreakerOpen,
@@ -71,6 +74,7 @@ __all__ = [
     "Fairlane",
     "FairlaneError",
     "Gate",
+    "Held",
     "IdempotencyMismatch",
     "InvalidJob",
     "Job",
@@ -83,11 +87,14 @@ __all__ = [
     "Limits",
     "Outcome",
     "OutsideTenant",
+    "Overridden",
     "Page",
     "PayloadTooLarge",
     "Problem",
     "Queue",
     "QueueFull",
+    "QueueView",
+    "Queues",
     "Rate",
     "Refused",
     "ResultGone",
@@ -106,8 +113,10 @@ __all__ = [
     "Task",
     "TaskDecorator",
     "Tasks",
+    "Tenant",
     "TenantMismatch",
     "TenantRequired",
+    "Tenants",
     "UnknownTask",
     "UnknownTenant",
     "Unsupported",

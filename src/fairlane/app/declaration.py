@@ -32,7 +32,8 @@ OnShutdown: TypeAlias = Literal["finish", "requeue"]
 class Declaration(msgspec.Struct, frozen=True, kw_only=True):
     """One task: its handler and all that its decorator said. A `timeout` that is UNSET is the queue's.
 
-    `priority` counts as the application does; None means the application's default.
+    `priority` counts as the application does; None means the application's default. A task that
+    `is_elsewhere` is known from what workers have published; its handler is not here.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
     on_shutdown: OnShutdown = "finish"
     dedup_until: DedupUntil = "settled"
     sensitive: tuple[str, ...] = ()
+    is_elsewhere: bool = False
 
     def implied_attempts(self) -> int | None:
         """How many attempts the task asks for: given, or implied by its list of delays (S26)."""

@@ -8,15 +8,18 @@ from pathlib import Path
 from typing import Any, Self
 
 from fairlane.app.ambient import as_system, as_tenant
+from fairlane.app.by_name import call_by_name
 from fairlane.app.call import Call
 from fairlane.app.client import Client, TenantContext
 from fairlane.app.config.configuration import Configuration
 from fairlane.app.form import connection_of, taken_from
 from fairlane.app.job import Job
 from fairlane.app.jobs import Jobs
+from fairlane.app.queues import Queues
 from fairlane.app.settings import Direction, PayloadSettings, Settings, settings_of
 from fairlane.app.sync import run_here
 from fairlane.app.tasks import Tasks
+from fairlane.app.tenants import Tenants
 from fairlane.model.errors import ConfigError
 from fairlane.model.policy import Gate, Lane, Queue, Tenancy
 
@@ -30,6 +33,8 @@ class Fairlane(Tasks):
     """
 
     jobs: Jobs
+    queues: Queues
+    tenants: Tenants
 
     def __init__(
         self,
@@ -61,11 +66,13 @@ class Fairlane(Tasks):
             fixed_queues=fixed_queues,
             priority=priority,
             priority_default=priority_default,
-            payload=payload or {},
+            payload=payload,
         )
         self.configuration = Configuration(code, config)
         self.join(Client(self.configuration, self.registry))
         self.jobs = Jobs(self.client)
+        self.queues = Queues(self.client)
+        self.tenants = Tenants(self.client)
 
     @property
     def settings(self) -> Settings:
@@ -92,6 +99,24 @@ class Fairlane(Tasks):
         With `connection` they are part of the transaction that is open there.
         """
         return await self.client.aenqueue(calls, connection)
+
+    def enqueue_by_name(
+        self, task: str, /, arguments: Mapping[str, Any], *, tenant: str, **options: Any
+    ) -> Job[Any]:
+        """Store a job of a task that workers have published, without its handler; options as in `using()`.
+
+        The arguments are plain JSON values by name, checked against what was published. `UnknownTask` names
+        the nearest one.
+        """
+        return self.client.portal.run(self.aenqueue_by_name(task, arguments, tenant=tenant, **options))
+
+    async def aenqueue_by_name(
+        self, task: str, /, arguments: Mapping[str, Any], *, tenant: str, **options: Any
+    ) -> Job[Any]:
+        """Store a job of a task that workers have published, without its handler; see `enqueue_by_name`."""
+        call = await call_by_name(self.client, task, arguments, tenant, options)
+        (job,) = await self.client.aenqueue([call])
+        return job
 
     def tenant(self, name: str, /) -> AbstractContextManager[None]:
         """Act for a tenant inside a `with` block: enqueues go to it, and only its jobs are seen.

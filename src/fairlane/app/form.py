@@ -114,7 +114,7 @@ def _shape(index: int, call: Call[Any], about: About, connection: Any) -> Formed
         sheet.add("call", f"is of type {kind_of(call)}", "make it with task.bind(...)", "type")
         return Formed(_BLANK, sheet.problems, 0, is_large=False, findings=())
     settings, ambient, task, options = about.settings, about.ambient, call.task, call.options
-    if not about.registry.has(task):
+    if not task.is_elsewhere and not about.registry.has(task):
         message = f"{task.name} is not registered in this application"
         sheet.add("task", message, "bring it in with app.include()", "unknown_task")
     named = _named(call)

@@ -51,8 +51,13 @@ class Handler:
     @cached_property
     def argument_enums(self) -> dict[str, type[Enum]]:
         """The Enum classes that arguments may hold."""
+        return enums_of(self.argument_hints.values())
+
+    @cached_property
+    def argument_hints(self) -> dict[str, Any]:
+        """The annotations of the parameters that have one, as far as they can be resolved."""
         hints = _hints(self.func)
-        return enums_of(hints[name] for name in self.signature.parameters if name in hints)
+        return {name: hints[name] for name in self.signature.parameters if name in hints}
 
     @cached_property
     def result_enums(self) -> dict[str, type[Enum]]:

@@ -120,7 +120,7 @@ class Jobs:
             parent_id=parent,
             since=_instant(since),
             until=_instant(until),
-            limit=_within_page("limit", limit),
+            limit=within_page("limit", limit),
             cursor=cursor,
         )
         reply = await self._client.store.jobs.find(request)
@@ -144,7 +144,7 @@ class Jobs:
 
     async def apeek(self, queue: str, n: int = 10, *, tenant: str | None = None) -> Sequence[Job[Any]]:
         """Give the next n jobs in the order in which they would be claimed now, without taking them (S65)."""
-        request = PeekRequest(scope=scope_for(tenant), queue=queue, most=_within_page("n", n))
+        request = PeekRequest(scope=scope_for(tenant), queue=queue, most=within_page("n", n))
         return tuple(self._client.show(record) for record in await self._client.store.jobs.peek(request))
 
     def explain(self, id: UUID | str, /) -> Waiting:
@@ -225,7 +225,8 @@ def _instant(moment: datetime | None) -> Instant | None:
     return None if moment is None else to_instant(moment)
 
 
-def _within_page(name: str, number: int) -> int:
+def within_page(name: str, number: int) -> int:
+    """Refuse a number of items that no page can have."""
     if not 1 <= number <= PAGE_MOST:
         message = f"{name} is {number}; use 1 to {PAGE_MOST}, and the cursor for more"
         raise ValueError(message)

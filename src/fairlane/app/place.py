@@ -51,7 +51,8 @@ def queue_of(sheet: Sheet, call: Call[Any], settings: Settings, registry: Regist
     if settings.fixed_queues and queue != home:
         message = f"is {queue}, but task {call.task.name} stays in its home queue {home}"
         sheet.add("queue", message, "leave it out, or set fixed_queues to false", "fixed_queue")
-    if not _is_declared(queue, home, settings, registry):
+    is_published = call.task.is_elsewhere and queue == home
+    if not is_published and not _is_declared(queue, home, settings, registry):
         known = ", ".join(sorted(settings.queues))
         sheet.add("queue", f"{queue} is not declared", f"declare it, or use one of: {known}", "unknown_queue")
     return queue

@@ -88,18 +88,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 def settings_of(
     *,
-    url: str | None,
-    name: str,
-    namespace: str | None,
-    queues: Sequence[Queue],
-    lanes: Sequence[Lane],
-    gates: Sequence[Gate],
-    tenancy: Tenancy,
-    imports: Sequence[str],
-    fixed_queues: bool,
-    priority: Direction,
-    priority_default: int,
-    payload: PayloadSettings,
+    url: str | None = None,
+    name: str = "fairlane",
+    namespace: str | None = None,
+    queues: Sequence[Queue] = (),
+    lanes: Sequence[Lane] = (),
+    gates: Sequence[Gate] = (),
+    tenancy: Tenancy = "open",
+    imports: Sequence[str] = (),
+    fixed_queues: bool = False,
+    priority: Direction = "higher_first",
+    priority_default: int = 0,
+    payload: PayloadSettings | None = None,
 ) -> Settings:
     """Check what an application was declared with; `ConfigError` names the first key that is wrong."""
     for key, given in (("name", name), ("namespace", namespace)):
@@ -118,7 +118,7 @@ def settings_of(
     known = {DEFAULT_QUEUE: Queue(DEFAULT_QUEUE), **{queue.name: queue for queue in queues}}
     if queues:
         _served("lanes", lanes, known)
-    rules, sensitive, require = _payload(payload)
+    rules, sensitive, require = _payload(payload or {})
     return Settings(
         url=url,
         name=name,

@@ -9,6 +9,9 @@ from typing import Final, NoReturn
 from fairlane.cli.command import Root
 
 PLACES: Final = {
+    "demo": "fairlane.cli.run:demo",
+    "worker": "fairlane.cli.run:worker",
+    "scheduler": "fairlane.cli.run:scheduler",
     "version": "fairlane.cli.version:version",
     "migrate": "fairlane.cli.store:migrate",
     "enqueue": "fairlane.cli.enqueue:enqueue",

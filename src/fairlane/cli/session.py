@@ -74,6 +74,12 @@ class Session:
 
         return asyncio.run(inside())
 
+    def log_to_stderr(self) -> None:
+        """Let the log be seen: for commands that run on their own."""
+        import logging
+
+        logging.basicConfig(level=logging.DEBUG if self.is_debug else logging.INFO, stream=sys.stderr)
+
     @cached_property
     def who(self) -> str:
         """Who gives the orders, for those who wonder about them."""

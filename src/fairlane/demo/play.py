@@ -15,7 +15,7 @@ from fairlane.demo.recorder import Recorder
 from fairlane.model.ledger import Ended, Started
 from fairlane.runtime.clock import MachineClock
 
-LEDGER: Final = "FAIRLANE_DEMO_LEDGER"
+LEDGER: Final = "DEMO_LEDGER"
 """The variable that names the folder of the ledger."""
 
 app = Fairlane(name="demo", lanes=[Lane("main", SLOTS, ["default"])])

@@ -59,7 +59,7 @@ class Run:
             task: Task[[], None] = app.task(name=work.name)(work.func)
             await app.client.store.upkeep.migrate()
             with self._workers() as workers:
-                await self._until_there(app)
+                await self._until_there(app, workers)
                 await self._bring(app, task, arrivals, workers, show)
             await self._read(app)
         return check(read_all(self._folder), drained=True)
@@ -106,12 +106,10 @@ class Run:
         )
         self.figures.bring(arrival.tenant, ids, before)
 
-    async def _until_there(self, app: Fairlane) -> None:
+    async def _until_there(self, app: Fairlane, workers: Sequence[subprocess.Popen[bytes]]) -> None:
         """Wait until every worker has introduced itself."""
-        began_at = self._clock.elapsed()
         while len(await app.client.store.registry.workers(WorkersRequest(scope=Scope.all()))) < PROCESSES:
-            if self._clock.elapsed() - began_at > _LONGEST:
-                raise DemoError(f"the workers did not start; see {self._folder}")
+            _check_on(workers, self._folder)
             await self._clock.wait(SECOND // 50)
 
     async def _read(self, app: Fairlane) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from fairlane.app.config.given import Path
 from fairlane.app.config.keys import TREE, Key, Named
 from fairlane.app.config.policy_kinds import nearest
 from fairlane.app.config.values import Values
@@ -22,7 +23,7 @@ from fairlane.model.retention import Retention
 from fairlane.model.retry import Backoff
 
 _PLAIN: Final = Queue(DEFAULT_QUEUE)
-_RETENTION: Final = {
+RETENTION: Final = {
     "succeeded": "succeeded",
     "cancelled": "cancelled",
     "dead_unreviewed": "dead",
@@ -30,6 +31,8 @@ _RETENTION: Final = {
     "idempotency_keys": "keys",
 }
 """Key of the file to field of `Retention`."""
+
+WORKER_DURATIONS: Final = ("lease", "renew_every", "shutdown_deadline")
 
 
 def settings_over(code: Settings, values: Values, declared: Collection[str]) -> Settings:
@@ -135,7 +138,7 @@ def _lanes(code: Settings, values: Values) -> tuple[Lane, ...]:
 
 def _check_queues(values: Values, lanes: Iterable[Lane], known: Sequence[str]) -> None:
     """Note every mention of a queue that nobody declares: it is most likely misspelled."""
-    mentions = [(("queues", name), name) for name in values.names("queues")]
+    mentions: list[tuple[Path, str]] = [(("queues", name), name) for name in values.names("queues")]
     mentions += [
         (("lanes", lane.name, "queues"), name)
         for lane in lanes
@@ -173,9 +176,7 @@ def _gates(code: Settings, values: Values) -> tuple[Gate, ...]:
 
 def _worker(code: WorkerSettings, values: Values) -> WorkerSettings:
     said = values.at("worker")
-    for name in ("lease", "renew_every", "shutdown_deadline"):
-        if name in said:
-            said[name] = to_micros(said[name])
+    said = {name: to_micros(value) if name in WORKER_DURATIONS else value for name, value in said.items()}
     worker = msgspec.structs.replace(code, **said)
     if worker.renew_every >= worker.lease:
         key = "renew_every" if values.is_given("worker", "renew_every") else "lease"
@@ -187,7 +188,7 @@ def _worker(code: WorkerSettings, values: Values) -> WorkerSettings:
 def _retention(code: Retention, values: Values) -> Retention:
     said = values.at("retention")
     return msgspec.structs.replace(
-        code, **{field: to_micros(said[key]) for key, field in _RETENTION.items() if key in said}
+        code, **{field: to_micros(said[key]) for key, field in RETENTION.items() if key in said}
     )
 
 

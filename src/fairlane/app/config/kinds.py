@@ -12,24 +12,36 @@ from typing import Any, Final
 
 import msgspec
 
-from fairlane.app.config.units import DURATIONS, SIZES, bytes_of, seconds_of
+from fairlane.app.config.units import DURATIONS, SIZES, bytes_of, duration_text, seconds_of, size_text
 from fairlane.model.names import name_hint
+from fairlane.model.sensitive import find_sensitive
 
+HIDDEN: Final = "(hidden)"
 NONE: Final = "none"
 """How a file says that there is no limit or no timeout: TOML has no word of its own for it."""
+
+
+def plain_text(value: Any) -> str:
+    """Write a value as a file would, more or less.
+
+    >>> plain_text(True), plain_text(("a", "b")), plain_text("open"), plain_text(4)
+    ('true', '["a","b"]', 'open', '4')
+    """
+    return value if isinstance(value, str) else msgspec.json.encode(value, enc_hook=str).decode()
 
 
 class Kind(msgspec.Struct, frozen=True):
     """How a value is read; `read` raises ValueError, with a text where "it is ..." does not say enough.
 
     `is_text`: an environment variable is taken as it stands; other kinds are read as a TOML value first.
-    `is_secret`: the value is never shown.
+    `is_secret`: the value is never shown as it is. `show` writes a value that was read, never None.
     """
 
     read: Callable[[Any], Any]
     allowed: str
     is_text: bool = False
     is_secret: bool = False
+    show: Callable[[Any], str] = plain_text
 
 
 def _text(value: Any) -> str:
@@ -59,6 +71,30 @@ def _amount(value: Any) -> Decimal:
         raise ValueError from None
 
 
+def safe_url(url: str) -> str:
+    """Show a URL without its password and without what looks secret in its query.
+
+    >>> safe_url("redis://ops:hunter2@host:6379/0?ssl=1&password=hunter2")
+    'redis://ops:***@host:6379/0?ssl=1&password=***'
+    >>> safe_url("hunter2")
+    '(hidden)'
+    """
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        return HIDDEN
+    rest, _, query = rest.partition("?")
+    place, slash, path = rest.partition("/")
+    user, at, host = place.rpartition("@")
+    name, colon, _ = user.partition(":")
+    pairs = [pair.partition("=") for pair in query.split("&")] if query else []
+    safe = "&".join(f"{key}{sign}{value if _is_plain(key, value) else '***'}" for key, sign, value in pairs)
+    return f"{scheme}://{name}{colon and ':***'}{at}{host}{slash}{path}{query and '?'}{safe}"
+
+
+def _is_plain(key: str, value: str) -> bool:
+    return not find_sensitive({key: value})
+
+
 def anything(value: Any) -> Any:
     """Take a value as it is: for features that do not exist yet and read it when they do."""
     return value
@@ -68,8 +104,10 @@ TEXT: Final = Kind(_text, "a text", is_text=True)
 FLAG: Final = Kind(_flag, "true or false")
 NAME: Final = Kind(_name, str(name_hint("")), is_text=True)
 AMOUNT: Final = Kind(_amount, 'an amount as text, e.g. "500.00"', is_text=True)
-URL: Final = Kind(_text, "sqlite:///file.db, or the URL of another store", is_text=True, is_secret=True)
-SECRET: Final = Kind(_text, "a text", is_text=True, is_secret=True)
+URL: Final = Kind(
+    _text, "sqlite:///file.db, or the URL of another store", is_text=True, is_secret=True, show=safe_url
+)
+SECRET: Final = Kind(_text, "a text", is_text=True, is_secret=True, show=lambda _: HIDDEN)
 ANYTHING: Final = Kind(anything, "")
 
 
@@ -127,7 +165,8 @@ def duration(least: float = 0, most: float = inf) -> Kind:
         return seconds
 
     bounds = f", {least:g} s or more" if most == inf else f", {least:g} s to {most:.0f} s"
-    return Kind(read, DURATIONS + (bounds if (least, most) != (0, inf) else ""), is_text=True)
+    allowed = DURATIONS + (bounds if (least, most) != (0, inf) else "")
+    return Kind(read, allowed, is_text=True, show=duration_text)
 
 
 def size(least: int = 1) -> Kind:
@@ -139,7 +178,7 @@ def size(least: int = 1) -> Kind:
             raise ValueError
         return number
 
-    return Kind(read, SIZES, is_text=True)
+    return Kind(read, SIZES, is_text=True, show=size_text)
 
 
 def or_none(kind: Kind) -> Kind:
@@ -148,4 +187,4 @@ def or_none(kind: Kind) -> Kind:
     def read(value: Any) -> Any:
         return None if value == NONE else kind.read(value)
 
-    return Kind(read, f'{kind.allowed}, or "{NONE}"', is_text=kind.is_text)
+    return Kind(read, f'{kind.allowed}, or "{NONE}"', is_text=kind.is_text, show=kind.show)

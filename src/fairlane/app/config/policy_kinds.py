@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from typing import Any, Final, TypeVar, cast
 
 from fairlane.app.config.kinds import Kind, count, duration, list_of, number, one_of
+from fairlane.app.config.units import duration_text
 from fairlane.model.failure import ErrorClass
 from fairlane.model.fairness import HEAVIEST, LIGHTEST
 from fairlane.model.limits import Rate
@@ -40,7 +41,7 @@ def nearest(word: str, known: list[str]) -> str:
     >>> nearest("leese", ["lease", "processes"]), nearest("x", ["lease"])
     ("; did you mean 'lease'?", '')
     """
-    close = get_close_matches(word, known, 1)
+    close = get_close_matches(word, known, 1) or [one for one in known if word and one.startswith(word)]
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
@@ -73,7 +74,13 @@ def _rate(value: Any) -> Rate:
     return Rate(**fields)
 
 
-RATE: Final = Kind(_rate, 'a table { limit = 50, per = "second", "minute", "hour" or "day", burst = 5 }')
+def _rate_text(rate: Rate) -> str:
+    return f"{rate.limit} a {rate.per}, burst {rate.burst}"
+
+
+RATE: Final = Kind(
+    _rate, 'a table { limit = 50, per = "second", "minute", "hour" or "day", burst = 5 }', show=_rate_text
+)
 
 
 def _backoff(value: Any) -> Backoff:
@@ -106,10 +113,29 @@ def _retry(value: Any) -> RetryPolicy:
     return {ErrorClass(name): _backoff(one) for name, one in table.items()}
 
 
+def retry_text(retry: RetryPolicy) -> str:
+    """Write a retry policy for people.
+
+    >>> retry_text(Backoff.delays(10, 90)), retry_text({ErrorClass.TIMEOUT: Backoff.never()})
+    ('10s, 90s', 'timeout: never')
+    >>> retry_text(Backoff.exponential(30, cap=900))
+    '30s, then 2 times as long, up to 15m, jitter 0.2'
+    """
+    if not isinstance(retry, Backoff):
+        return "; ".join(f"{word.value}: {retry_text(backoff)}" for word, backoff in retry.items())
+    if retry.steps is not None:
+        return ", ".join(duration_text(step) for step in retry.steps) or "never"
+    growth = (
+        f"{duration_text(retry.base)}, then {retry.factor:g} times as long, up to {duration_text(retry.cap)}"
+    )
+    return f"{growth}, jitter {retry.jitter:g}"
+
+
 RETRY: Final = Kind(
     _retry,
     '{ kind = "exponential", base, factor, cap, floor, jitter }, { kind = "delays", delays = [10, 30] }, '
     '{ kind = "never" }, or a table of these by error class',
+    show=retry_text,
 )
 
 

@@ -7,6 +7,8 @@ from typing import Final, Literal, Protocol, TypeAlias
 import msgspec
 
 from fairlane.model.instants import SECOND, Instant, Micros
+from fairlane.model.job import DedupUntil
+from fairlane.model.policy import DEFAULT_ATTEMPTS
 from fairlane.store.contract.request import Request
 
 LIVE_WITHIN: Final[Micros] = 15 * SECOND
@@ -16,8 +18,9 @@ WorkerState: TypeAlias = Literal["starting", "idle", "busy", "paused", "draining
 
 
 class TaskCard(msgspec.Struct, frozen=True, kw_only=True):
-    """A task as workers publish it, so that others can enqueue by name and show its jobs: home queue, schema.
+    """A task as workers publish it, so that others can enqueue by name and show its jobs.
 
+    `schema` is a JSON Schema of the arguments. `priority` counts as stores do; a timeout of None is none.
     `sensitive` names fields that are redacted besides those that always are (S6).
     """
 
@@ -27,6 +30,12 @@ class TaskCard(msgspec.Struct, frozen=True, kw_only=True):
     schema: bytes = b"{}"
     aliases: tuple[str, ...] = ()
     sensitive: tuple[str, ...] = ()
+    priority: int = 0
+    timeout: Micros | None = None
+    max_attempts: int = DEFAULT_ATTEMPTS
+    dedup_until: DedupUntil = "settled"
+    at_most_once: bool = False
+    system: bool = False
 
 
 class WorkerCard(msgspec.Struct, frozen=True, kw_only=True):

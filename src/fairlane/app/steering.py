@@ -1,0 +1,166 @@
+"""What tenants and queues have in common: pause, close, and values set above what is declared (S46, S54).
+
+Knows scopes (S9): what is not the caller's to name is refused before the store is asked.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from fairlane.app.acting import actor, instant_of, reason_of
+from fairlane.app.ambient import scope_for
+from fairlane.app.client import Client
+from fairlane.model.errors import TenantMismatch, invalid_job
+from fairlane.model.instants import Instant, to_datetime
+from fairlane.model.layers import Change, Kind, Subject
+from fairlane.model.names import check_name, name_hint, tenant_hint
+from fairlane.model.scope import Scope
+from fairlane.store.contract.policies import (
+    HoldRequest,
+    OverrideRequest,
+    PolicyView,
+    ReadRequest,
+    SubjectRequest,
+)
+
+
+class Steering:
+    """Pauses and closes of one kind of subject, and what its namespace needs besides."""
+
+    kind: Kind
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def pause(self, name: str, *, reason: str, until: datetime | None = None, who: str | None = None) -> None:
+        """Claim nothing of it; enqueues, due times and what runs go on (S46). A later pause replaces it."""
+        self._client.portal.run(self.apause(name, reason=reason, until=until, who=who))
+
+    async def apause(
+        self, name: str, *, reason: str, until: datetime | None = None, who: str | None = None
+    ) -> None:
+        """Claim nothing of it; enqueues, due times and what runs go on (S46). A later pause replaces it."""
+        await self._client.store.policies.pause(self._hold(name, reason, until, who))
+
+    def resume(self, name: str, *, note: str = "", who: str | None = None) -> None:
+        """End a pause; without one nothing changes."""
+        self._client.portal.run(self.aresume(name, note=note, who=who))
+
+    async def aresume(self, name: str, *, note: str = "", who: str | None = None) -> None:
+        """End a pause; without one nothing changes."""
+        await self._client.store.policies.resume(self._about(name, note, who))
+
+    def close(self, name: str, *, reason: str, until: datetime | None = None, who: str | None = None) -> None:
+        """Take no new jobs of it: enqueues raise `Closed`, what is there goes on (S46)."""
+        self._client.portal.run(self.aclose(name, reason=reason, until=until, who=who))
+
+    async def aclose(
+        self, name: str, *, reason: str, until: datetime | None = None, who: str | None = None
+    ) -> None:
+        """Take no new jobs of it: enqueues raise `Closed`, what is there goes on (S46)."""
+        await self._client.store.policies.close(self._hold(name, reason, until, who))
+
+    def reopen(self, name: str, *, note: str = "", who: str | None = None) -> None:
+        """End a close; without one nothing changes."""
+        self._client.portal.run(self.areopen(name, note=note, who=who))
+
+    async def areopen(self, name: str, *, note: str = "", who: str | None = None) -> None:
+        """End a close; without one nothing changes."""
+        await self._client.store.policies.reopen(self._about(name, note, who))
+
+    # ── behind ────────────────────────────────────────────────────────────────
+
+    def _subject(self, name: str) -> Subject:
+        hint = tenant_hint(name) if self.kind is Kind.TENANT else name_hint(name)
+        problems = check_name(0, self.kind.value, name, hint)
+        if problems:
+            raise invalid_job(problems)
+        return Subject(self.kind, name)
+
+    def _scope(self, subject: Subject) -> Scope:
+        if self.kind is Kind.TENANT:
+            return scope_for(subject.name)
+        scope = scope_for(None)
+        if scope.tenant is not None:
+            raise TenantMismatch(str(subject), scope.tenant)
+        return scope
+
+    async def _read(self, name: str) -> PolicyView:
+        subject = self._subject(name)
+        request = ReadRequest(scope=self._scope(subject), subjects=(subject,))
+        return (await self._client.store.policies.read(request))[subject]
+
+    async def _set(
+        self, name: str, change: Change, note: str, until: datetime | None, who: str | None
+    ) -> None:
+        """Lay a change over what was set before.
+
+        One end holds for all that is set of a subject, so that nothing lasts longer, or shorter, than it was
+        meant to. Reading and writing are two steps: of two who do this at once, the later one wins.
+        """
+        view = await self._read(name)
+        end = instant_of(until)
+        if view.override is not None and view.override.until != end:
+            before = "without end" if view.override.until is None else f"until {_shown(view.override.until)}"
+            message = (
+                f"{view.subject} has values set {before} by {view.override.who}; "
+                "give the same until=, or reset it first"
+            )
+            raise ValueError(message)
+        await self._override(view.subject, laid_over(change, view), note, end, who)
+
+    async def _override(
+        self, subject: Subject, change: Change, note: str, until: Instant | None, who: str | None
+    ) -> None:
+        scope = self._scope(subject)
+        request = OverrideRequest(
+            scope=scope, subject=subject, change=change, who=actor(who), note=note, until=until
+        )
+        await self._client.store.policies.override(request)
+
+    async def _reset(self, name: str, note: str, who: str | None) -> None:
+        await self._client.store.policies.reset(self._about(name, note, who))
+
+    def _hold(self, name: str, reason: str, until: datetime | None, who: str | None) -> HoldRequest:
+        subject = self._subject(name)
+        return HoldRequest(
+            scope=self._scope(subject),
+            subject=subject,
+            who=actor(who),
+            reason=reason_of(reason),
+            until=instant_of(until),
+        )
+
+    def _about(self, name: str, note: str, who: str | None) -> SubjectRequest:
+        subject = self._subject(name)
+        return SubjectRequest(scope=self._scope(subject), subject=subject, who=actor(who), note=note)
+
+
+def laid_over(change: Change, view: PolicyView) -> Change:
+    """Keep what an earlier override has set and this change does not; limits of a tenant go by queue."""
+    if view.override is None:
+        return change
+    before, now = view.override.change.fields(), change.fields()
+    by_queue = {**_by_queue(view.override.change), **_by_queue(change)}
+    if by_queue:
+        now["queue_limits"] = by_queue
+    return msgspec.structs.replace(Change(), **{**before, **now})
+
+
+def without_queue(view: PolicyView, queue: str) -> Change | None:
+    """Give what an override sets besides the limits in a queue; None if that is nothing."""
+    if view.override is None:
+        return None
+    left = {name: limits for name, limits in _by_queue(view.override.change).items() if name != queue}
+    change = msgspec.structs.replace(view.override.change, queue_limits=left or msgspec.UNSET)
+    return change if change.fields() else None
+
+
+def _by_queue(change: Change) -> dict[str, object]:
+    return dict(change.queue_limits or {})
+
+
+def _shown(instant: Instant) -> str:
+    return to_datetime(instant).isoformat()

@@ -1,0 +1,286 @@
+"""What a file may not say: each mistake is named by key, line, what is allowed, and what was meant."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pytest
+
+from fairlane import Lane, Queue
+from tests.config.world import FILE, World
+
+DURATION = '"90s", "5m", "2h", "7d"'
+
+
+class Bad(NamedTuple):
+    """A file with one mistake on its last line, the key to be named, and words of the error."""
+
+    text: str
+    key: str
+    words: tuple[str, ...]
+
+
+def bad(text: str, key: str, *words: str) -> Bad:
+    """Make a case."""
+    return Bad(text, key, words)
+
+
+TABLES = [
+    bad("[que]\n", "que", "no such table", "did you mean 'queues'?", "Allowed: app, defaults, queues"),
+    bad("[aps]\n", "aps", "did you mean 'app'?"),
+    bad("[zzzzzz]\n", "zzzzzz", "there is no such table. "),
+    bad("worker = 5\n", "worker", "it is no table"),
+    bad("queues = []\n", "queues", "it is no table"),
+    bad("[queues]\nbulk = 5\n", "queues.bulk", "it is no table"),
+    bad("[queues.bulk]\nlimits = 5\n", "queues.bulk.limits", "it is no table"),
+    bad("[tenants.acme]\nlimits = { bulk = 5 }\n", "tenants.acme.limits.bulk", "it is no table"),
+    bad("[tasks]\nsend = 5\n", "tasks.send", "it is no table"),
+    bad("[channels]\nBad = 'x'\n", "channels.Bad", "no legal name of a channel"),
+]
+
+KEYS = [
+    bad("[worker]\nleese = 5\n", "worker.leese", "no such key", "did you mean 'lease'?", "processes, lease"),
+    bad("[app]\nuri = 'x'\n", "app.uri", "did you mean 'url'?"),
+    bad("[app]\ntennancy = 'open'\n", "app.tennancy", "did you mean 'tenancy'?"),
+    bad("[app]\nname = 'x'\n", "app.name", "no such key"),
+    bad("[defaults]\ntime_out = 5\n", "defaults.time_out", "did you mean 'timeout'?"),
+    bad("[defaults]\ncolor = 'red'\n", "defaults.color", "no such key"),
+    bad("[queues.bulk]\nmax_attemps = 5\n", "queues.bulk.max_attemps", "did you mean 'max_attempts'?"),
+    bad("[queues.bulk]\nlimits = { runing = 1 }\n", "queues.bulk.limits.runing", "did you mean 'running'?"),
+    bad("[lanes.high]\nslot = 5\n", "lanes.high.slot", "did you mean 'slots'?"),
+    bad("[gates.screens]\nlimits = 5\n", "gates.screens.limits", "did you mean 'limit'?"),
+    bad("[tasks]\nsend = { queue = 'x' }\n", "tasks.send.queue", "no such key"),
+    bad("[tasks]\n'shop.mail' = { tiemout = 5 }\n", 'tasks."shop.mail".tiemout', "did you mean 'timeout'?"),
+    bad("[tenants.'*']\nwieght = 1\n", 'tenants."*".wieght', "did you mean 'weight'?"),
+    bad("[payload]\nmax_sise = 1\n", "payload.max_sise", "did you mean 'max_size'?"),
+    bad("[retention]\ndead = 1\n", "retention.dead", "did you mean 'dead_reviewed'?", "dead_unreviewed"),
+    bad("[breakers.api]\nfailure = 1\n", "breakers.api.failure", "did you mean 'failures'?"),
+    bad("[schedules.rss]\ntask = 'a'\nevry = 1\n", "schedules.rss.evry", "did you mean 'every'?"),
+    bad("[escalations.page]\nsned = 'daily'\n", "escalations.page.sned", "did you mean 'send'?"),
+]
+
+NAMES = [
+    bad("[queues.Bulk]\n", "queues.Bulk", "'Bulk' is no legal name of a queue", "a-z, 0-9"),
+    bad("[lanes.'a b']\n", 'lanes."a b"', "no legal name of a lane"),
+    bad("[gates.Screens]\nlimit = 1\n", "gates.Screens", "no legal name of a gate"),
+    bad("[tenants.'a b']\n", 'tenants."a b"', "no legal name of a tenant", "without space"),
+    bad("[tenants.'-x']\n", "tenants.-x", "not starting with -"),
+    bad("[tenants.acme.limits.Bulk]\n", "tenants.acme.limits.Bulk", "no legal name of a queue"),
+    bad("[tasks]\n'a b' = {}\n", 'tasks."a b"', "no legal name of a task"),
+    bad("[budgets.AI]\n", "budgets.AI", "no legal name of a budget"),
+]
+
+SCALARS = [
+    bad("[app]\ntenancy = 'closed'\n", "app.tenancy", "it is 'closed'", "open, required, declared"),
+    bad("[app]\ntenancy = 1\n", "app.tenancy", "it is 1"),
+    bad("[app]\nfixed_queues = 'yes'\n", "app.fixed_queues", "it is 'yes'", "true or false"),
+    bad("[app]\nfixed_queues = 1\n", "app.fixed_queues", "true or false"),
+    bad("[app]\npriority = 'lowest'\n", "app.priority", "higher_first, lower_first"),
+    bad("[app]\npriority_default = 101\n", "app.priority_default", "it is 101", "-100 to 100"),
+    bad("[app]\npriority_default = 1.5\n", "app.priority_default", "it is 1.5", "a whole number"),
+    bad("[app]\nimport = ''\n", "app.import", "it is ''", "a text"),
+    bad("[app]\nnamespace = 'My App'\n", "app.namespace", "it is 'My App'", "a-z"),
+    bad(
+        "[defaults]\ntimeout = '5 parsecs'\n", "defaults.timeout", "it is '5 parsecs'", DURATION, 'or "none"'
+    ),
+    bad("[defaults]\ntimeout = '-5s'\n", "defaults.timeout", "it is '-5s'"),
+    bad("[defaults]\ntimeout = 0.5\n", "defaults.timeout", "it is 0.5", "1 s to 86400 s"),
+    bad("[defaults]\ntimeout = '25h'\n", "defaults.timeout", "1 s to 86400 s"),
+    bad("[defaults]\ntimeout = true\n", "defaults.timeout", "it is True"),
+    bad("[defaults]\ntimeout = inf\n", "defaults.timeout", "it is inf"),
+    bad("[defaults]\ntimeout = nan\n", "defaults.timeout", "it is nan"),
+    bad("[defaults]\ntimeout = 12:00:00\n", "defaults.timeout", DURATION),
+    bad("[defaults]\nmax_attempts = 0\n", "defaults.max_attempts", "it is 0", "1 to 1000"),
+    bad("[defaults]\nmax_attempts = true\n", "defaults.max_attempts", "it is True"),
+    bad("[defaults]\nmax_attempts = 'none'\n", "defaults.max_attempts", "it is 'none'"),
+    bad("[defaults]\ncost = 'money'\n", "defaults.cost", "it is 'money'", "jobs, seconds"),
+    bad("[queues.bulk]\nmax_waiting = -1\n", "queues.bulk.max_waiting", "it is -1", "0 or more"),
+    bad("[queues.bulk.limits]\nwaiting = -1\n", "queues.bulk.limits.waiting", "it is -1"),
+    bad("[queues.bulk.limits]\nwaiting = '5'\n", "queues.bulk.limits.waiting", "it is '5'", "a whole number"),
+    bad("[queues.bulk.limits]\non_full = 'drop'\n", "queues.bulk.limits.on_full", "warn, reject"),
+    bad("[queues.bulk]\nescalate = 'On Call'\n", "queues.bulk.escalate", "it is 'On Call'"),
+    bad("[queues.bulk]\nsla = 0\n", "queues.bulk.sla", "it is 0"),
+    bad("[worker]\nprocesses = 0\n", "worker.processes", "it is 0", "1 or more"),
+    bad("[worker]\nlease = 0.5\n", "worker.lease", "it is 0.5", "1 s or more"),
+    bad("[worker]\nlease = 4\n", "worker.lease", "a claim would end", "renew_every below lease"),
+    bad(
+        "[worker]\nrenew_every = '12s'\n",
+        "worker.renew_every",
+        "a claim would end",
+        "renew_every below lease",
+    ),
+    bad("[worker]\nmax_memory = '1TB'\n", "worker.max_memory", "it is '1TB'", '"10KB", "1MB", "1GB"'),
+    bad("[worker]\nmax_memory = '1mb'\n", "worker.max_memory", "it is '1mb'"),
+    bad("[worker]\nmax_memory = 1.5\n", "worker.max_memory", "it is 1.5"),
+    bad("[worker]\nduties = 'on'\n", "worker.duties", "true or false"),
+    bad("[worker]\nmax_crashes = 0\n", "worker.max_crashes", "1 or more"),
+    bad("[payload]\nmax_size = 0\n", "payload.max_size", "it is 0"),
+    bad("[payload]\nmax_depth = 1000\n", "payload.max_depth", "it may be 1 to"),
+    bad("[payload]\nsensitive = 'refuse'\n", "payload.sensitive", "allow, warn, reject"),
+    bad("[payload]\nrequire = 'correlation_id'\n", "payload.require", "a list of"),
+    bad("[payload]\nrequire = ['tenant']\n", "payload.require", "correlation_id, idempotency_key"),
+    bad("[retention]\nresults = 'for ever'\n", "retention.results", DURATION),
+    bad("[tenants.acme]\nweight = 0\n", "tenants.acme.weight", "it is 0", "0.01 to 1000"),
+    bad("[tenants.acme]\nlabels = { plan = 5 }\n", "tenants.acme.labels", "'plan' has 5"),
+    bad("[tenants.acme]\nlabels = []\n", "tenants.acme.labels", "it is []", "a table of texts"),
+]
+
+POLICIES = [
+    bad("[queues.b]\nrate = 50\n", "queues.b.rate", "it is 50", "limit = 50"),
+    bad("[queues.b]\nrate = { per = 'minute' }\n", "queues.b.rate", "limit is missing"),
+    bad("[queues.b]\nrate = { limit = 0 }\n", "queues.b.rate", "limit in it is 0", "1 or more"),
+    bad("[queues.b]\nrate = { limit = 1, per = 'week' }\n", "queues.b.rate", "per in it is 'week'", "minute"),
+    bad(
+        "[queues.b]\nrate = { limit = 1, bursts = 2 }\n", "queues.b.rate", "'bursts'", "did you mean 'burst'?"
+    ),
+    bad("[queues.b.limits]\nrate = { limit = 'x' }\n", "queues.b.limits.rate", "limit in it is 'x'"),
+    bad("[queues.b]\nretry = 5\n", "queues.b.retry", "it is 5", 'kind = "exponential"'),
+    bad("[queues.b]\nretry = {}\n", "queues.b.retry", "kind is missing"),
+    bad("[queues.b]\nretry = { base = 5 }\n", "queues.b.retry", "kind is missing"),
+    bad("[queues.b]\nretry = { kind = 'expo' }\n", "queues.b.retry", "kind in it is 'expo'"),
+    bad("[queues.b]\nretry = { kind = 'delay' }\n", "queues.b.retry", "did you mean 'delays'?"),
+    bad(
+        "[queues.b]\nretry = { kind = 'exponential', jiter = 1 }\n",
+        "queues.b.retry",
+        "did you mean 'jitter'?",
+    ),
+    bad("[queues.b]\nretry = { kind = 'exponential', jitter = 2 }\n", "queues.b.retry", "jitter in it is 2"),
+    bad("[queues.b]\nretry = { kind = 'exponential', cap = 'x' }\n", "queues.b.retry", "cap in it is 'x'"),
+    bad(
+        "[queues.b]\nretry = { kind = 'exponential', floor = 9, cap = 5 }\n", "queues.b.retry", "cap", "floor"
+    ),
+    bad("[queues.b]\nretry = { kind = 'delays' }\n", "queues.b.retry", "at least one delay"),
+    bad("[queues.b]\nretry = { kind = 'list', delays = [1, 'x'] }\n", "queues.b.retry", "delays in it"),
+    bad("[queues.b]\nretry = { kind = 'never', base = 1 }\n", "queues.b.retry", "there is no key 'base'"),
+    bad(
+        "[queues.b]\nretry = { rate_limit = { kind = 'never' } }\n",
+        "queues.b.retry",
+        "there is no error class 'rate_limit'",
+        "did you mean 'rate_limited'?",
+    ),
+    bad("[queues.b]\nretry = { timeout = { kind = 'nevr' } }\n", "queues.b.retry", "did you mean 'never'?"),
+    bad("[tasks]\nsend = { gate = 'My Gate' }\n", "tasks.send.gate", "it is 'My Gate'"),
+    bad("[tasks]\nsend = { isolation = 'thread' }\n", "tasks.send.isolation", "auto, process"),
+    bad("[tasks]\nsend = { max_memory = 'lots' }\n", "tasks.send.max_memory", "it is 'lots'"),
+    bad("[tasks]\nsend = { timeout = 'x' }\n", "tasks.send.timeout", "it is 'x'"),
+    bad("[gates.screens]\n", "gates.screens", "limit must be given, unless the gate has a rate"),
+    bad("[gates.screens]\nlimit = -1\n", "gates.screens.limit", "it is -1"),
+    bad("[breakers.api]\nfailures = 0\n", "breakers.api.failures", "it is 0"),
+    bad("[breakers.api]\nwindow = 'x'\n", "breakers.api.window", DURATION),
+    bad("[budgets.ai]\ncurrency = 'USD'\n", "budgets.ai", "ceiling is missing"),
+    bad("[budgets.ai]\ncurrency = 'USD'\nceiling = 'much'\n", "budgets.ai.ceiling", "it is 'much'"),
+    bad(
+        "[budgets.ai]\nceiling = '1'\ncurrency = 'USD'\nper = 'year'\n", "budgets.ai.per", "day, week, month"
+    ),
+    bad("[schedules.rss]\nevery = '5m'\n", "schedules.rss", "task is missing"),
+    bad("[channels]\nops = 5\n", "channels.ops", ""),
+]
+
+LANES = [
+    bad("[lanes.a]\nslots = 5\n", "lanes.a", "queues is missing"),
+    bad("[lanes.a]\nqueues = ['default']\n", "lanes.a", "slots is missing"),
+    bad("[lanes.a]\nqueues = ['default']\nslots = 0\n", "lanes.a.slots", "it is 0"),
+    bad("[lanes.a]\nslots = 1\nqueues = []\n", "lanes.a.queues", "it is []", "a list of queue names"),
+    bad("[lanes.a]\nslots = 1\nqueues = 'default'\n", "lanes.a.queues", "it is 'default'"),
+    bad("[lanes.a]\nslots = 1\nqueues = ['Default']\n", "lanes.a.queues", "'Default' in it is no legal name"),
+    bad("[lanes.a]\nslots = 1\nqueues = { x = 'y' }\n", "lanes.a.queues", ""),
+    bad("[lanes.a]\nslots = 1\nqueues = { x = { wait = 1 } }\n", "lanes.a.queues", "there is no key 'wait'"),
+    bad("[lanes.a]\nslots = 1\nqueues = ['x']\norder = 'random'\n", "lanes.a.order", "weighted, strict"),
+    bad("[lanes.a]\nslots = 1\nqueues = ['x', 'x']\n", "lanes.a", "names that occur once"),
+    bad("[lanes.a]\nqueues = ['x']\nslots = 2\nheadroom = 2\n", "lanes.a", "below the lane's 2 slots"),
+    bad("[lanes.a]\nslots = 2\nqueues = { x = { min_share = 0.5 } }\n", "lanes.a", 'order="strict"'),
+    bad("[lanes.a]\nslots = 1\nqueues = ['x']\npoll = 0\n", "lanes.a.poll", "it is 0"),
+]
+
+ALL = [*TABLES, *KEYS, *NAMES, *SCALARS, *POLICIES, *LANES]
+UNREAD = {"channels.ops"}
+"""Of no effect yet and secret, so that nobody looks."""
+
+
+@pytest.mark.parametrize("case", [one for one in ALL if one.key not in UNREAD], ids=lambda case: case.key)
+def test_a_mistake_is_named_by_key_and_line_with_what_is_allowed(world: World, case: Bad) -> None:
+    """So that whoever made it can mend it without reading anything else."""
+    error = world.error(case.text)
+    said = str(error)
+    assert error.key == case.key
+    assert said.startswith(f"{case.key}: ")
+    assert [word for word in case.words if word not in said] == []
+    assert error.source.partition(":")[0] == str(world.folder / FILE)
+    line = error.source.rpartition(":")[2]
+    named = case.text.splitlines()[int(line) - 1]
+    assert any(part in named for part in case.key.replace('"', "").split("."))
+
+
+def test_there_are_many_cases() -> None:
+    """The table is the heart of this: it must not shrink unseen."""
+    assert len(ALL) > 110
+
+
+def test_the_line_is_that_of_the_key_itself(world: World) -> None:
+    """Counted from one, with comments and blank lines."""
+    error = world.error("# first\n\n[worker]\nprocesses = 2\n\nlease = 'x'\n")
+    assert error.source.endswith(f"{FILE}:6")
+    inline = world.error("[tenants.acme]\nweight = 1\nlimits.bulk = { running = -1 }\n")
+    assert (inline.key, inline.source.rpartition(":")[2]) == ("tenants.acme.limits.bulk.running", "3")
+
+
+def test_all_mistakes_are_told_at_once(world: World) -> None:
+    """In files, in the environment and on the command line; the first one gives the error its key."""
+    world.environ = {"FAIRLANE_WORKER__PROCESSES": "none"}
+    configuration = world.configuration("[worker]\nleese = 1\nduties = 5\n[que]\n")
+    configuration.use(options={"--max-jobs": ("worker.max_jobs", "-1")})
+    with pytest.raises(Exception, match="the configuration has 5 problems:") as caught:
+        _ = configuration.settings
+    lines = str(caught.value).splitlines()[1:]
+    assert [line.split(":")[0].strip() for line in lines] == [
+        "worker.leese",
+        "que",
+        "worker.duties",
+        "worker.processes",
+        "worker.max_jobs",
+    ]
+    assert "(from FAIRLANE_WORKER__PROCESSES)" in lines[3]
+    assert "(from --max-jobs)" in lines[4]
+
+
+QUEUES = [Queue("bulk"), Queue("mail")]
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("[lanes.a]\nslots = 1\nqueues = ['blk']\n", "lanes.a.queues"),
+        ("[tenants.acme.limits.blk]\nrunning = 1\n", "tenants.acme.limits.blk"),
+    ],
+)
+def test_a_queue_that_nobody_declares_is_most_likely_misspelled(world: World, text: str, key: str) -> None:
+    """Known are those of the code and those of the file."""
+    error = world.error(text, queues=QUEUES)
+    assert error.key == key
+    assert "queue blk is not declared; did you mean 'bulk'?" in str(error)
+    assert error.allowed == "bulk, default, mail"
+    assert world.error(f"[queues.bulk]\n{text}").key == key
+    assert world.settings(f"[queues.blk]\n{text}", queues=QUEUES).queue("blk") == Queue("blk")
+
+
+def test_a_lane_of_the_code_is_not_held_against_the_queues_of_a_file(world: World) -> None:
+    """Where only tasks name queues, tuning one of them must not shut out the others."""
+    settings = world.settings("[queues.bulk]\ntimeout = 5\n", lanes=[Lane("main", 1, ["mail"])])
+    assert settings.has_open_queues
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[worker\n", "it is no TOML (at line 1"),
+        ("a = 1\na = 2\n", "it is no TOML"),
+        ("password = 'hunter2\n", "it is no TOML (at line 1"),
+        ("x = " + "[" * 5000, "it is no TOML"),
+    ],
+)
+def test_what_is_no_toml_is_refused_without_showing_it(world: World, text: str, words: str) -> None:
+    """The file is named, and the line where that is known."""
+    error = world.error(text)
+    assert (error.key, error.source) == ("config", str(world.folder / FILE))
+    assert words in str(error)
+    assert "hunter2" not in str(error)

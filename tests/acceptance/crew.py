@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -10,6 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from fairlane import Job, Task
+from fairlane.model.scope import Scope
+from fairlane.store.contract.inspection import InspectRequest
 from tests.acceptance.service import GO, LEDGER, application
 from tests.acceptance.working import until
 
@@ -36,12 +39,29 @@ class Crew:
         task = self.task(name).using(**options)
         return await self.app.aenqueue_many([task.bind(number) for number in numbers])
 
-    def start(self) -> subprocess.Popen[bytes]:
-        """Start one worker process."""
-        command = (sys.executable, "-m", "tests.acceptance.service", str(self.folder))
-        process = subprocess.Popen(command, cwd=ROOT)  # noqa: S603 (our own program)
+    def start(self, role: str = "worker") -> subprocess.Popen[bytes]:
+        """Start one process by its command."""
+        command = (sys.executable, "-m", "fairlane", role, "tests.acceptance.service:app")
+        paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+        process = subprocess.Popen(  # noqa: S603 (our own program)
+            command, cwd=self.folder, env={**os.environ, "PYTHONPATH": paths}
+        )
         self.processes.append(process)
         return process
+
+    async def lead(self) -> None:
+        """Start a process that does the duties alone, and wait until it leads.
+
+        A worker that is killed then leaves no lead behind, whose lease the others would have to wait for.
+        """
+        self.start("scheduler")
+        upkeep = self.app.client.store.upkeep
+
+        async def leads() -> bool:
+            seen = await upkeep.inspect(InspectRequest(scope=Scope.all()))
+            return any(lead.worker.startswith("scheduler") for lead in seen.leads)
+
+        await until(leads)
 
     def lines(self) -> list[tuple[str, int, int]]:
         """Read the ledger: what happened, to which number, in which process."""

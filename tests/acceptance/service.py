@@ -1,20 +1,19 @@
 """An application for worker processes: its handlers write down what they do, and wait to be let go.
 
-    python -m tests.acceptance.service FOLDER
+    fairlane worker tests.acceptance.service:app
 
-Everything stands in the folder: the store, the ledger, and `go`, the file whose existence lets `hold` end.
+Everything stands in the current folder: the store, the ledger, and `go`, the file whose existence lets `hold`
+end.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from pathlib import Path
 from typing import Final
 
 from fairlane import Backoff, Context, Fairlane, Lane, Queue
-from fairlane.worker.command import run_worker
 
 LEDGER: Final = "ledger"
 GO: Final = "go"
@@ -53,5 +52,4 @@ def application(folder: Path) -> Fairlane:
     return app
 
 
-if __name__ == "__main__":
-    sys.exit(run_worker(application(Path(sys.argv[1]))))
+app = application(Path.cwd())

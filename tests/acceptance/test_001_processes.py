@@ -44,11 +44,20 @@ async def test_001_wk_6_a_second_sigint_ends_the_worker_at_once(crew: Crew) -> N
     worker = crew.start()
     await until(lambda: crew.count("began") == 1)
     worker.send_signal(signal.SIGINT)
+    await until(lambda: is_draining(crew))
+    told_at = monotonic()
     worker.send_signal(signal.SIGINT)
     assert await crew.ended(worker) == 0
+    assert monotonic() - told_at < 10  # its deadline would be 20 seconds
     back = await job.arefresh()
     assert not back.is_finished
     assert [one.outcome for one in back.attempts] == ["failed"]
+
+
+async def is_draining(crew: Crew) -> bool:
+    """Whether the worker has heard that it is to stop."""
+    views = await crew.app.client.store.registry.workers(WorkersRequest(scope=ALL))
+    return [view.state for view in views] == ["draining"]
 
 
 async def test_001_wk_9_an_idle_worker_reacts_to_sigterm_within_a_second(crew: Crew) -> None:
@@ -64,6 +73,7 @@ async def test_001_wk_9_an_idle_worker_reacts_to_sigterm_within_a_second(crew: C
 
 async def test_001_cp2_4_a_killed_worker_is_recognised_as_lost(crew: Crew) -> None:
     """Its heartbeats stop, its lease runs out, and its job is recorded as lost by it."""
+    await crew.lead()
     (job,) = await crew.enqueue("hold", 1)
     doomed = crew.start()
     await until(lambda: crew.count("began") == 1)
@@ -90,6 +100,7 @@ async def test_001_cp2_4_a_killed_worker_is_recognised_as_lost(crew: Crew) -> No
 
 async def test_001_ix_2_a_job_whose_worker_is_killed_runs_elsewhere_and_completes(crew: Crew) -> None:
     """In its second attempt, by the other process; once to its end."""
+    await crew.lead()
     (job,) = await crew.enqueue("hold", 1)
     doomed = crew.start()
     await until(lambda: crew.count("began") == 1)

@@ -11,11 +11,9 @@ import apsw
 import pytest
 
 from fairlane import Backoff, ErrorClass, Job, Lane, Queue, Share, State
-from fairlane.model.layers import Kind, Subject
-from fairlane.store.contract.policies import HoldRequest, SubjectRequest
 from tests.acceptance.presets import work
 from tests.acceptance.working import Stage, at_work, burst, until, until_ended
-from tests.acceptance.world import ALL, World
+from tests.acceptance.world import World
 
 
 def noting(seen: list[Any]) -> Callable[[Any], None]:
@@ -135,14 +133,13 @@ async def test_001_cp2_7_a_paused_queue_runs_nothing_until_it_is_resumed(world: 
     app = world.one_lane(4, "default", "other")
     seen: list[int] = []
     note = app.task(name="note")(noting(seen))
-    subject = Subject(Kind.QUEUE, "default")
-    await world.store.policies.pause(HoldRequest(scope=ALL, subject=subject, who="ops", reason="deploy"))
+    await app.queues.apause("default", reason="deploy")
     async with at_work(app):
         jobs = await app.aenqueue_many([note.bind(number) for number in range(5)])
         await (await note.using(queue="other").aenqueue(100)).aresult(30)
         assert seen == [100]
         assert (await app.jobs.aexplain(jobs[0].id)).reason == "paused"
-        await world.store.policies.resume(SubjectRequest(scope=ALL, subject=subject, who="ops"))
+        await app.queues.aresume("default")
         for job in jobs:
             await job.aresult(30)
     assert seen == [100, 0, 1, 2, 3, 4]

@@ -13,6 +13,7 @@ from typing import Any, Final
 from fairlane import Job, Task
 from fairlane.model.scope import Scope
 from fairlane.store.contract.inspection import InspectRequest
+from fairlane.store.contract.registry import WorkersRequest
 from tests.acceptance.service import GO, LEDGER, application
 from tests.acceptance.working import until
 
@@ -47,6 +48,18 @@ class Crew:
             command, cwd=self.folder, env={**os.environ, "PYTHONPATH": paths}
         )
         self.processes.append(process)
+        return process
+
+    async def join(self) -> subprocess.Popen[bytes]:
+        """Start a worker and wait until it is listed: from then on it hears signals."""
+        process = self.start()
+        registry = self.app.client.store.registry
+
+        async def is_listed() -> bool:
+            views = await registry.workers(WorkersRequest(scope=Scope.all()))
+            return any(view.card.pid == process.pid for view in views)
+
+        await until(is_listed)
         return process
 
     async def lead(self) -> None:

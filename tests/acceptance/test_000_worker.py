@@ -45,8 +45,8 @@ async def test_000_qc_3_each_queue_fills_its_slots_and_no_more(world: World, sta
     tasks = staged(world, stage)
     for task in tasks.values():
         await world.fill(task, 20)
-    async with at_work(world.apps[-1]) as worker:
-        await until(lambda: worker.running == 14)
+    async with at_work(world.apps[-1]):
+        await until(lambda: stage.present.total() == 14)
         for name in SLOTS:
             stage.let_go(name)
         await until(lambda: len(stage.ended) == 60)

@@ -78,7 +78,7 @@ async def test_001_cp2_4_a_killed_worker_is_recognised_as_lost(crew: Crew) -> No
     doomed = crew.start()
     await until(lambda: crew.count("began") == 1)
     name = (await job.arefresh()).attempts[0].worker
-    crew.start()
+    await crew.join()
     doomed.kill()
 
     async def is_lost() -> bool:

@@ -136,8 +136,8 @@ async def test_003_fu_3_there_may_be_more_than_two_lanes(world: World, stage: St
     )
     for name in names:
         await world.fill(app.task(name=name, queue=name)(stage.handler(name)), 6)
-    async with at_work(app) as worker:
-        await until(lambda: worker.running == 15)
+    async with at_work(app):
+        await until(lambda: stage.present.total() == 15)
         for name in names:
             stage.let_go(name)
         await until(lambda: len(stage.ended) == 30)

@@ -48,13 +48,13 @@ async def test_003_op_5_a_kill_loses_none(crew: Crew) -> None:
 
 async def test_003_op_8_a_rolling_restart_under_load_loses_nothing(crew: Crew) -> None:
     """Each worker in turn is replaced while jobs keep coming; every job runs once."""
-    workers = [crew.start() for _ in range(2)]
+    workers = [await crew.join() for _ in range(2)]
     sent = 0
     for replaced in workers:
         await crew.enqueue("note", *range(sent, sent + 100))
         sent += 100
         await until(partial(crew.has_begun, sent - 50))
-        crew.start()
+        await crew.join()
         replaced.terminate()
         assert await crew.ended(replaced) == 0
     await until(lambda: are_all_done(crew, sent))

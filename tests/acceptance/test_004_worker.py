@@ -28,8 +28,8 @@ async def test_004_qf_1_each_family_has_its_slots(world: World, stage: Stage) ->
     tasks = await staged(world, stage, gate=100)
     for task in tasks.values():
         await world.fill(task, 25)
-    async with at_work(world.apps[-1]) as worker:
-        await until(lambda: worker.running == sum(E_SLOTS.values()))
+    async with at_work(world.apps[-1]):
+        await until(lambda: stage.present.total() == sum(E_SLOTS.values()))
         for name in E_SLOTS:
             stage.let_go(name)
         await until(lambda: len(stage.ended) == 125)

@@ -8,7 +8,7 @@
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test check lint types tests test-all bench prove sabotage format diagram acceptance lock clean env force
+.PHONY: help demo test check lint types tests test-all bench prove sabotage format diagram acceptance commands lock clean env force
 
 ENV ?= .venv
 BIN := $(ENV)/bin
@@ -66,8 +66,8 @@ test-all: ## the tests on each Python of 3.11, 3.12, 3.13 that this machine has
 
 # ── not there yet ────────────────────────────────────────────────────────────
 
-demo: ## (not yet) a noisy neighbour and quiet tenants, live
-	@echo "make demo: there is no worker yet; see CHANGELOG.md" >&2; exit 1
+demo: $(READY) ## a noisy neighbour and quiet tenants, fairly and first in, first out; under a minute
+	$(BIN)/python -m fairlane demo $(ARGS)
 
 bench: $(READY) ## what a store costs through its contract; ARGS='--help' shows the options
 	$(BIN)/python -m benchmarks.contract $(ARGS)
@@ -84,11 +84,15 @@ format: $(READY) ## let ruff rewrite what it can
 	$(BIN)/ruff check --fix-only
 	$(BIN)/ruff format
 
-diagram: $(READY) ## write docs/reference/state-diagram.md from the table of transitions
+diagram: $(READY) ## write what is generated in docs/reference: the state diagram, the keys of the configuration
 	$(BIN)/python tools/state_diagram.py > docs/reference/state-diagram.md
+	$(BIN)/python tools/configuration_page.py
 
 acceptance: $(READY) ## write docs/reference/acceptance.md from the rows and their tests
 	$(BIN)/python -m tools.acceptance > docs/reference/acceptance.md
+
+commands: $(READY) ## write docs/reference/command-line.md from the commands themselves
+	$(BIN)/python -m tools.command_line > docs/reference/command-line.md
 
 lock: $(READY) ## pin the newest versions of the development tools in requirements/dev.txt
 	$(BIN)/uv pip compile --quiet --universal --upgrade --no-header --no-annotate --no-emit-index-url \

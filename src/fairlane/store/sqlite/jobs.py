@@ -24,9 +24,10 @@ from fairlane.model.lifecycle import (
 )
 from fairlane.model.moves import hurried, stopped
 from fairlane.model.priority import sort_key
+from fairlane.model.scope import Scope
 from fairlane.store.contract.claims import ClaimRequest, Wish
 from fairlane.store.contract.jobs import (
-    Count,
+    CountPage,
     CountRequest,
     EditReply,
     EditRequest,
@@ -40,13 +41,23 @@ from fairlane.store.contract.jobs import (
     RunNowRequest,
     StopRequest,
     Why,
+    check_edit,
 )
 from fairlane.store.contract.reading import explain_by_state, matches
 from fairlane.store.contract.registry import LIVE_WITHIN
-from fairlane.store.contract.request import READ_MOST, Place, Request, from_cursor, to_cursor
+from fairlane.store.contract.request import (
+    READ_MOST,
+    CountPlace,
+    Place,
+    Request,
+    check_page,
+    from_cursor,
+    to_cursor,
+)
 from fairlane.store.sqlite.asking import one_value
 from fairlane.store.sqlite.blocks import queue_block, strand_block, turn_block
 from fairlane.store.sqlite.cards import read_card
+from fairlane.store.sqlite.counting import count
 from fairlane.store.sqlite.enqueue import RefusedError, enqueue
 from fairlane.store.sqlite.handout import Handout
 from fairlane.store.sqlite.homes import Held, find_any, find_live, move, read_page, rewrite_body
@@ -98,18 +109,15 @@ class SqliteJobs:
         start = _LAST if request.cursor is None else _from(from_cursor(request.cursor))
         return await self._reader.run(lambda tx: _find(tx, request, start))
 
-    async def count(self, request: CountRequest) -> tuple[Count, ...]:
+    async def count(self, request: CountRequest) -> CountPage:
         """See the contract."""
-
-        def read(tx: Tx) -> tuple[Count, ...]:
-            counts = (Count(t, q, State(s), n) for t, q, s, n in tx.db.execute(_FIND.counts))
-            covers, queue = request.scope.covers, request.queue
-            return tuple(sorted(one for one in counts if covers(one.tenant) and queue in {None, one.queue}))
-
-        return await self._reader.run(read)
+        check_page(request.limit)
+        start = CountPlace("", "", "") if request.cursor is None else from_cursor(request.cursor, CountPlace)
+        return await self._reader.run(lambda tx: count(tx, request, start))
 
     async def peek(self, request: PeekRequest) -> tuple[JobRecord, ...]:
         """See the contract."""
+        check_page(request.most)
         try:
             await self._writer.run(lambda tx: _peek(tx, request))
         except _Peeked as peeked:
@@ -122,6 +130,7 @@ class SqliteJobs:
 
     async def edit(self, request: EditRequest) -> EditReply:
         """See the contract."""
+        check_edit(request)
         return await self._writer.run(lambda tx: _edit(tx, request))
 
     async def cancel(self, request: StopRequest) -> Mapping[UUID, CancelReply]:
@@ -212,9 +221,8 @@ def _peek(tx: Tx, request: PeekRequest) -> None:
     while is_partial and len(ids) < request.most:
         left = request.most - len(ids)
         wishes = (Wish(request.queue, left),)
-        handout = Handout(
-            tx, ClaimRequest(scope=request.scope, worker="", lease=SECOND, wishes=wishes, total=left)
-        )
+        claim = ClaimRequest(scope=Scope.all(), worker="", lease=SECOND, wishes=wishes, total=left)
+        handout = Handout(tx, claim, only=request.scope.tenant)
         ids += [one.job.id for one in handout.run()]
         is_partial = handout.is_partial
         tx.flush()

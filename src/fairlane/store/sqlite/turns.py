@@ -23,22 +23,28 @@ _SQL = load("turns")
 
 
 class Parked(msgspec.Struct, frozen=True):
-    """Why something left the ready index, and when time alone ends that."""
+    """Why something left the ready index, when time alone ends that, and whose turn it was by then."""
 
     reason: str
     subject: Subject
     until: Instant | None
+    vt: int = 0
+    ready_since: int = 0
 
     def text(self) -> str:
         """Give the form that is stored; names have no spaces."""
         return f"{self.reason} {self.subject.kind.value} {self.subject.name}"
 
 
-def _unparked(text: str | None, until: Instant | None) -> Parked | None:
+def _read_parked(text: str | None, until: Instant | None, vt: int, ready_since: int) -> Parked | None:
     if text is None:
         return None
     reason, kind, name = text.split(" ", 2)
-    return Parked(reason, Subject(Kind(kind), name), until)
+    return Parked(reason, Subject(Kind(kind), name), until, vt, ready_since)
+
+
+def _parked_values(parked: Parked | None) -> tuple[Any, ...]:
+    return (None, 0, 0) if parked is None else (parked.until, parked.vt, parked.ready_since)
 
 
 class Turn:
@@ -53,18 +59,18 @@ class Turn:
         """Read a row."""
         (
             self.id, self.queue, self.tenant, self.vt, self.ready_since, self.is_ready, self.open_strands,
-            self.delayed, self.ready, self.running, self.arrival, self.pace, parked, until,
+            self.delayed, self.ready, self.running, self.arrival, self.pace, parked, until, vt, since,
         ) = row  # fmt: skip
-        self.parked = _unparked(parked, until)
+        self.parked = _read_parked(parked, until, vt, since)
         self.is_new = is_new
         self.is_changed = is_new
 
     def values(self) -> tuple[Any, ...]:
         """Give what may have changed."""
-        parked, until = (None, None) if self.parked is None else (self.parked.text(), self.parked.until)
+        text = None if self.parked is None else self.parked.text()
         return (
-            self.vt, self.ready_since, self.is_ready, self.open_strands,
-            self.delayed, self.ready, self.running, self.arrival, self.pace, parked, until,
+            self.vt, self.ready_since, self.is_ready, self.open_strands, self.delayed, self.ready,
+            self.running, self.arrival, self.pace, text, *_parked_values(self.parked),
         )  # fmt: skip
 
 
@@ -86,10 +92,10 @@ class Strand:
 
     def __init__(self, row: tuple[Any, ...], turn: Turn, *, is_new: bool = False) -> None:
         """Read a row; its turn is known."""
-        self.id, _, _, self.task, self.jobs, self.ready, key, id_, parked, _, until = row
+        self.id, _, _, self.task, self.jobs, self.ready, key, id_, parked, _, until, vt, since = row
         self.turn = turn
         self.head: tuple[int, bytes] | None = None if key is None else (key, id_)
-        self.parked = _unparked(parked, until)
+        self.parked = _read_parked(parked, until, vt, since)
         self.is_new = is_new
         self.is_changed = is_new
         self.is_head_stale = False
@@ -102,10 +108,11 @@ class Strand:
     def values(self) -> tuple[Any, ...]:
         """Give what may have changed."""
         head = self.head or (None, None)
-        if self.parked is None:
-            return (self.jobs, self.ready, *head, None, None, None)
-        gate = self.parked.subject.name if self.parked.reason == "gate" else None
-        return (self.jobs, self.ready, *head, self.parked.text(), gate, self.parked.until)
+        text = gate = None
+        if self.parked is not None:
+            text = self.parked.text()
+            gate = self.parked.subject.name if self.parked.reason == "gate" else None
+        return (self.jobs, self.ready, *head, text, gate, *_parked_values(self.parked))
 
 
 class Turns:
@@ -160,7 +167,8 @@ class Turns:
         turn = self.find(queue, tenant)
         if turn is None:
             number = self._take("turn", _SQL.next_turn)
-            turn = Turn((number, queue, tenant, 0, 0, 0, 0, 0, 0, 0, 0, "", None, None), is_new=True)
+            row = (number, queue, tenant, 0, 0, 0, 0, 0, 0, 0, 0, "", None, None, 0, 0)
+            turn = Turn(row, is_new=True)
             self._turns[number] = self._by_name[queue, tenant] = turn
         return turn
 
@@ -172,7 +180,7 @@ class Turns:
             if row is not None:
                 return self.know_strand(row, turn)
             number = self._take("strand", _SQL.next_strand)
-            row = (number, turn.id, turn.queue, task, 0, 0, None, None, None, None, None)
+            row = (number, turn.id, turn.queue, task, 0, 0, None, None, None, None, None, 0, 0)
             strand = self._strands[number] = self._by_task[turn.id, task] = Strand(row, turn, is_new=True)
         return strand
 
@@ -181,7 +189,7 @@ class Turns:
         strand = self._strands.get(number)
         if strand is None:
             (row,) = all_rows(self._db, _SQL.strand_with_turn, (number,))
-            strand = self.know_strand(row[:11], self.know(row[11:]))
+            strand = self.know_strand(row[:13], self.know(row[13:]))
         return strand
 
     def _take(self, table: str, statement: str) -> int:
@@ -221,6 +229,9 @@ class Turns:
 
     def park(self, what: Turn | Strand, parked: Parked | None) -> None:
         """Take a turn or strand out of the index, or with None let it back in."""
+        if parked is not None:
+            turn = what if isinstance(what, Turn) else what.turn
+            parked = msgspec.structs.replace(parked, vt=turn.vt, ready_since=turn.ready_since)
         if isinstance(what, Turn):
             what.parked = parked
             self.refresh(what)

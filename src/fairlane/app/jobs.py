@@ -13,6 +13,7 @@ from uuid import UUID
 
 from fairlane.app.ambient import scope_for
 from fairlane.app.client import Client
+from fairlane.app.counting import count_all
 from fairlane.app.job import Job
 from fairlane.app.waiting import Waiting, waiting_of
 from fairlane.model.errors import JobNotFound
@@ -22,7 +23,6 @@ from fairlane.model.layers import Hold, Kind, Subject
 from fairlane.model.lifecycle import CancelReply, State
 from fairlane.model.scope import Scope
 from fairlane.store.contract.jobs import (
-    CountRequest,
     ExplainRequest,
     FindRequest,
     PeekRequest,
@@ -136,13 +136,8 @@ class Jobs:
     async def acount(self, *, tenant: str | None = None, queue: str | None = None) -> Mapping[State, int]:
         """Count jobs by state, of one tenant or queue or of all; every state is there."""
         counts = dict.fromkeys(State, 0)
-        scope, cursor, is_all = scope_for(tenant), None, False
-        while not is_all:
-            request = CountRequest(scope=scope, queue=queue, cursor=cursor)
-            page = await self._client.store.jobs.count(request)
-            for count in page.counts:
-                counts[count.state] += count.jobs
-            cursor, is_all = page.cursor, page.cursor is None
+        async for count in count_all(self._client.store, scope_for(tenant), queue):
+            counts[count.state] += count.jobs
         return counts
 
     def peek(self, queue: str, n: int = 10, *, tenant: str | None = None) -> Sequence[Job[Any]]:

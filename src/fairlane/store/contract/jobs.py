@@ -33,7 +33,7 @@ class EnqueueRequest(Request, frozen=True, kw_only=True):
     is_repeated: bool = False
 
 
-class Enqueued(msgspec.Struct, frozen=True):
+class Enqueued(msgspec.Struct, frozen=True, gc=False):
     """The job that stands for one item: new, or an earlier one that answers for it.
 
     If the earlier job is no longer kept but its idempotency key is, the record is a husk: the first job's

@@ -15,7 +15,7 @@ import msgspec
 from fairlane.model.fairness import activate, is_forgettable
 from fairlane.model.instants import Instant
 from fairlane.model.layers import Kind, Subject
-from fairlane.store.sqlite.asking import all_rows, one_row, one_value
+from fairlane.store.sqlite.asking import all_rows, each_row, one_row, one_value
 from fairlane.store.sqlite.shelves import Shelves
 from fairlane.store.sqlite.statements import load
 
@@ -52,7 +52,7 @@ class Turn:
 
     __slots__ = (
         "arrival", "delayed", "id", "is_changed", "is_new", "is_ready", "open_strands", "pace",
-        "parked", "queue", "ready", "ready_since", "running", "tenant", "vt",
+        "parked", "queue", "ready", "ready_since", "running", "stored", "tenant", "vt",
     )  # fmt: skip
 
     def __init__(self, row: tuple[Any, ...], *, is_new: bool = False) -> None:
@@ -64,6 +64,7 @@ class Turn:
         self.parked = _read_parked(parked, until, vt, since)
         self.is_new = is_new
         self.is_changed = is_new
+        self.stored = row[3:]  # in the order of `values`
 
     def values(self) -> tuple[Any, ...]:
         """Give what may have changed."""
@@ -86,6 +87,7 @@ class Strand:
         "jobs",
         "parked",
         "ready",
+        "stored",
         "task",
         "turn",
     )
@@ -99,6 +101,7 @@ class Strand:
         self.is_new = is_new
         self.is_changed = is_new
         self.is_head_stale = False
+        self.stored = row[4:]  # in the order of `values`
 
     @property
     def is_open(self) -> bool:
@@ -123,9 +126,9 @@ class Turns:
         self._db = db
         self._shelves = shelves
         self._turns: dict[int, Turn] = {}
-        self._by_name: dict[tuple[str, str], Turn] = {}
+        self._by_name: dict[tuple[str, str], Turn | None] = {}  # None: it is known that there is none
         self._strands: dict[int, Strand] = {}
-        self._by_task: dict[tuple[int, str], Strand] = {}
+        self._by_task: dict[tuple[int, str], Strand | None] = {}
         self._lowest: dict[str, int | None] = {}
         self._next: dict[str, int] = {}
         self._sequence = 0
@@ -154,13 +157,24 @@ class Turns:
             self._by_task[turn.id, strand.task] = strand
         return strand
 
+    def gather(self, places: set[tuple[str, str, str]]) -> None:
+        """Read the turns and strands of many (queue, tenant, task) at once."""
+        names = {(queue, tenant) for queue, tenant, _ in places} - self._by_name.keys()
+        self._by_name |= dict.fromkeys(names)
+        for row in each_row(self._db, _SQL.turn_named, names):
+            self.know(row)
+        turns = ((self._by_name[queue, tenant], task) for queue, tenant, task in places)
+        tasks = {(turn.id, task) for turn, task in turns if turn is not None} - self._by_task.keys()
+        self._by_task |= dict.fromkeys(tasks)
+        for row in each_row(self._db, _SQL.strand_named, tasks):
+            self.know_strand(row, self._turns[row[1]])
+
     def find(self, queue: str, tenant: str) -> Turn | None:
         """Give a turn if there is one."""
-        turn = self._by_name.get((queue, tenant))
-        if turn is None:
+        if (queue, tenant) not in self._by_name:
             row = one_row(self._db, _SQL.turn_named, (queue, tenant))
             return None if row is None else self.know(row)
-        return turn
+        return self._by_name[queue, tenant]
 
     def turn(self, queue: str, tenant: str) -> Turn:
         """Give a turn, a new one if there is none."""
@@ -176,7 +190,8 @@ class Turns:
         """Give a strand, a new one if there is none."""
         strand = self._by_task.get((turn.id, task))
         if strand is None:
-            row = None if turn.is_new else one_row(self._db, _SQL.strand_named, (turn.id, task))
+            is_read = turn.is_new or (turn.id, task) in self._by_task
+            row = None if is_read else one_row(self._db, _SQL.strand_named, (turn.id, task))
             if row is not None:
                 return self.know_strand(row, turn)
             number = self._take("strand", _SQL.next_strand)
@@ -296,11 +311,19 @@ class Turns:
             if strand.is_head_stale:
                 strand.head = one_row(self._db, _SQL.head, (strand.id,))
                 strand.is_head_stale = False
-        self._put(
-            _SQL.strand_in,
-            [(s.id, s.turn.id, s.turn.queue, s.task, *s.values()) for s in changed if s.is_new],
-        )
-        self._put(_SQL.strand_set, [(*s.values(), s.id) for s in changed if not s.is_new and s.jobs])
+        new, moved, counted = [], [], []
+        for strand in changed:
+            values = strand.values()
+            if strand.is_new:
+                new.append((strand.id, strand.turn.id, strand.turn.queue, strand.task, *values))
+            elif values[2:] != strand.stored[2:]:
+                moved.append((*values, strand.id))
+            else:
+                counted.append((*values[:2], strand.id))
+            strand.stored = values
+        self._put(_SQL.strand_in, new)
+        self._put(_SQL.strand_set, moved)
+        self._put(_SQL.strand_counted, counted)
         self._put(_SQL.strand_out, [(s.id,) for s in changed if not s.jobs])
         for strand in changed:
             strand.is_changed = strand.is_new = False
@@ -314,10 +337,20 @@ class Turns:
 
     def _write_turns(self) -> None:
         changed = [turn for turn in self._turns.values() if turn.is_changed]
-        self._put(_SQL.turn_in, [(f.id, f.queue, f.tenant, *f.values()) for f in changed if f.is_new])
-        self._put(_SQL.turn_set, [(*f.values(), f.id) for f in changed if not f.is_new])
+        new, moved, counted = [], [], []
         for turn in changed:
+            values = turn.values()
+            if turn.is_new:
+                new.append((turn.id, turn.queue, turn.tenant, *values))
+            elif _place(values) != _place(turn.stored):
+                moved.append((*values, turn.id))
+            else:
+                counted.append((*values[3:6], turn.id))
+            turn.stored = values
             turn.is_changed = turn.is_new = False
+        self._put(_SQL.turn_in, new)
+        self._put(_SQL.turn_set, moved)
+        self._put(_SQL.turn_counted, counted)
 
     def _drop_turns(self, now: Instant) -> None:
         idle = [
@@ -335,3 +368,8 @@ class Turns:
     def _put(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
         if rows:
             self._db.executemany(statement, rows)
+
+
+def _place(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Leave out of a turn's values what no index has: the numbers of its open strands and waiting jobs."""
+    return values[:3] + values[6:]

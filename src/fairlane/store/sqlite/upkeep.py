@@ -56,6 +56,9 @@ _SQL = load("upkeep")
 
 _LAST: Final = (2**63 - 1, b"\xff" * 17)
 
+SHRINK_MOST: Final = 1_000
+"""How many pages one pass gives back: 4 MB, some 20 ms."""
+
 
 class _Seq(msgspec.Struct, frozen=True, array_like=True):
     """Where a purge stopped: bodies are numbered as they come in."""
@@ -145,7 +148,16 @@ def _prune(tx: Tx, request: PruneRequest) -> PruneReply:
         return PruneReply(jobs, results, 0, is_partial=True)
     tx.flush()
     keys = all_rows(tx.db, _SQL.keys_out, (tx.now - keep.keys, request.scope.tenant))
+    _shrink(tx)
     return PruneReply(jobs, results, len(keys))
+
+
+def _shrink(tx: Tx) -> None:
+    """Give free pages back to the disk, a part at a time; a quarter of the file stays for the next jobs."""
+    free, pages = one_value(tx.db, "PRAGMA freelist_count"), one_value(tx.db, "PRAGMA page_count")
+    surplus = min(free - pages // 4, SHRINK_MOST)
+    if surplus > 0:
+        all_rows(tx.db, f"PRAGMA incremental_vacuum({surplus})")
 
 
 def _forget(tx: Tx, request: ForgetRequest, tenant: str, start: tuple[int, bytes]) -> ForgetReply:

@@ -45,6 +45,10 @@ UPDATE strand SET jobs = ?1, ready = ?2, head_key = ?3, head_id = ?4, parked = ?
                   parked_vt = ?8, parked_since = ?9
 WHERE strand = ?10
 
+-- name: strand_counted
+-- Names no column of an index: SQLite writes an entry anew for each that is named, changed or not.
+UPDATE strand SET jobs = ?1, ready = ?2 WHERE strand = ?3
+
 -- name: strand_out
 DELETE FROM strand WHERE strand = ?1
 
@@ -58,6 +62,10 @@ UPDATE turn SET vt = ?1, ready_since = ?2, is_ready = ?3, open_strands = ?4, del
                 running = ?7, arrival = ?8, pace = ?9, parked = ?10, parked_until = ?11,
                 parked_vt = ?12, parked_since = ?13
 WHERE turn = ?14
+
+-- name: turn_counted
+-- Names no column of an index, as above.
+UPDATE turn SET open_strands = ?1, delayed = ?2, ready = ?3 WHERE turn = ?4
 
 -- name: turn_out
 DELETE FROM turn WHERE turn = ?1

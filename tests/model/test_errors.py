@@ -172,7 +172,8 @@ def test_two_errors_are_also_the_kind_that_python_users_expect() -> None:
             OutsideTenant(),
             (
                 "this code runs in a worker, but inside no tenant; run it in the handler's own context "
-                "(contextvars.copy_context().run), or say why it may act for all with app.as_system(reason=...)"
+                "(contextvars.copy_context().run), or say why it may act for all with "
+                "app.as_system(reason=...)"
             ),
             {},
         ),

@@ -16,7 +16,8 @@ _log: Final = getLogger("fairlane.worker")
 
 
 async def declare_policies(app: Fairlane, store: Store) -> None:
-    """Write the declared values and log what was different before."""
+    """Write the declared values, log what was different before, and say what is not kept yet."""
+    _warn(app)
     request = PutRequest(scope=Scope.all(), rules=declared_rules(app))
     for difference in await store.policies.put(request):
         if difference.before is not None:
@@ -40,6 +41,19 @@ def declared_rules(app: Fairlane) -> dict[Subject, Rules]:
         gate_name = task.gate.name if isinstance(task.gate, Gate) else task.gate
         rules[Subject(Kind.TASK, task.name)] = TaskRules(task.rate, gate_name)
     return rules
+
+
+def _warn(app: Fairlane) -> None:
+    for task in app.client.registry:
+        wanted = {
+            "isolation": task.isolation == "process",
+            "breaker": task.breaker is not None,
+            "budget": task.budget is not None,
+        }
+        for option in (name for name, is_wanted in wanted.items() if is_wanted):
+            text = "task %s: this version does not keep its %s; its jobs run without"
+            about = {"event": "option_ignored", "task": task.name, "option": option}
+            _log.warning(text, task.name, option, extra=about)
 
 
 def _queue_rules(queue: Queue) -> QueueRules:

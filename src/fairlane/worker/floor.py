@@ -193,7 +193,9 @@ class Floor:
         return False
 
     def _is_quiet(self) -> bool:
-        return not self.holdings and not any(desk.is_hungry or desk.done for desk in self.desks)
+        return not self.holdings and not any(
+            desk.is_hungry or desk.is_asking or desk.done for desk in self.desks
+        )
 
     async def keep_time(self) -> Micros:
         """Watch the handlers, and the door."""

@@ -35,7 +35,7 @@ METHODS = {
     """,
     "Tasks": "client join task",
     "Task": "aenqueue bind enqueue func name queue upcast using",
-    "Context": "cancelled check log progress",
+    "Context": "cancelled check job log progress",
     "Job": "acancel arefresh aresult cancel is_finished refresh result",
 }
 

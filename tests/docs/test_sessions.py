@@ -70,7 +70,12 @@ def test_a_story_happens_as_it_is_told(page: Path, tmp_path: Path) -> None:
 
 def test_the_stories_are_those_we_mean() -> None:
     """A page that is no longer found is no longer played."""
-    assert {page.name for page in STORIES} == {"README.md", "your-first-jobs.md"}
+    assert {page.name for page in STORIES} == {
+        "README.md",
+        "share-a-worker.md",
+        "test-your-jobs.md",
+        "your-first-jobs.md",
+    }
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from typing import Any
 from benchmarks import claims, profile, reading
 from benchmarks.stage import ALL, Bench, host, quantiles, seconds
 from fairlane.model.lifecycle import Home
-from fairlane.store.contract.request import Request
+from fairlane.store.contract import upkeep
 
 CLAIMED = 100
 PARTS = ("throughput", "claims", "reading", "profile")

@@ -274,8 +274,8 @@ def _release(identity: Identity) -> None:
 
 
 def _make(path: Path, group: int | None) -> None:
-    _refuse_orphan(path)
     try:
+        _refuse_orphan(path)
         # Only if it is missing: closing a file that is open elsewhere in this process drops its locks.
         made = os.open(path.resolve(), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644 if group is None else 0o600)
         if group is not None:

@@ -8,7 +8,7 @@
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test check lint types tests test-all bench prove sabotage format diagram acceptance lock clean env force
+.PHONY: help demo test check lint types tests test-all bench prove sabotage format diagram acceptance commands lock clean env force
 
 ENV ?= .venv
 BIN := $(ENV)/bin
@@ -89,6 +89,9 @@ diagram: $(READY) ## write docs/reference/state-diagram.md from the table of tra
 
 acceptance: $(READY) ## write docs/reference/acceptance.md from the rows and their tests
 	$(BIN)/python -m tools.acceptance > docs/reference/acceptance.md
+
+commands: $(READY) ## write docs/reference/command-line.md from the commands themselves
+	$(BIN)/python -m tools.command_line > docs/reference/command-line.md
 
 lock: $(READY) ## pin the newest versions of the development tools in requirements/dev.txt
 	$(BIN)/uv pip compile --quiet --universal --upgrade --no-header --no-annotate --no-emit-index-url \

@@ -66,8 +66,8 @@ test-all: ## the tests on each Python of 3.11, 3.12, 3.13 that this machine has
 
 # ── not there yet ────────────────────────────────────────────────────────────
 
-demo: ## (not yet) a noisy neighbour and quiet tenants, live
-	@echo "make demo: there is no worker yet; see CHANGELOG.md" >&2; exit 1
+demo: $(READY) ## a noisy neighbour and quiet tenants, fairly and first in, first out; under a minute
+	$(BIN)/python -m fairlane demo $(ARGS)
 
 bench: $(READY) ## what a store costs through its contract; ARGS='--help' shows the options
 	$(BIN)/python -m benchmarks.contract $(ARGS)

@@ -17,7 +17,7 @@ from fairlane import face
 WORDS = "SYSTEM Duration Json State ErrorClass CancelReply"
 POLICIES = "Backoff RetryPolicy Rate Limits Queue Share Lane Gate Breaker Budget"
 OUTCOMES = "Outcome Retry Snooze Fail Cancel SoftTimeout"
-APPLICATION = "Fairlane Tasks Task TaskDecorator Call Context current_tenant current_job"
+APPLICATION = "Fairlane Tasks Task TaskDecorator Call Context current_tenant current_job Outbox Relay"
 JOBS = "Job Attempt Jobs Page Waiting"
 STEERING = "Tenant Tenants QueueView Queues Held Overridden"
 ERRORS = """
@@ -39,6 +39,8 @@ METHODS = {
     "Tasks": "client join task",
     "Task": "aenqueue bind enqueue func name queue upcast using",
     "Context": "cancelled check log progress",
+    "Outbox": "add add_many ddl statements",
+    "Relay": "drain run session start stop",
     "Job": "acancel arefresh aresult cancel is_finished refresh result",
 }
 

@@ -24,6 +24,7 @@ LAYERS: Final = (
     ("store.sqlite", "store.postgres", "store.redis"),
     ("runtime",),
     ("app",),
+    ("outbox",),
     ("face",),  # the public names
     ("",),  # fairlane/__init__.py, which loads them
     ("duties",),
@@ -67,9 +68,15 @@ HOMES: Final[dict[str, tuple[str, ...]]] = {
     "create_task": ("fairlane.runtime.loops",),
     "utcnow": (),
     # The first runs the application's classifier and `__str__`, the second carries what a verb raised from
-    # its thread to its caller, the third makes an ending of whatever a handler raises. A handler that ends in
-    # `raise` swallows nothing and may stand anywhere.
-    "except Exception": ("fairlane.model.failure", "fairlane.store.sqlite.writer", "fairlane.worker.run"),
+    # its thread to its caller, the third makes an ending of whatever a handler raises, the relay outlasts
+    # whatever the application's database library raises. A handler that ends in `raise` swallows nothing and
+    # may stand anywhere.
+    "except Exception": (
+        "fairlane.model.failure",
+        "fairlane.store.sqlite.writer",
+        "fairlane.worker.run",
+        "fairlane.outbox.relay",
+    ),
 }
 """The modules in which each of these may stand, each with its reason."""
 

@@ -52,6 +52,8 @@ from fairlane.model.outcome import Cancel, Fail, Outcome, Retry, Snooze
 from fairlane.model.policy import Breaker, Budget, Gate, Lane, Queue, Share
 from fairlane.model.retry import Backoff, RetryPolicy
 from fairlane.model.scope import SYSTEM
+from fairlane.outbox.outbox import Outbox
+from fairlane.outbox.relay import Relay
 
 __all__ = [
     "SYSTEM",
@@ -85,6 +87,7 @@ __all__ = [
     "Json",
     "Lane",
     "Limits",
+    "Outbox",
     "Outcome",
     "OutsideTenant",
     "Overridden",
@@ -97,6 +100,7 @@ __all__ = [
     "Queues",
     "Rate",
     "Refused",
+    "Relay",
     "ResultGone",
     "Retry",
     "RetryPolicy",

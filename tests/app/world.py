@@ -55,6 +55,8 @@ class WatchedStore:
     def __init__(self, oracle: OracleStore, world: World) -> None:
         """Watch the facets that the application side uses."""
         self.jobs = Watched(oracle.jobs, world)
+        self.policies = Watched(oracle.policies, world)
+        self.registry = Watched(oracle.registry, world)
         self.upkeep = Watched(oracle.upkeep, world)
 
 

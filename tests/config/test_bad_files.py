@@ -1,4 +1,4 @@
-"""What a file may not say: each mistake is named by key, line, what is allowed, and what was meant."""
+"""What a file may not say: each mistake is named by key and line, with what is allowed and what was meant."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ KEYS = [
     bad("[tasks]\n'shop.mail' = { tiemout = 5 }\n", 'tasks."shop.mail".tiemout', "did you mean 'timeout'?"),
     bad("[tenants.'*']\nwieght = 1\n", 'tenants."*".wieght', "did you mean 'weight'?"),
     bad("[payload]\nmax_sise = 1\n", "payload.max_sise", "did you mean 'max_size'?"),
-    bad("[retention]\ndead = 1\n", "retention.dead", "did you mean 'dead_reviewed'?", "dead_unreviewed"),
+    bad("[retention]\ndead = 1\n", "retention.dead", "did you mean 'dead_unreviewed'?"),
     bad("[breakers.api]\nfailure = 1\n", "breakers.api.failure", "did you mean 'failures'?"),
     bad("[schedules.rss]\ntask = 'a'\nevry = 1\n", "schedules.rss.evry", "did you mean 'every'?"),
     bad("[escalations.page]\nsned = 'daily'\n", "escalations.page.sned", "did you mean 'send'?"),
@@ -173,7 +173,6 @@ POLICIES = [
         "[budgets.ai]\nceiling = '1'\ncurrency = 'USD'\nper = 'year'\n", "budgets.ai.per", "day, week, month"
     ),
     bad("[schedules.rss]\nevery = '5m'\n", "schedules.rss", "task is missing"),
-    bad("[channels]\nops = 5\n", "channels.ops", ""),
 ]
 
 LANES = [
@@ -183,7 +182,7 @@ LANES = [
     bad("[lanes.a]\nslots = 1\nqueues = []\n", "lanes.a.queues", "it is []", "a list of queue names"),
     bad("[lanes.a]\nslots = 1\nqueues = 'default'\n", "lanes.a.queues", "it is 'default'"),
     bad("[lanes.a]\nslots = 1\nqueues = ['Default']\n", "lanes.a.queues", "'Default' in it is no legal name"),
-    bad("[lanes.a]\nslots = 1\nqueues = { x = 'y' }\n", "lanes.a.queues", ""),
+    bad("[lanes.a]\nslots = 1\nqueues = { x = 'y' }\n", "lanes.a.queues", "a table of weights"),
     bad("[lanes.a]\nslots = 1\nqueues = { x = { wait = 1 } }\n", "lanes.a.queues", "there is no key 'wait'"),
     bad("[lanes.a]\nslots = 1\nqueues = ['x']\norder = 'random'\n", "lanes.a.order", "weighted, strict"),
     bad("[lanes.a]\nslots = 1\nqueues = ['x', 'x']\n", "lanes.a", "names that occur once"),
@@ -193,17 +192,15 @@ LANES = [
 ]
 
 ALL = [*TABLES, *KEYS, *NAMES, *SCALARS, *POLICIES, *LANES]
-UNREAD = {"channels.ops"}
-"""Of no effect yet and secret, so that nobody looks."""
 
 
-@pytest.mark.parametrize("case", [one for one in ALL if one.key not in UNREAD], ids=lambda case: case.key)
+@pytest.mark.parametrize("case", ALL, ids=lambda case: case.key)
 def test_a_mistake_is_named_by_key_and_line_with_what_is_allowed(world: World, case: Bad) -> None:
     """So that whoever made it can mend it without reading anything else."""
     error = world.error(case.text)
     said = str(error)
     assert error.key == case.key
-    assert said.startswith(f"{case.key}: ")
+    assert f"{case.key}: " in said
     assert [word for word in case.words if word not in said] == []
     assert error.source.partition(":")[0] == str(world.folder / FILE)
     line = error.source.rpartition(":")[2]
@@ -274,7 +271,7 @@ def test_a_lane_of_the_code_is_not_held_against_the_queues_of_a_file(world: Worl
     [
         ("[worker\n", "it is no TOML (at line 1"),
         ("a = 1\na = 2\n", "it is no TOML"),
-        ("password = 'hunter2\n", "it is no TOML (at line 1"),
+        ("password = 'hunter2\n", "it is no TOML (at "),
         ("x = " + "[" * 5000, "it is no TOML"),
     ],
 )

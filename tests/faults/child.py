@@ -9,12 +9,15 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import sqlite3
 import sys
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import apsw
 
+from fairlane import Fairlane, Relay
 from fairlane.model.instants import SECOND
 from fairlane.model.job import Claim
 from fairlane.model.lifecycle import is_finished
@@ -119,6 +122,32 @@ async def join_once(actor: Actor, number: int) -> None:
     await asyncio.Event().wait()
 
 
+class Telling(sqlite3.Connection):
+    """A connection of the relay that says so when it has read, and when it has removed rows."""
+
+    def rollback(self) -> None:
+        """End a reading."""
+        super().rollback()
+        say()
+
+    def commit(self) -> None:
+        """Remove rows; now and then linger before that, when the store has their jobs already."""
+        say()
+        if random.random() < 0.3:
+            threading.Event().wait(0.03)
+        super().commit()
+        say()
+
+
+async def relay(actor: Actor, number: int) -> None:
+    """Move the rows of `shop.db` beside the store's file, so many at a time, for ever."""
+    place = Path(actor.file)
+    app = Fairlane(f"sqlite:///{place}")
+    shop = place.with_name("shop.db")
+    moves = Relay(app, lambda: sqlite3.connect(shop, factory=Telling), poll=0.001, batch=number)
+    await asyncio.to_thread(moves.run, threading.Event())
+
+
 async def _settled(actor: Actor) -> int:
     states = await actor.states()
     return sum(number for state, number in states.items() if is_finished(state))
@@ -132,6 +161,7 @@ ROLES: dict[str, Callable[[Actor, int], Awaitable[None]]] = {
     "tidy": tidy,
     "join": join,
     "join_once": join_once,
+    "relay": relay,
 }
 
 

@@ -62,6 +62,8 @@ class Child:
         if self.process.poll() is None:
             self.process.kill()
             self._collect()
+        if self.process.stdin is not None:
+            self.process.stdin.close()
 
     def _collect(self) -> str:
         assert self.process.stdout is not None

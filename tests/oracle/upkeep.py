@@ -20,6 +20,7 @@ from fairlane.store.contract.inspection import Inspection, InspectRequest, Lead
 from fairlane.store.contract.request import Request
 from fairlane.store.contract.upkeep import (
     Census,
+    DedicateRequest,
     ForgetReply,
     ForgetRequest,
     GateBook,
@@ -29,6 +30,7 @@ from fairlane.store.contract.upkeep import (
     PurgeReply,
     PurgeRequest,
     StrandBook,
+    not_dedicated,
 )
 from tests.oracle.core import Core
 
@@ -39,6 +41,7 @@ class OracleUpkeep:
     def __init__(self, core: Core) -> None:
         """Share the books with the other facets."""
         self._core = core
+        self._purpose: str | None = None
 
     async def migrate(self) -> MigrateReply:
         """See the contract: memory has no older form."""
@@ -147,6 +150,19 @@ class OracleUpkeep:
             tasks=tuple(sorted({job.task for job in hot})),
             first_lease_until=min(leases, default=None),
         )
+
+    async def dedicate(self, request: DedicateRequest) -> None:
+        """See the contract."""
+        before = self._purpose
+        if before == request.purpose:
+            return
+        if before is not None or self._core.books.jobs:
+            raise ValueError(not_dedicated(before))
+        self._purpose = request.purpose
+
+    async def purpose(self, request: Request) -> str | None:
+        """See the contract."""
+        return self._purpose
 
     async def aclose(self) -> None:
         """See the contract: memory holds nothing open."""

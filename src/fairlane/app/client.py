@@ -39,7 +39,7 @@ from fairlane.model.scope import Scope
 from fairlane.runtime.clock import Clock, MachineClock
 from fairlane.store.contract import Store
 from fairlane.store.contract.jobs import EnqueueReply, EnqueueRequest, GetRequest, StopRequest
-from fairlane.store.opening import open_store
+from fairlane.store.opening import StoreClock, open_store
 
 R = TypeVar("R")
 
@@ -63,9 +63,17 @@ class Client:
         self.clock: Clock = MachineClock()
         self.tenant_context: TenantContext | None = None
         self._stores = OpenStores(self._open)
+        self._diversion: tuple[str, StoreClock] | None = None
         self._makers = _Makers()
 
+    def divert(self, url: str | None, clock: StoreClock | None) -> None:
+        """Use another store, on a clock of the caller's, from the next opening on; with None the own one."""
+        self._diversion = None if url is None or clock is None else (url, clock)
+
     def _open(self) -> Store:
+        if self._diversion is not None:
+            url, clock = self._diversion
+            return open_store(url, clock=clock)
         if self.settings.url is None:
             message = "the application has no store; give Fairlane(...) a URL, or set FAIRLANE_URL or app.url"
             raise ConfigError(message, key="url")
@@ -102,6 +110,13 @@ class Client:
             raise error_of(reply.refused, jobs)
         tell_over_limit(reply.over)
         return [self.show(one.job, created=one.is_created) for one in reply.enqueued]
+
+    async def astore(self, jobs: tuple[NewJob, ...]) -> EnqueueReply:
+        """Store jobs that were formed before, for any tenants, perhaps not for the first time (S15)."""
+        request = msgspec.structs.replace(self._request(Scope.all(), jobs), is_repeated=True)
+        reply = await self.store.jobs.enqueue(request)
+        tell_over_limit(reply.over)
+        return reply
 
     def formed(self, calls: Iterable[Call[Any]], connection: Any = None) -> tuple[NewJob, ...]:
         """Make well-formed jobs of calls, with ids, or raise what is wrong with them. Asks no store."""
@@ -177,9 +192,13 @@ class Client:
 
     # ── end ───────────────────────────────────────────────────────────────────
 
+    async def aclose_here(self) -> None:
+        """Close what this loop has opened."""
+        await self._stores.aclose()
+
     async def aclose(self) -> None:
         """Close what this loop and what plain callers have opened."""
-        await self._stores.aclose()
+        await self.aclose_here()
         if self.portal.is_open:
             await asyncio.wrap_future(self.portal.submit(self._stores.aclose()))
             self.portal.close()

@@ -51,15 +51,17 @@ def _task_rules(task: Declaration, gates: Mapping[str, Gate]) -> TaskRules:
 
 
 def _gates(settings: Settings, tasks: Iterable[Declaration]) -> dict[str, Gate]:
-    """Collect the gates of settings and of decorators; what a configuration says of one holds for both."""
+    """Collect the gates of settings and of decorators; where both know one, the settings' holds."""
     configured = {gate.name: gate for gate in settings.gates}
     gates: dict[str, Gate] = {}
     for task in tasks:
         gate = task.gate
-        if isinstance(gate, Gate) and gates.setdefault(gate.name, gate) != gate:
+        if not isinstance(gate, Gate) or gate.name in configured:
+            continue
+        if gates.setdefault(gate.name, gate) != gate:
             message = f"gate {gate.name} is declared twice, and not alike"
             raise ConfigError(message, key=f"task {task.name}")
-    return {**gates, **configured}
+    return {**configured, **gates}
 
 
 def _tell_unknown_tasks(settings: Settings, registry: Registry) -> None:

@@ -160,11 +160,11 @@ def _check_queues(values: Values, lanes: Iterable[Lane], known: Sequence[str]) -
 def _gates(code: Settings, values: Values) -> tuple[Gate, ...]:
     gates = {gate.name: gate for gate in code.gates}
     for name in values.names("gates"):
-        said = values.at("gates", name)
-        base = gates.get(name)
-        make = (
-            partial(Gate, name, **{"limit": None, **said}) if base is None else partial(replace, base, **said)
-        )
+        if not values.is_whole("gates", name):
+            continue  # noted already, as what does not fit
+        base, said = gates.get(name), values.at("gates", name)
+        said.setdefault("limit", None if base is None else base.limit)
+        make = partial(Gate, name, **said) if base is None else partial(replace, base, **said)
         built = values.build(("gates", name), make, base)
         if built is not None:
             gates[name] = built

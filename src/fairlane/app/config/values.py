@@ -59,6 +59,10 @@ class Values:
         """Whether a value was given, legal or not."""
         return path in self._given
 
+    def is_whole(self, *path: str) -> bool:
+        """Whether every value that was given of a table could be read."""
+        return all(one in self._values for one in self._given if one[:-1] == path)
+
     def source(self, *path: str) -> str:
         """Say where a value, or else its table, was given."""
         if path in self._given:

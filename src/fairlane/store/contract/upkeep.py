@@ -69,6 +69,12 @@ class PurgeReply(msgspec.Struct, frozen=True):
     is_partial: bool = False
 
 
+class DedicateRequest(Request, frozen=True, kw_only=True):
+    """Say what a store is for."""
+
+    purpose: str
+
+
 class StrandBook(msgspec.Struct, frozen=True, order=True):
     """The store's own counts of one (queue, tenant): what limits are compared with."""
 
@@ -93,6 +99,11 @@ class Census(msgspec.Struct, frozen=True, kw_only=True):
     gates: tuple[GateBook, ...]
     idempotency_keys: int
     dedup_keys: int
+
+
+def not_dedicated(before: str | None) -> str:
+    """Say why a store cannot be dedicated, given what it was dedicated to before."""
+    return "the store holds jobs" if before is None else f"the store is for {before}"
 
 
 class Upkeep(Protocol):
@@ -122,6 +133,16 @@ class Upkeep(Protocol):
 
     async def inspect(self, request: InspectRequest) -> Inspection:
         """Look into the store itself; for `doctor`. Reads only, and is bounded by the time it is given."""
+
+    async def dedicate(self, request: DedicateRequest) -> None:
+        """Say what the store is for, for good; the same again is fine.
+
+        ValueError, and nothing changes, if it holds any job or is for something else: who runs tests on a
+        store must know that nobody's work is in it.
+        """
+
+    async def purpose(self, request: Request) -> str | None:
+        """Say what the store was dedicated to; None if to nothing."""
 
     async def aclose(self) -> None:
         """Let go of connections, threads and files. Twice is fine."""

@@ -13,6 +13,7 @@ from fairlane.store.contract.inspection import Inspection, InspectRequest
 from fairlane.store.contract.request import Request
 from fairlane.store.contract.upkeep import (
     Census,
+    DedicateRequest,
     ForgetReply,
     ForgetRequest,
     GateBook,
@@ -22,6 +23,7 @@ from fairlane.store.contract.upkeep import (
     PurgeReply,
     PurgeRequest,
     StrandBook,
+    not_dedicated,
 )
 from fairlane.store.sqlite.asking import all_rows, one_value
 from fairlane.store.sqlite.homes import (
@@ -85,6 +87,14 @@ class SqliteUpkeep:
     async def inspect(self, request: InspectRequest) -> Inspection:
         """See the contract."""
         return await self._reader.run(lambda tx: inspect(tx, request))
+
+    async def dedicate(self, request: DedicateRequest) -> None:
+        """See the contract."""
+        await self._writer.run(lambda tx: _dedicate(tx, request.purpose))
+
+    async def purpose(self, request: Request) -> str | None:  # noqa: ARG002 (everybody may know)
+        """See the contract."""
+        return await self._reader.run(_purpose)
 
     async def aclose(self) -> None:
         """See the contract."""
@@ -159,3 +169,17 @@ def _census(tx: Tx, request: Request) -> Census:
         idempotency_keys=one_value(tx.db, _SQL.key_count, (tenant,)),
         dedup_keys=one_value(tx.db, _SQL.dedup_count, (tenant,)),
     )
+
+
+def _purpose(tx: Tx) -> str | None:
+    found: str | None = one_value(tx.db, _SQL.purpose)
+    return found
+
+
+def _dedicate(tx: Tx, purpose: str) -> None:
+    before = _purpose(tx)
+    if before == purpose:
+        return
+    if before is not None or one_value(tx.db, _SQL.has_jobs):
+        raise ValueError(not_dedicated(before))
+    tx.write(_SQL.purpose_set, purpose)

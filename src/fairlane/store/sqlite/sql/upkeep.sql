@@ -70,3 +70,12 @@ SELECT count(*) FROM idempotency WHERE ?1 IS NULL OR tenant = ?1
 
 -- name: dedup_count
 SELECT count(*) FROM dedup WHERE ?1 IS NULL OR tenant = ?1
+
+-- name: purpose
+SELECT value FROM meta WHERE name = 'purpose'
+
+-- name: purpose_set
+INSERT INTO meta (name, value) VALUES ('purpose', ?1)
+
+-- name: has_jobs
+SELECT 1 FROM body LIMIT 1

@@ -1,0 +1,272 @@
+"""Test an application with its real tasks: a store of its own, real claims and settlements, a driven clock.
+
+Nothing runs by itself: what was enqueued is run when the test says so, in the test's own thread, and the time
+of the store stands still until the test moves it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Generator, Mapping
+from datetime import datetime
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any, Final, Self
+
+from fairlane.app.ambient import walled
+from fairlane.app.fairlane import Fairlane
+from fairlane.app.job import Job
+from fairlane.app.tasks import Task
+from fairlane.model.errors import FairlaneError
+from fairlane.model.instants import Duration, Instant, Micros, to_datetime, to_instant, to_micros
+from fairlane.model.job import JobRecord
+from fairlane.model.layers import Kind
+from fairlane.model.lifecycle import State
+from fairlane.model.policy import Lane
+from fairlane.model.scope import Scope
+from fairlane.runtime.clock import MachineClock
+from fairlane.store.contract.jobs import FindRequest
+from fairlane.store.contract.policies import ListRequest
+from fairlane.store.contract.request import PAGE_MOST, Request
+from fairlane.store.contract.upkeep import DedicateRequest
+from fairlane.store.opening import open_store
+from fairlane.worker.arguments import read_arguments
+from fairlane.worker.worker import Worker
+
+TESTS: Final = "tests"
+"""What a store must be dedicated to before anything here touches it."""
+
+_REFUSED: Final = "the store is not for tests; dedicate an empty one with fairlane.testing.dedicate"
+
+_MEMORY: Final = Path("/dev/shm")  # noqa: S108 (a folder of its own inside)
+
+
+class NotForTests(FairlaneError):  # noqa: N818 (says more than "error")
+    """The store was not made for tests, so nothing was done to it."""
+
+
+class Trial:
+    """An application under test. Enter it, `with` or `async with`, and its jobs go to the test's store.
+
+    Without a `url` that is a new file, gone afterwards. One that is given must be dedicated to tests, which
+    an empty store can be with `dedicate`. In async tests use the twins with an `a` in front.
+    """
+
+    def __init__(self, app: Fairlane, url: str | None = None, *, at: datetime | None = None) -> None:
+        self.app = app
+        self._url = url
+        self._time = _Time(MachineClock().wall() if at is None else to_instant(at))
+        self._folder: Path | None = None
+
+    # ── life ──────────────────────────────────────────────────────────────────
+
+    def __enter__(self) -> Self:
+        self._divert()
+        if not self.app.client.portal.run(self._is_for_tests()):
+            self.__exit__()
+            raise NotForTests(_REFUSED)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.app.close()
+        self._restore()
+
+    async def __aenter__(self) -> Self:
+        self._divert()
+        if not await self._is_for_tests():
+            await self.__aexit__()
+            raise NotForTests(_REFUSED)
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.app.aclose()
+        self._restore()
+
+    def _divert(self) -> None:
+        url = self._url
+        if url is None:
+            self._folder = Path(mkdtemp(prefix="fairlane-", dir=_MEMORY if _MEMORY.is_dir() else None))
+            url = f"sqlite:///{self._folder}/fairlane.db?synchronous=normal"
+        self.app.client.divert(url, self._time)
+
+    async def _is_for_tests(self) -> bool:
+        upkeep, everybody = self.app.client.store.upkeep, Scope.all()
+        if self._url is None:
+            await upkeep.dedicate(DedicateRequest(scope=everybody, purpose=TESTS))
+        return await upkeep.purpose(Request(scope=everybody)) == TESTS
+
+    def _restore(self) -> None:
+        self.app.client.divert(None, None)
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    # ── time ──────────────────────────────────────────────────────────────────
+
+    @property
+    def now(self) -> datetime:
+        """The time of the store."""
+        return to_datetime(self._time.now())
+
+    def advance(self, duration: Duration) -> None:
+        """Let time pass for the store; nothing runs by that."""
+        self._time.move(to_micros(duration))
+
+    # ── running ───────────────────────────────────────────────────────────────
+
+    def run(self, *, ahead: Duration = 0, slots: int = 1) -> int:
+        """Run everything that is due, and what that enqueues, in the fair order; say how many attempts ended.
+
+        With `ahead` the clock jumps on to whatever falls due within so long, retries for example, and that is
+        run, too.
+        """
+        with walled():
+            return asyncio.run(self._run_and_close(ahead, slots))
+
+    async def arun(self, *, ahead: Duration = 0, slots: int = 1) -> int:
+        """Run everything that is due in the running loop; see `run`."""
+        until = self._time.now() + to_micros(ahead)
+        ended = await self._burst(slots)
+        while (due_at := await self._next_due()) is not None and due_at <= until:
+            self._time.move(max(0, due_at - self._time.now()))
+            ended += await self._burst(slots)
+        return ended
+
+    async def _run_and_close(self, ahead: Duration, slots: int) -> int:
+        try:
+            return await self.arun(ahead=ahead, slots=slots)
+        finally:
+            await self.app.client.aclose_here()
+
+    async def _burst(self, slots: int) -> int:
+        lane = Lane("trial", slots, await self._queues())
+        worker = Worker(self.app, lanes=[lane], burst=True, duties=False)
+        await worker.run()
+        return worker.settled
+
+    async def _queues(self) -> tuple[str, ...]:
+        """Name every queue that a job may be in, whatever lanes the application has."""
+        known = await self.app.client.store.policies.list(
+            ListRequest(scope=Scope.all(), kind=Kind.QUEUE, limit=PAGE_MOST)
+        )
+        homes = (task.queue for task in self.app.client.registry)
+        return tuple(dict.fromkeys([*self.app.settings.queues, *homes, *(one.subject.name for one in known)]))
+
+    async def _next_due(self) -> Instant | None:
+        delayed = await self._records(frozenset({State.DELAYED}))
+        return min((job.run_at for job in delayed if job.run_at > self._time.now()), default=None)
+
+    async def _records(self, states: frozenset[State], tenant: str | None = None) -> list[JobRecord]:
+        found: list[JobRecord] = []
+        cursor: str | None = None
+        while True:
+            request = FindRequest(scope=Scope(tenant), states=states, limit=PAGE_MOST, cursor=cursor)
+            page = await self.app.client.store.jobs.find(request)
+            found += page.jobs
+            cursor = page.cursor
+            if cursor is None:
+                return found[::-1]
+
+    # ── looking ───────────────────────────────────────────────────────────────
+
+    def jobs(
+        self, task: Task[..., Any] | None = None, *, tenant: str | None = None, **arguments: Any
+    ) -> list[Job[Any]]:
+        """Give the jobs of a task, of a tenant, with these arguments among theirs, oldest first."""
+        return self.app.client.portal.run(self.ajobs(task, tenant=tenant, **arguments))
+
+    async def ajobs(
+        self, task: Task[..., Any] | None = None, *, tenant: str | None = None, **arguments: Any
+    ) -> list[Job[Any]]:
+        """Give the jobs of a task, of a tenant, with these arguments among theirs, oldest first."""
+        found = await self._records(frozenset(), tenant)
+        return [self.app.client.show(job) for job in found if self._is_wanted(job, task, arguments)]
+
+    def _is_wanted(self, job: JobRecord, task: Task[..., Any] | None, arguments: Mapping[str, Any]) -> bool:
+        declared = self.app.client.registry.find(job.task)
+        if task is not None and (declared is None or declared.name != task.name):
+            return False
+        if not arguments:
+            return True
+        stored = {} if declared is None else read_arguments(job, declared)
+        return all(name in stored and stored[name] == value for name, value in arguments.items())
+
+    def one(
+        self, task: Task[..., Any] | None = None, *, tenant: str | None = None, **arguments: Any
+    ) -> Job[Any]:
+        """Give the only job like this, see `jobs`; AssertionError if there are none or several."""
+        return _only(self.jobs(task, tenant=tenant, **arguments), task, tenant, arguments)
+
+    async def aone(
+        self, task: Task[..., Any] | None = None, *, tenant: str | None = None, **arguments: Any
+    ) -> Job[Any]:
+        """Give the only job like this, see `jobs`; AssertionError if there are none or several."""
+        return _only(await self.ajobs(task, tenant=tenant, **arguments), task, tenant, arguments)
+
+
+def assert_state(job: Job[Any], state: State) -> None:
+    """Raise AssertionError, with what the job's last attempt said, unless the job is in this state."""
+    if job.state is state:
+        return
+    told = [f"job {job.id} of task {job.task} is {job.state.value}, not {state.value}"]
+    if job.because:
+        told.append(f"because: {job.because}")
+    failed = [attempt for attempt in job.attempts if attempt.message is not None]
+    if failed:
+        told.append(f"{failed[-1].error_type}: {failed[-1].message}\n{failed[-1].traceback or ''}")
+    raise AssertionError("\n".join(told))
+
+
+async def dedicate(url: str) -> None:
+    """Dedicate an empty store to tests, for good; `NotForTests` if it holds jobs or serves something else."""
+    store = open_store(url)
+    try:
+        await store.upkeep.migrate()
+        await store.upkeep.dedicate(DedicateRequest(scope=Scope.all(), purpose=TESTS))
+    except ValueError as error:
+        raise NotForTests(str(error)) from error
+    finally:
+        await store.upkeep.aclose()
+
+
+def fixture(app: Fairlane, **options: Any) -> Any:
+    """Make a pytest fixture that is a `Trial` of this application; for a conftest.py."""
+    import pytest  # noqa: PLC0415 (only tests have it)
+
+    @pytest.fixture
+    def trial() -> Generator[Trial]:
+        with Trial(app, **options) as entered:
+            yield entered
+
+    return trial
+
+
+class _Time:
+    """The store's clock, which stands still."""
+
+    def __init__(self, now: Instant) -> None:
+        self._now = now
+
+    def now(self) -> Instant:
+        """Say what time it is for the store."""
+        return self._now
+
+    def move(self, duration: Micros) -> None:
+        """Let time pass; it never goes back."""
+        if duration < 0:
+            message = "time does not go back"
+            raise ValueError(message)
+        self._now += duration
+
+
+def _only(
+    found: list[Job[Any]], task: Task[..., Any] | None, tenant: str | None, arguments: Mapping[str, Any]
+) -> Job[Any]:
+    if len(found) == 1:
+        return found[0]
+    wanted = [] if task is None else [f"of task {task.name}"]
+    wanted += [] if tenant is None else [f"of tenant {tenant}"]
+    wanted += [f"with {name}={value!r}" for name, value in arguments.items()]
+    listed = "".join(f"\n  {job.id} {job.task} {job.tenant} {job.state.value}" for job in found)
+    raise AssertionError(f"{len(found)} jobs {' '.join(wanted)}, not one{listed}")

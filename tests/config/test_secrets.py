@@ -1,0 +1,97 @@
+"""Nothing secret is ever shown: not in errors, not in logs, not in what `config show` is made of."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from fairlane import ConfigError
+from fairlane.app.config.kinds import safe_url
+from fairlane.app.config.showing import rows
+from tests.config.world import World
+
+SECRET = "hunter2"
+
+LEAKS = [
+    ("[worker]\nlease = '${LEASE}'\n", "worker.lease", "what ${LEASE} stands for does not fit"),
+    ("[queues.b]\nretry = { kind = '${LEASE}' }\n", "queues.b.retry", "what ${LEASE} stands for"),
+    ("[payload]\nrequire = ['${LEASE}']\n", "payload.require", "what ${LEASE} stands for"),
+    ("[app]\nurl = ['hunter2']\n", "app.url", "it is no text"),
+    ("[app]\nurl = '${MISSING}'\n", "app.url", "environment variable MISSING is not set"),
+    ("[app]\nurl = 'redis://x:hunter2@${MISSING}'\n", "app.url", "environment variable MISSING is not set"),
+    ("[app]\nurl = '${}'\n", "app.url", "environment variable  is not set"),
+    ("[worker]\nhunter = 'hunter2'\n", "worker.hunter", "no such key"),
+    ("[channel]\nops = 'hunter2'\n", "channel", "did you mean 'channels'?"),
+    ("[channels]\n'Ops Mail' = 'hunter2'\n", 'channels."Ops Mail"', "no legal name"),
+    ("channels = 'hunter2'\n", "channels", "it is no table"),
+]
+
+
+@pytest.mark.parametrize(("text", "key", "words"), LEAKS, ids=[words for _, _, words in LEAKS])
+def test_no_error_shows_a_secret(
+    world: World, text: str, key: str, words: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What came out of the environment is named by its variable, the rest by its key."""
+    world.environ = {"LEASE": SECRET}
+    with caplog.at_level(logging.DEBUG, "fairlane"):
+        error = world.error(text)
+    assert error.key == key
+    assert words in str(error)
+    assert SECRET not in str(error) + caplog.text
+
+
+def test_an_unknown_variable_is_named_without_its_value(world: World) -> None:
+    """It may be a misspelled secret."""
+    world.environ = {"FAIRLANE_ULR": f"redis://:{SECRET}@host"}
+    assert SECRET not in str(world.error())
+
+
+def test_channels_are_neither_resolved_nor_shown(world: World) -> None:
+    """They have no effect yet, so that their variables need not be set."""
+    text = f"[channels]\nops = '${{MISSING}}'\nchat = 'https://hooks.example/{SECRET}'\n"
+    configuration = world.configuration(text)
+    shown = {row.key: row.value for row in rows(configuration)}
+    assert (shown["channels.ops"], shown["channels.chat"]) == ("${MISSING}", "(hidden)")
+
+
+URLS = [
+    ("sqlite:///shop.db", "sqlite:///shop.db"),
+    ("sqlite:///shop.db?synchronous=normal", "sqlite:///shop.db?synchronous=normal"),
+    ("redis://:hunter2@host:6379/0", "redis://:***@host:6379/0"),
+    ("postgresql://ops:hun@ter2@host/db", "postgresql://ops:***@host/db"),
+    ("postgresql://host/db?user=ops&password=hunter2", "postgresql://host/db?user=ops&password=***"),
+    (
+        "postgresql://host/db?sslpassword=hunter2&token=hunter2",
+        "postgresql://host/db?sslpassword=***&token=***",
+    ),
+    ("hunter2", "(hidden)"),
+    ("", "(hidden)"),
+]
+
+
+@pytest.mark.parametrize(("url", "shown"), URLS)
+def test_a_url_is_shown_without_its_secrets(world: World, url: str, shown: str) -> None:
+    """Whatever it came from."""
+    assert safe_url(url) == shown
+    if url:
+        configuration = world.configuration(url=url)
+        assert {row.key: row.value for row in rows(configuration)}["app.url"] == shown
+
+
+def test_a_value_from_a_variable_is_shown_by_its_name(world: World) -> None:
+    """Also where it is only a part."""
+    world.environ = {"HOST": SECRET, "LEASE": "20s"}
+    text = "[app]\nurl = 'redis://ops:pass@${HOST}/0'\n[worker]\nlease = '${LEASE}'\n"
+    configuration = world.configuration(text)
+    shown = {row.key: row.value for row in rows(configuration)}
+    assert (shown["app.url"], shown["worker.lease"]) == ("redis://ops:***@${HOST}/0", "${LEASE}")
+    assert configuration.settings.url == f"redis://ops:pass@{SECRET}/0"
+
+
+def test_a_missing_variable_is_an_error_of_its_key(world: World) -> None:
+    """It names the variable and the line."""
+    with pytest.raises(ConfigError) as caught:
+        _ = world.configuration("[worker]\nlease = '${LEASE}'\n").settings
+    assert str(caught.value).startswith("worker.lease: environment variable LEASE is not set. (from ")
+    assert caught.value.source.endswith("fairlane.toml:2")

@@ -1,0 +1,177 @@
+"""A whole file: everything in it is read, and what has no effect yet is said aloud."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from fairlane import Backoff, ErrorClass, Gate, Lane, Limits, Queue, Rate, Share
+from fairlane.app.config.keys import TREE
+from fairlane.app.settings import TaskSettings
+from fairlane.app.worker_settings import WorkerSettings
+from fairlane.model.instants import DAY, SECOND
+from fairlane.model.layers import TenantRules
+from fairlane.model.payload import PayloadRules
+from fairlane.model.retention import Retention
+from tests.config.world import World
+
+TEXT = (Path(__file__).parent / "families.toml").read_text(encoding="utf-8")
+SLOWLY = Backoff.exponential(30, cap=900, jitter=0.25)
+BULK = Limits(waiting=5000, running=4, rate=Rate(50, burst=5))
+
+
+def test_every_value_of_a_whole_file_is_read(world: World) -> None:
+    """Into the same values that code would declare."""
+    world.environ = {"STORE_URL": "sqlite:///site.db"}
+    settings = world.settings(TEXT)
+    assert (settings.url, settings.namespace, settings.import_) == (
+        "sqlite:///site.db",
+        "site",
+        "site.jobs:app",
+    )
+    assert (settings.tenancy, settings.fixed_queues) == ("open", True)
+    assert (settings.is_lower_first, settings.priority_default) == (True, 5)
+    assert settings.queues == {
+        "default": Queue("default", 300, 5, SLOWLY, sla=300, escalate="chat"),
+        "high": Queue("high", 30, 5, SLOWLY, sla=30, escalate="page"),
+        "screenshot": Queue("screenshot", 90, 5, SLOWLY),
+        "low": Queue("low", 300, 5, SLOWLY),
+        "bulk": Queue("bulk", 1200, 5, SLOWLY, BULK, max_waiting=1_000_000, cost="seconds"),
+    }
+    assert settings.lanes == (
+        Lane("high", 20, ("high",), poll=5),
+        Lane("default", 10, ("default", "screenshot", "low"), headroom=1),
+        Lane("bulk", 8, {"bulk": Share()}),
+    )
+    assert settings.gates == (Gate("screenshots", 12),)
+    assert settings.tasks == {
+        "TAGGING": TaskSettings(),
+        "CAPTURE": TaskSettings(gate="screenshots"),
+        "QUOTES": TaskSettings(),
+    }
+    big = Limits(waiting=5000, running=8, rate=Rate(200, burst=20))
+    assert settings.tenants == {
+        "*": TenantRules(1.0),
+        "system": TenantRules(2.0),
+        "big-customer": TenantRules(5.0, {"plan": "enterprise"}, {"bulk": big}),
+    }
+    assert settings.worker == WorkerSettings(max_jobs=100_000, max_memory=2**30)
+    assert settings.payload == PayloadRules()
+    assert settings.retention == Retention()
+
+
+def test_the_whole_file_speaks_of_every_table() -> None:
+    """A table that is added is added to the example as well."""
+    assert [table for table in TREE if f"[{table}" not in TEXT] == []
+
+
+def test_what_has_no_effect_is_told_once_a_table(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    """Nobody is left to believe that a schedule fires."""
+    world.environ = {"STORE_URL": "sqlite:///site.db"}
+    with caplog.at_level(logging.INFO, "fairlane"):
+        configuration = world.configuration(TEXT)
+        _ = configuration.settings, configuration.settings
+    first, *others = [record.getMessage() for record in caplog.records]
+    assert first == f"configuration: {world.folder / 'fairlane.toml'}"
+    assert others == [
+        f"configuration: {what}: no effect in this version"
+        for what in (
+            "namespace in [app]",
+            "color, sla, escalate in [queues]",
+            "poll in [lanes]",
+            "[breakers]",
+            "[budgets]",
+            "budget, isolation, max_memory, breaker in [tasks]",
+            "[schedules]",
+            "[escalations]",
+            "[channels]",
+            "dead_reviewed, attempts_per_job in [retention]",
+        )
+    ]
+
+
+FORMS = [
+    ('{ kind = "exponential" }', Backoff.exponential()),
+    ('{ kind = "exponential", base = "1m", factor = 3, cap = "2h", floor = 0.5, jitter = 0 }',
+     Backoff.exponential(60, factor=3, cap=7200, floor=0.5, jitter=0)),
+    ('{ kind = "delays", delays = [10, "30s", "1m"] }', Backoff.delays(10, 30, 60)),
+    ('{ kind = "list", delays = [10], jitter = 0.5 }', Backoff.delays(10, jitter=0.5)),
+    ('{ kind = "never" }', Backoff.never()),
+    ('{ timeout = { kind = "never" }, rate_limited = { kind = "delays", delays = [60] } }',
+     {ErrorClass.TIMEOUT: Backoff.never(), ErrorClass.RATE_LIMITED: Backoff.delays(60)}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "retry"), FORMS)
+def test_a_retry_has_these_forms(world: World, text: str, retry: object) -> None:
+    """Exponential, a list, never, or one of them for each class of error."""
+    assert world.settings(f"[queues.bulk]\nretry = {text}\n").queue("bulk").retry == retry
+    assert world.settings(f"[tasks]\nsend = {{ retry = {text} }}\n").tasks["send"].retry == retry
+
+
+@pytest.mark.parametrize(
+    ("text", "micros"),
+    [
+        ("20", 20 * SECOND),
+        ("1.5", 1_500_000),
+        ('"20"', 20 * SECOND),
+        ('"250ms"', 250_000),
+        ('"2h"', 7200 * SECOND),
+        ('"1.5 d"', 36 * 3600 * SECOND),
+        ('"7d"', 7 * DAY),
+        ("0", 0),
+    ],
+)
+def test_a_duration_is_seconds_or_has_a_unit(world: World, text: str, micros: int) -> None:
+    """Down to microseconds inside."""
+    assert world.settings(f"[retention]\nresults = {text}\n").retention.results == micros
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("5000", 5000), ('"10KB"', 10_240), ('"1MB"', 2**20), ('"2GB"', 2**31), ('"7B"', 7)]
+)
+def test_a_size_is_bytes_or_has_a_unit(world: World, text: str, size: int) -> None:
+    """A kilobyte has 1,024."""
+    assert world.settings(f"[worker]\nmax_memory = {text}\n").worker.max_memory == size
+
+
+def test_none_takes_a_limit_away(world: World) -> None:
+    """TOML has no word for it."""
+    text = """
+        [defaults]
+        timeout = "none"
+        [queues.bulk]
+        max_waiting = "none"
+        limits = { waiting = "none", running = "none" }
+        [worker]
+        max_jobs = "none"
+    """
+    bulk = Queue("bulk", max_waiting=5, limits=Limits(waiting=1, running=2, on_full="reject"))
+    settings = world.settings(text, queues=[bulk])
+    assert settings.queue("bulk") == Queue("bulk", timeout=None, limits=Limits(on_full="reject"))
+    assert settings.worker.max_jobs is None
+
+
+def test_an_empty_table_declares_what_it_names(world: World) -> None:
+    """`[queues.bulk]` alone says that there is such a queue."""
+    assert sorted(world.settings("[queues.bulk]\n[tenants.acme]\n").queues) == ["bulk", "default"]
+    assert world.settings("[tenants.acme]\n").tenants == {"acme": TenantRules()}
+
+
+def test_a_tenants_limits_take_from_the_queue_what_they_do_not_name(world: World) -> None:
+    """Decision 0010; for every queue together there is nothing to take from."""
+    text = """
+        [queues.bulk.limits]
+        waiting = 5
+        on_full = "reject"
+        [tenants.acme.limits]
+        bulk = { running = 1 }
+        "*" = { running = 2 }
+    """
+    acme = world.settings(text).tenants["acme"]
+    assert acme.limits == {
+        "bulk": Limits(waiting=5, on_full="reject", running=1),
+        "*": Limits(running=2),
+    }

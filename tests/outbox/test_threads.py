@@ -1,0 +1,96 @@
+"""A relay inside an application: begins and ends cleanly, once, and stays out of forked children."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from tests.app.test_sync import in_a_child
+from tests.outbox.shop import Shop, eventually
+
+
+def threads() -> set[threading.Thread]:
+    """Give the threads of this process."""
+    return set(threading.enumerate())
+
+
+def test_stopping_leaves_no_thread_and_moves_nothing_more(shop: Shop) -> None:
+    """Neither its own nor those of the store that it opened; stopping twice, or unstarted, is fine."""
+    before = threads()
+    relay = shop.relay()
+    relay.stop()
+    shop.fill(5)
+    relay.start()
+    relay.start()
+    assert len([one for one in threads() if one.name == "fairlane-relay"]) == 1
+    eventually(lambda: shop.rows() == [])
+    relay.stop()
+    relay.stop()
+    assert threads() == before
+    shop.fill(1)
+    assert len(shop.rows()) == 1
+
+
+def test_a_stopped_relay_can_be_started_again(shop: Shop) -> None:
+    """With what came meanwhile."""
+    relay = shop.relay()
+    with relay:
+        shop.fill(1)
+        eventually(lambda: shop.rows() == [])
+    shop.fill(2)
+    with relay:
+        eventually(lambda: shop.rows() == [])
+    assert len(shop.stored()) == 3
+
+
+def test_a_blocking_run_ends_when_it_is_told_to(shop: Shop) -> None:
+    """As the command does; what it is told before it begins counts."""
+    stop = threading.Event()
+    stop.set()
+    shop.fill(1)
+    shop.relay(poll=3_600).run(stop)
+    assert len(shop.rows()) == 1
+    stop.clear()
+    thread = threading.Thread(target=shop.relay(poll=3_600).run, args=(stop,))
+    thread.start()
+    eventually(lambda: shop.rows() == [])
+    stop.set()
+    thread.join(30)
+    assert not thread.is_alive()
+
+
+def test_a_forked_child_has_no_relay_and_does_not_wait_for_one(shop: Shop) -> None:
+    """The parent's goes on."""
+    with shop.relay() as relay:
+        shop.fill(1)
+        eventually(lambda: shop.rows() == [])
+
+        def is_gone() -> bool:
+            relay.stop()
+            return not [one for one in threads() if one.name == "fairlane-relay"]
+
+        assert in_a_child(is_gone) == 0
+        shop.fill(1)
+        eventually(lambda: shop.rows() == [])
+
+
+NEVER_STOPPED = """
+import sqlite3, sys
+from fairlane import Fairlane, Outbox, Relay
+folder = sys.argv[1]
+app = Fairlane(f"sqlite:///{folder}/fairlane.db")
+db = sqlite3.connect(f"{folder}/shop.db")
+db.execute(Outbox.ddl())
+db.commit()
+Relay(app, lambda: sqlite3.connect(f"{folder}/shop.db")).start()
+print("ends")
+"""
+
+
+def test_a_relay_that_is_never_stopped_does_not_keep_the_interpreter(folder: Path) -> None:
+    """Its thread is a daemon, and nothing is lost by that."""
+    command = [sys.executable, "-c", NEVER_STOPPED, str(folder)]
+    run = subprocess.run(command, capture_output=True, timeout=30, check=True)  # noqa: S603 (our own text)
+    assert (run.stdout.strip(), run.stderr) == (b"ends", b"")

@@ -69,7 +69,9 @@ def test_without_a_store_the_command_says_how_to_name_one(desk: Desk) -> None:
     """Exit code 5: it is a matter of settings."""
     result = CliRunner().invoke(cli, ["jobs", "count"])
     assert (result.exit_code, result.stdout) == (5, "")
-    assert result.stderr.startswith("Error: url: no store is named; give --url, or --app MODULE:APP")
+    assert result.stderr.startswith(
+        "Error: url: no store is named; give --url (as in sqlite:///fairlane.db), set FAIRLANE_URL"
+    )
 
 
 def test_a_missing_file_is_not_made_by_looking_at_it(desk: Desk) -> None:

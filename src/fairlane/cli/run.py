@@ -1,17 +1,24 @@
-"""`fairlane worker`, `scheduler` and `demo`: commands that run until they are told to stop, or are done."""
+"""`fairlane up`, `worker`, `scheduler`, `demo`: what runs until it is told to stop, or is done."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import click
 
 from fairlane.cli.command import Command
 from fairlane.cli.session import Session
 
+if TYPE_CHECKING:
+    from fairlane import Fairlane
 
-def _name(session: Session, named: str | None) -> None:
-    """Take the application from the argument, which reads as in `uvicorn`, or from --app."""
+
+def _own_app(session: Session, named: str | None) -> Fairlane:
+    """Give the application of the argument, which reads as in `uvicorn`, or of --app or the configuration."""
     if named is not None:
         session.application = named
+    session.log_to_stderr()
+    return session.own_app
 
 
 @click.command(cls=Command)
@@ -29,9 +36,25 @@ def worker(
     """
     from fairlane.worker.command import run_worker
 
-    _name(session, named)
-    session.log_to_stderr()
-    raise click.exceptions.Exit(run_worker(session.app, burst=burst, duties=duties, lanes=lanes or None))
+    app = _own_app(session, named)
+    raise click.exceptions.Exit(run_worker(app, burst=burst, duties=duties, lanes=lanes or None))
+
+
+@click.command(cls=Command)
+@click.argument("named", metavar="[MODULE:APP]", required=False)
+@click.pass_obj
+def up(session: Session, *, named: str | None) -> None:
+    """Do all that an application needs: make or migrate the store, then run its jobs and the duties.
+
+    One command for one machine. On several, run `fairlane migrate` once and `fairlane worker` on each.
+    """
+    from fairlane.worker.command import run_worker
+
+    app = _own_app(session, named)
+    reply = session.run(lambda app: app.client.store.upkeep.migrate(), makes_store=True)
+    if reply.steps:
+        session.output.remark(f"Migrated from schema {reply.before} to {reply.after}.")
+    raise click.exceptions.Exit(run_worker(app, duties=True))
 
 
 @click.command(cls=Command)
@@ -41,9 +64,7 @@ def scheduler(session: Session, *, named: str | None) -> None:
     """Do the duties alone: promote, reclaim, expire, prune. Any number of them may run."""
     from fairlane.duties.command import run_scheduler
 
-    _name(session, named)
-    session.log_to_stderr()
-    raise click.exceptions.Exit(run_scheduler(session.app))
+    raise click.exceptions.Exit(run_scheduler(_own_app(session, named)))
 
 
 @click.command(cls=Command)

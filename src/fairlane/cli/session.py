@@ -20,9 +20,13 @@ if TYPE_CHECKING:  # imported where they are used: `fairlane version` needs none
 
 T = TypeVar("T")
 
-URL_VARIABLE: Final = "FAIRLANE_URL"
 _NO_STORE: Final = (
-    "no store is named; give --url, or --app MODULE:APP, or set FAIRLANE_URL (as in sqlite:///fairlane.db)"
+    "no store is named; give --url (as in sqlite:///fairlane.db), set FAIRLANE_URL, "
+    "or write `url` into [app] of fairlane.toml"
+)
+_NO_APPLICATION: Final = (
+    "no application is named; give MODULE:APP (as in shop.jobs:app), set FAIRLANE_APP, "
+    "or write `import` into [app] of fairlane.toml"
 )
 
 
@@ -46,19 +50,33 @@ class Session:
 
     @cached_property
     def app(self) -> Fairlane:
-        """The application: the one that was named, or a bare one on the store that was."""
+        """The application: the one that was named, else a bare one on the store that was."""
         from fairlane import Fairlane
-        from fairlane.cli.application import load
+        from fairlane.cli.application import import_tasks, load
 
+        app = self._told(Fairlane() if self.application is None else load(self.application))
         if self.application is not None:
-            app = load(self.application)
-            if app.settings.url is None:
-                raise ConfigError(f"{self.application} names no store; give Fairlane(...) a URL", key="url")
-            return app
-        url = self.url or os.environ.get(URL_VARIABLE)
-        if not url:
+            import_tasks(app)
+        if app.settings.url is None:
             raise ConfigError(_NO_STORE, key="url")
-        return Fairlane(url)
+        return app
+
+    @cached_property
+    def own_app(self) -> Fairlane:
+        """The application with its tasks: the one that was named here, or in the configuration."""
+        from fairlane import Fairlane
+
+        if self.application is None:
+            self.application = self._told(Fairlane()).settings.import_
+        if self.application is None:
+            raise ConfigError(_NO_APPLICATION, key="app")
+        return self.app
+
+    def _told(self, app: Fairlane) -> Fairlane:
+        """Tell an application what the command line says, before it reads its configuration (S55)."""
+        options = {} if self.url is None else {"--url": ("app.url", self.url)}
+        app.configuration.use(file=None if self.config is None else Path(self.config), options=options)
+        return app
 
     def run(self, work: Callable[[Fairlane], Coroutine[Any, Any, T]], *, makes_store: bool = False) -> T:
         """Run an answer's work with the store open. Unless told so, no store is made where there is none."""

@@ -29,7 +29,8 @@ def test_every_command_is_there_and_says_in_one_line_what_it_does(desk: Desk) ->
     for name in PLACES:
         command = cli.get_command(context, name)
         assert command is not None
-        assert re.search(rf"^  {name} +\S.*", shown, re.MULTILINE), name
+        assert re.search(rf"^  {name} +[A-Z].*\.$", shown, re.MULTILINE), name
+    assert "..." not in shown.partition("Commands:")[2]
 
 
 @pytest.mark.parametrize("name", PLACES)

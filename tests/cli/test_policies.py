@@ -18,8 +18,8 @@ from tests.contract.world import World, payload
 @pytest.fixture(autouse=True)
 def _who(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever runs the tests is called ops@desk."""
-    monkeypatch.setattr("getpass.getuser", lambda: "ops")
-    monkeypatch.setattr("socket.gethostname", lambda: "desk")
+    monkeypatch.setattr("fairlane.app.acting.getuser", lambda: "ops")
+    monkeypatch.setattr("fairlane.runtime.identity.host", lambda: "desk")
 
 
 async def busy(world: World) -> None:

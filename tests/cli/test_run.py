@@ -171,6 +171,11 @@ def test_a_relay_goes_on_until_it_is_told_to_stop(shop: Shop) -> None:
         (["--sqlite", "a.db", "--connect", "shop:connect"], 2, "say where the outbox is"),
         (["--connect", "shop:nothing"], 5, "connect: shop:nothing is no function."),
         (["--connect", "connect"], 5, "connect: 'connect' names nothing."),
+        (
+            ["--sqlite", "missing.db"],
+            4,
+            "Error: the outbox cannot be moved: OperationalError: unable to open",
+        ),
     ],
 )
 def test_a_relay_without_an_outbox_says_how_to_name_one(

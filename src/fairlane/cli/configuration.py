@@ -21,9 +21,10 @@ _VIEW: Final[View[Row]] = View(
 @click.option("--changed", is_flag=True, help="Leave out what is as it is by default.")
 @click.pass_obj
 def config(session: Session, *, changed: bool) -> None:
-    """Show every setting in force and where it comes from: code, file and line, environment, command line.
+    """Show every setting in force, and where it is from.
 
-    Secrets in it are not shown. What was set at run time, above all of this, is shown by `fairlane limits`.
+    Code, a line of the file, the environment, or the command line. Secrets are not shown. What was set at run
+    time, above all of this, is shown by `fairlane limits`.
     """
     configuration = session.app.configuration
     found = [row for row in rows(configuration) if not changed or row.source != DEFAULT]

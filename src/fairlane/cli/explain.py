@@ -26,7 +26,10 @@ _ALL: Final = Scope.all()
 @click.argument("id", type=kinds.JOB)
 @click.pass_obj
 def explain(session: Session, id: UUID) -> None:
-    """Say why a job is not running, until when, and what to do about it."""
+    """Say why a job is not running, and what to do.
+
+    What holds it, until when if that is known, and how many jobs of its tenant go first.
+    """
 
     async def read(app: Fairlane) -> tuple[Job[Any], Waiting, Hold | None, Instant]:
         job = await app.jobs.aget(id)

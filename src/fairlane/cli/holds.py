@@ -42,7 +42,10 @@ def pause(session: Session, /, **said: Any) -> None:
 @ending
 @click.pass_obj
 def close(session: Session, /, **said: Any) -> None:
-    """Take in no new jobs of a queue, tenant or task; what is there goes on."""
+    """Take in no new jobs of a queue, tenant or task.
+
+    What is there goes on. An enqueue is refused, with the note.
+    """
     _hold(session, "closed", **said)
 
 

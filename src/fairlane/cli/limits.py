@@ -83,10 +83,11 @@ _NUMBER: Final = kinds.Kind("number|none", _number)
 @ending
 @click.pass_obj
 def limits(session: Session, /, *, kind: str, name: str, **said: Any) -> None:
-    """Show the limits of a queue, tenant, task or gate, or set them above what is declared.
+    """Show or set limits of a queue, tenant, task or gate.
 
-    What is set holds from the next claim on, survives deploys, and ends with --reset, --for or --until.
-    The limits of a tenant in a queue are set as one: those that are not given stay as they are in force.
+    What is set lies above what is declared. It holds from the next claim on, survives deploys, and ends with
+    --reset, --for or --until. The limits of a tenant in a queue are set as one: those that are not given stay
+    as they are in force.
     """
     subject = subject_of(kind, name)
     given = {key: said[key] for key in _SETTABLE if _is_given(key)}

@@ -15,7 +15,7 @@ from fairlane.cli import kinds
 from fairlane.cli.application import find
 from fairlane.cli.command import Command
 from fairlane.cli.session import Session
-from fairlane.model.errors import ConfigError
+from fairlane.model.errors import ConfigError, FairlaneError, StoreUnavailable
 from fairlane.outbox.table import ParamStyle
 
 _FORM: Final = "MODULE:FUNCTION, as in shop.db:connect"
@@ -45,16 +45,16 @@ def relay(
     poll: float,
     once: bool,
 ) -> None:
-    """Move jobs from your outbox to the store until SIGTERM or Ctrl-C, each once, in order for each tenant.
+    """Move jobs from your outbox to the store.
 
-    Any number of relays may run at once. What goes wrong is logged and tried again; with --once it ends the
-    command.
+    Each once, and in order for each tenant, until SIGTERM or Ctrl-C. Any number of relays may run at once.
+    What goes wrong is logged and tried again; with --once it ends the command.
     """
     session.application = named or session.application
     session.log_to_stderr()
     moving = Relay(session.app, _opener(connect, sqlite), paramstyle=paramstyle, poll=poll)
     if once:
-        number = moving.drain()
+        number = _drain(moving)
         session.output.answer(f"{number} job(s) moved.", {"moved": number})
         return
     stop = threading.Event()
@@ -65,6 +65,15 @@ def relay(
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, heard)
     moving.run(stop)
+
+
+def _drain(moving: Relay) -> int:
+    try:
+        return moving.drain()
+    except FairlaneError:
+        raise
+    except Exception as error:  # a database library's errors are of any class
+        raise StoreUnavailable(f"the outbox cannot be moved: {type(error).__name__}: {error}") from error
 
 
 def _opener(connect: str | None, sqlite: str | None) -> Callable[[], Any]:

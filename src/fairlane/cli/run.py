@@ -44,9 +44,10 @@ def worker(
 @click.argument("named", metavar="[MODULE:APP]", required=False)
 @click.pass_obj
 def up(session: Session, *, named: str | None) -> None:
-    """Do all that an application needs: make or migrate the store, then run its jobs and the duties.
+    """Make or migrate the store, then run jobs and duties.
 
-    One command for one machine. On several, run `fairlane migrate` once and `fairlane worker` on each.
+    All that an application needs on one machine. On several machines run `fairlane migrate` once, and
+    `fairlane worker` on each.
     """
     from fairlane.worker.command import run_worker
 
@@ -67,7 +68,7 @@ def scheduler(session: Session, *, named: str | None) -> None:
     raise click.exceptions.Exit(run_scheduler(_own_app(session, named)))
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, short_help="Show a noisy tenant and quiet ones, served fairly.")
 @click.option(
     "--seconds", type=click.FloatRange(8, 600), default=40, show_default=True, help="How long, about."
 )

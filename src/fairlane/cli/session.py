@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from fairlane.cli.exits import Exit
 from fairlane.model.errors import ConfigError, StoreUnavailable
 
 if TYPE_CHECKING:  # imported where they are used: `fairlane version` needs none of it
@@ -101,10 +102,10 @@ class Session:
     @cached_property
     def who(self) -> str:
         """Who gives the orders, for those who wonder about them."""
-        import getpass
-        import socket
+        from fairlane.app.acting import actor
+        from fairlane.runtime.identity import host
 
-        return f"{getpass.getuser()}@{socket.gethostname()}"
+        return f"{actor(None)}@{host()}"
 
     def confirm(self, question: str, *, yes: bool) -> None:
         """Ask before something that cannot be undone; without a terminal it must be said in advance."""
@@ -113,7 +114,8 @@ class Session:
         if not sys.stdin.isatty():
             message = "this cannot be undone; say --yes"
             raise click.UsageError(message)
-        click.confirm(question, abort=True, err=True)
+        if not click.confirm(question, err=True):
+            raise click.exceptions.Exit(Exit.REFUSED)
 
     def keep(self, options: Mapping[str, Any]) -> None:
         """Take over the options that were given."""

@@ -84,8 +84,9 @@ format: $(READY) ## let ruff rewrite what it can
 	$(BIN)/ruff check --fix-only
 	$(BIN)/ruff format
 
-diagram: $(READY) ## write docs/reference/state-diagram.md from the table of transitions
+diagram: $(READY) ## write what is generated in docs/reference: the state diagram, the keys of the configuration
 	$(BIN)/python tools/state_diagram.py > docs/reference/state-diagram.md
+	$(BIN)/python tools/configuration_page.py
 
 acceptance: $(READY) ## write docs/reference/acceptance.md from the rows and their tests
 	$(BIN)/python -m tools.acceptance > docs/reference/acceptance.md

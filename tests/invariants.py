@@ -9,15 +9,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+import msgspec
+
 from fairlane.model.job import ATTEMPTS_KEPT, JobRecord
 from fairlane.model.layers import Kind, Subject, TaskRules
 from fairlane.model.lifecycle import WAITING, State, home, is_finished
 from fairlane.model.priority import sort_key
 from fairlane.model.scope import Scope
 from fairlane.store.contract import Store
-from fairlane.store.contract.jobs import CountRequest, FindRequest
+from fairlane.store.contract.dead import DeadCountRequest
+from fairlane.store.contract.jobs import Count, CountRequest, FindRequest
 from fairlane.store.contract.policies import ReadRequest
-from fairlane.store.contract.request import PAGE_MOST, Request
+from fairlane.store.contract.request import PAGE_MOST
+from fairlane.store.contract.upkeep import Census, CensusRequest
 
 ALL = Scope.all()
 
@@ -52,6 +56,39 @@ async def _read_all(store: Store) -> list[JobRecord]:
         if page.cursor is None:
             return jobs
         cursor = page.cursor
+
+
+async def count_all(store: Store, scope: Scope = ALL, queue: str | None = None) -> list[Count]:
+    """Read all pages of the counts."""
+    counts: list[Count] = []
+    cursor: str | None = None
+    while True:
+        page = await store.jobs.count(CountRequest(scope=scope, queue=queue, cursor=cursor))
+        counts += page.counts
+        if page.cursor is None:
+            return counts
+        cursor = page.cursor
+
+
+async def count_letters(store: Store) -> int:
+    """Read all pages of the dead letters' counts."""
+    letters = 0
+    cursor: str | None = None
+    while True:
+        page = await store.dead.count(DeadCountRequest(scope=ALL, cursor=cursor))
+        letters += sum(one.letters for one in page.counts)
+        if page.cursor is None:
+            return letters
+        cursor = page.cursor
+
+
+async def read_books(store: Store) -> Census:
+    """Read all pages of the books, as if they were one."""
+    whole = page = await store.upkeep.census(CensusRequest(scope=ALL))
+    while page.cursor is not None:
+        page = await store.upkeep.census(CensusRequest(scope=ALL, cursor=page.cursor))
+        whole = msgspec.structs.replace(whole, tenants=whole.tenants + page.tenants)
+    return msgspec.structs.replace(whole, cursor=None)
 
 
 def _each(jobs: list[JobRecord]) -> Iterator[str]:
@@ -113,10 +150,10 @@ def _together(jobs: list[JobRecord]) -> Iterator[str]:
 async def _books(store: Store, jobs: list[JobRecord]) -> list[str]:
     found = []
     recount = Counter((job.tenant, job.queue, job.state) for job in jobs)
-    counts = {(c.tenant, c.queue, c.state): c.jobs for c in await store.jobs.count(CountRequest(scope=ALL))}
+    counts = {(one.tenant, one.queue, one.state): one.jobs for one in await count_all(store)}
     if counts != dict(recount):
         found.append(f"counts are {counts}, a recount gives {dict(recount)}")
-    census = await store.upkeep.census(Request(scope=ALL))
+    census = await read_books(store)
     homes = Counter(home(job.state) for job in jobs)
     if census.homes != dict(homes):
         found.append(f"the homes hold {census.homes}, a recount gives {dict(homes)}")
@@ -126,7 +163,7 @@ async def _books(store: Store, jobs: list[JobRecord]) -> list[str]:
     recounted = {key: (waiting[key], running[key]) for key in {*waiting, *running}}
     if books != recounted:
         found.append(f"tenants' books are {books}, a recount gives {recounted}")
-    dead = sum(one.letters for one in await store.dead.count(Request(scope=ALL)))
+    dead = await count_letters(store)
     if dead != sum(job.state is State.DEAD for job in jobs):
         found.append(f"there are {dead} dead letters and other than that many dead jobs")
     held = sum(not is_finished(job.state) and job.dedup_key is not None for job in jobs)
@@ -145,6 +182,6 @@ async def _gates(store: Store, jobs: list[JobRecord]) -> list[str]:
         assert isinstance(rules, TaskRules)
         if rules.gate is not None:
             used[rules.gate] += 1
-    census = await store.upkeep.census(Request(scope=ALL))
+    census = await read_books(store)
     books = {one.gate: one.used for one in census.gates}
     return [] if books == dict(used) else [f"gates count {books}, a recount gives {dict(used)}"]

@@ -161,6 +161,11 @@ def with_books(**values: object) -> Change:
     return change
 
 
+def with_counts(change: Change) -> Change:
+    """Change the counts of a page."""
+    return lambda page: msgspec.structs.replace(page, counts=change(page.counts))
+
+
 def turned(page: FindReply) -> FindReply:
     """Turn a page round."""
     return FindReply(page.jobs[::-1], page.cursor)
@@ -168,9 +173,13 @@ def turned(page: FindReply) -> FindReply:
 
 LIES: Final[list[tuple[str, Change, str]]] = [
     ("jobs.find", turned, "jobs do not come newest enqueue first"),
-    ("jobs.count", lambda counts: counts[1:], "counts are"),
-    ("jobs.count", lambda counts: (*counts, Count("x", "y", State.DEAD, 1)), "counts are"),
-    ("jobs.count", lambda counts: [msgspec.structs.replace(one, jobs=9) for one in counts], "counts are"),
+    ("jobs.count", with_counts(lambda counts: counts[1:]), "counts are"),
+    ("jobs.count", with_counts(lambda counts: (*counts, Count("x", "y", State.DEAD, 1))), "counts are"),
+    (
+        "jobs.count",
+        with_counts(lambda counts: tuple(msgspec.structs.replace(one, jobs=9) for one in counts)),
+        "counts are",
+    ),
     ("upkeep.census", with_books(homes={Home.HOT: 1}), "the homes hold"),
     ("upkeep.census", with_books(homes={}), "the homes hold"),
     ("upkeep.census", with_books(tenants=()), "tenants' books are"),
@@ -179,8 +188,12 @@ LIES: Final[list[tuple[str, Change, str]]] = [
         with_books(tenants=(StrandBook("default", "acme", 1, 2),)),
         "tenants' books are",
     ),
-    ("dead.count", lambda _: (), "there are 0 dead letters"),
-    ("dead.count", lambda _: (DeadCount("acme", "default", "pending", 2),), "there are 2 dead letters"),
+    ("dead.count", with_counts(lambda _: ()), "there are 0 dead letters"),
+    (
+        "dead.count",
+        with_counts(lambda _: (DeadCount("acme", "default", "pending", 2),)),
+        "there are 2 dead letters",
+    ),
     ("upkeep.census", with_books(dedup_keys=2), "2 de-duplication keys are held by 1 jobs"),
 ]
 

@@ -14,8 +14,7 @@ from fairlane.model.lanes import LaneClock
 from fairlane.model.layers import Change, Kind, Subject
 from fairlane.store.contract.jobs import EditRequest
 from fairlane.store.contract.policies import OverrideRequest
-from fairlane.store.contract.request import Request
-from fairlane.store.contract.upkeep import GateBook
+from fairlane.store.contract.upkeep import CensusRequest, GateBook
 from tests.acceptance.presets import E_HOMES, E_PRIORITIES, E_RETRY, Preset, families, work
 from tests.acceptance.world import ALL, LEASE, World
 
@@ -143,7 +142,7 @@ async def test_004_cc_3_the_places_of_a_gate_can_be_counted(
 ) -> None:
     """In the store's books; a job that finds none says which gate it waits for."""
     await running(world, preset, number)
-    census = await world.store.upkeep.census(Request(scope=ALL))
+    census = await world.store.upkeep.census(CensusRequest(scope=ALL))
     assert census.gates == (GateBook("screenshots", number),)
     waiting = await preset["SCREENSHOT_CAPTURE"].using(tenant="acme").aenqueue()
     why = await preset.app.jobs.aexplain(waiting.id)

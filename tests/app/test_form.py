@@ -27,8 +27,10 @@ from fairlane import (
     TenantRequired,
     UnknownTask,
 )
-from fairlane.model.instants import SECOND
+from fairlane.model.instants import LAST_INSTANT, SECOND, to_datetime
 from tests.app.world import World
+
+LAST_MOMENT = to_datetime(LAST_INSTANT)
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
@@ -77,6 +79,8 @@ OPTIONS: list[tuple[dict[str, Any], list[tuple[str, str]]]] = [
     ({"tags": 5}, [("tags", "type")]),
     # S2 and S21, times:
     ({"run_at": datetime(2030, 1, 1)}, [("run_at", "naive")]),  # noqa: DTZ001 (it is about that)
+    ({"run_at": LAST_MOMENT + timedelta(microseconds=1)}, [("run_at", "range")]),
+    ({"expires_at": datetime(9999, 1, 1, tzinfo=UTC)}, [("expires_at", "range")]),
     ({"expires_at": datetime(2030, 1, 1)}, [("expires_at", "naive")]),  # noqa: DTZ001
     ({"run_at": 5}, [("run_at", "type")]),
     ({"run_at": NOON, "delay": 5}, [("run_at", "conflict")]),
@@ -423,6 +427,8 @@ LEGAL: list[tuple[dict[str, Any], dict[str, Any]]] = [
         {"metadata": {"a": [None, True, 1, 1.5, "ü", {}]}},
         {"metadata": '{"a":[null,true,1,1.5,"ü",{}]}'.encode()},
     ),
+    ({"run_at": LAST_MOMENT}, {"run_at": LAST_INSTANT}),
+    ({"expires_at": LAST_MOMENT}, {"expires_at": LAST_INSTANT}),
     ({"idempotency_key": "k" * 255}, {"idempotency_key": "k" * 255}),
     ({"dedup_key": "d"}, {"dedup_key": "d", "dedup_until": "settled"}),
     ({"parent": UUID(int=5)}, {"parent_id": UUID(int=5)}),

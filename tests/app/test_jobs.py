@@ -130,6 +130,13 @@ async def test_counts_are_by_state_and_every_state_is_there(
     assert sum((await app.jobs.acount(queue="bulk")).values()) == 0
 
 
+async def test_counts_add_up_over_pages(app: Fairlane, task: Task[..., None]) -> None:
+    """S51: 1,001 tenants have one more count than a page holds."""
+    await app.aenqueue_many([task.using(tenant=f"t{number}").bind(number) for number in range(1_000)])
+    await task.aenqueue("one more")
+    assert (await app.jobs.acount())[State.READY] == 1_001
+
+
 def test_peek_shows_the_next_jobs_without_taking_them(app: Fairlane, task: Task[..., None]) -> None:
     """S65: in the order of claims."""
     low, high = app.enqueue_many([task.bind(1), task.using(priority=5).bind(2)])

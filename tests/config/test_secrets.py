@@ -41,6 +41,11 @@ def test_no_error_shows_a_secret(
     assert SECRET not in str(error) + caplog.text
 
 
+def test_settings_do_not_show_their_url(world: World) -> None:
+    """Whoever prints or logs them shows no password."""
+    assert repr(world.settings(url=f"redis://:{SECRET}@host")) == "<Settings of fairlane>"
+
+
 def test_an_unknown_variable_is_named_without_its_value(world: World) -> None:
     """It may be a misspelled secret."""
     world.environ = {"FAIRLANE_ULR": f"redis://:{SECRET}@host"}

@@ -78,10 +78,12 @@ async def renewed(world: World, scope: Scope, target: Target) -> tuple[object, .
     return reply.stale, reply.cancel_asked
 
 
-def settling(world: World, scope: Scope, target: Target) -> Awaitable[claims.SettleReply]:
-    """Settle, and ask for more."""
+def settling(
+    world: World, scope: Scope, target: Target, claim: claims.ClaimRequest | None = None
+) -> Awaitable[claims.SettleReply]:
+    """Settle, and perhaps ask for more."""
     verdicts = tuple(world.verdict(claim) for claim in target.claims)
-    request = claims.SettleRequest(scope=scope, worker="w1", settlements=verdicts, claim=all_of(scope))
+    request = claims.SettleRequest(scope=scope, worker="w1", settlements=verdicts, claim=claim)
     return world.store.claims.settle(request)
 
 
@@ -107,7 +109,10 @@ PROBES: Final[dict[str, tuple[Ask, Callable[[Target], Any]]]] = {
         lambda w, s, _: w.store.jobs.find(jobs.FindRequest(scope=s)),
         lambda _: jobs.FindReply((), None),
     ),
-    "jobs.count": (lambda w, s, _: w.store.jobs.count(jobs.CountRequest(scope=s)), lambda _: ()),
+    "jobs.count": (
+        lambda w, s, _: w.store.jobs.count(jobs.CountRequest(scope=s)),
+        lambda _: jobs.CountPage((), None),
+    ),
     "jobs.peek": (lambda w, s, _: w.peek(50, scope=s), lambda _: ()),
     "jobs.explain": (
         lambda w, s, t: each(t, lambda id: w.store.jobs.explain(jobs.ExplainRequest(scope=s, id=id))),
@@ -120,24 +125,11 @@ PROBES: Final[dict[str, tuple[Ask, Callable[[Target], Any]]]] = {
     "jobs.cancel": (lambda w, s, t: w.cancel(*t.ids, scope=s), lambda _: {}),
     "jobs.condemn": (lambda w, s, t: w.condemn(*t.ids, scope=s), lambda _: ()),
     "jobs.run_now": (lambda w, s, t: w.run_now(*t.ids, scope=s), lambda _: ()),
-    "claims.claim": (lambda w, s, _: w.store.claims.claim(all_of(s)), lambda _: claims.ClaimReply()),
     "claims.renew": (renewed, lambda t: (held(t), ())),
-    "claims.settle": (settling, lambda t: claims.SettleReply(stale=held(t), claimed=claims.ClaimReply())),
+    "claims.settle": (settling, lambda t: claims.SettleReply(stale=held(t))),
     "claims.asked_to_cancel": (
         lambda w, s, _: w.store.claims.asked_to_cancel(claims.WorkerRequest(scope=s, worker="w1")),
         lambda _: (),
-    ),
-    "claims.reclaim": (
-        lambda w, s, _: w.store.claims.reclaim(claims.ReclaimRequest(scope=s)),
-        lambda _: claims.ReclaimReply(),
-    ),
-    "claims.promote": (
-        lambda w, s, _: w.store.claims.promote(claims.PassRequest(scope=s)),
-        lambda _: claims.PromoteReply(),
-    ),
-    "claims.expire": (
-        lambda w, s, _: w.store.claims.expire(claims.PassRequest(scope=s)),
-        lambda _: claims.ExpireReply(),
     ),
     "dead.get": (
         lambda w, s, t: each(t, lambda id: w.store.dead.get(dead.DeadGetRequest(scope=s, id=id))),
@@ -147,7 +139,10 @@ PROBES: Final[dict[str, tuple[Ask, Callable[[Target], Any]]]] = {
         lambda w, s, _: w.store.dead.find(dead.DeadRequest(scope=s)),
         lambda _: dead.DeadPage((), None),
     ),
-    "dead.count": (lambda w, s, _: w.store.dead.count(Request(scope=s)), lambda _: ()),
+    "dead.count": (
+        lambda w, s, _: w.store.dead.count(dead.DeadCountRequest(scope=s)),
+        lambda _: dead.DeadCountPage((), None),
+    ),
     "policies.list": (
         lambda w, s, _: w.store.policies.list(policies.ListRequest(scope=s, kind=Kind.TENANT)),
         lambda _: (),
@@ -161,10 +156,22 @@ PROBES: Final[dict[str, tuple[Ask, Callable[[Target], Any]]]] = {
         lambda _: upkeep.ForgetReply(),
     ),
     "upkeep.purge": (lambda w, s, _: w.purge(s), lambda _: upkeep.PurgeReply()),
-    "upkeep.census": (lambda w, s, _: w.store.upkeep.census(Request(scope=s)), lambda _: NO_BOOKS),
     "upkeep.inspect": (lambda w, s, _: needs(w, s), lambda _: ((), None)),
+    "upkeep.census": (
+        lambda w, s, _: w.store.upkeep.census(upkeep.CensusRequest(scope=s)),
+        lambda _: NO_BOOKS,
+    ),
 }
 """Each verb that reads or moves jobs: how it is asked, and what it answers where there is nothing."""
+
+SERVING_ALL: Final[dict[str, Ask]] = {
+    "claims.claim": lambda w, s, _: w.store.claims.claim(all_of(s)),
+    "claims.settle": lambda w, s, t: settling(w, s, t, claim=all_of(s)),
+    "claims.reclaim": lambda w, s, _: w.store.claims.reclaim(claims.ReclaimRequest(scope=s)),
+    "claims.promote": lambda w, s, _: w.store.claims.promote(claims.PassRequest(scope=s)),
+    "claims.expire": lambda w, s, _: w.store.claims.expire(claims.PassRequest(scope=s)),
+}
+"""Each verb that serves all tenants alike, and a settlement that asks for more."""
 
 NAMING: Final[dict[str, Callable[[World, Scope, Subject], Awaitable[Any]]]] = {
     "jobs.enqueue": lambda w, s, subject: w.send(w.new(subject.name), scope=s),

@@ -13,7 +13,6 @@ from fairlane.model.job import Claim
 from fairlane.model.layers import Kind, QueueRules, TenantRules
 from fairlane.model.lifecycle import State
 from fairlane.model.limits import Limits, Rate
-from fairlane.model.scope import Scope
 from fairlane.store.contract.claims import ClaimReply
 from tests.contract.world import MICRO, World
 
@@ -94,15 +93,6 @@ async def test_a_job_that_runs_is_not_handed_out_again(world: World) -> None:
     assert await world.get(claim.job.id) == claim.job
 
 
-async def test_a_claim_in_the_scope_of_a_tenant_takes_only_its_jobs(world: World) -> None:
-    """S9, S35: the others wait as if nobody had asked."""
-    await world.enqueue("acme")
-    mine = await world.enqueue("globex")
-    claims = await world.claim(5, scope=Scope("globex"))
-    assert [claim.job.id for claim in claims] == [mine.id]
-    assert await world.tenants_served(5) == ["acme"]
-
-
 async def test_a_job_past_its_expiry_is_passed_over_within_the_same_claim(world: World) -> None:
     """S21, S35: the first in line may no longer start, the next one may."""
     late = await world.enqueue(expires_in=SECOND)
@@ -165,7 +155,15 @@ async def test_the_reply_looks_past_the_jobs_it_brings(world: World) -> None:
 async def test_jobs_that_wait_for_their_turn_are_no_reason_to_come_back_later(world: World) -> None:
     """S35: only time is told; what is ready now has no instant."""
     await world.enqueue_many(3)
-    assert (await world.claim_whole(1)).next_due_at is None
+    reply = await world.claim_whole(5, wishes=[("default", 1)])
+    assert (len(reply.claims), reply.next_due_at) == (1, None)
+
+
+async def test_a_full_reply_does_not_look_for_when_to_come_back(world: World) -> None:
+    """S35: whoever has all it asked for comes back with the next free slot."""
+    await world.send(world.new(), world.new(delay=SECOND))
+    assert (await world.claim_reply(1)).next_due_at is None
+    assert (await world.claim_reply(1)).next_due_at == world.now + SECOND
 
 
 @pytest.mark.parametrize("scope", ["queue", "tenant"])

@@ -7,13 +7,13 @@ import pytest
 from fairlane.model.judge import Ending
 from fairlane.model.lifecycle import State
 from fairlane.model.scope import Scope
-from fairlane.store.contract.jobs import Count, CountRequest
+from fairlane.store.contract.jobs import Count, CountPage, CountRequest
 from tests.contract.world import ALL, CANCELLED, HANDED_BACK, SNOOZED, SUCCEEDED, World, failed, ruined
 
 
 async def test_an_empty_store_counts_nothing(world: World) -> None:
     """S51: zero counts are left out."""
-    assert await world.store.jobs.count(CountRequest(scope=ALL)) == ()
+    assert await world.store.jobs.count(CountRequest(scope=ALL)) == CountPage((), None)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,8 @@ async def test_counts_are_kept_per_tenant_and_queue_and_sorted(world: World) -> 
     await world.enqueue_many(1, "acme", queue="bulk")
     await world.enqueue("acme", queue="bulk", delay=1)
     await world.claim(1, "bulk")
-    assert await world.store.jobs.count(CountRequest(scope=ALL)) == (
+    page = await world.store.jobs.count(CountRequest(scope=ALL))
+    assert page.counts == (
         Count("acme", "bulk", State.DELAYED, 1),
         Count("acme", "bulk", State.RUNNING, 1),
         Count("acme", "mail", State.READY, 3),

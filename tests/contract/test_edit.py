@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlane.model.instants import HOUR, MINUTE, SECOND
+from fairlane.model.instants import HOUR, LAST_INSTANT, MINUTE, SECOND
 from fairlane.model.layers import Kind, QueueRules
 from fairlane.model.lifecycle import State
 from fairlane.model.limits import Limits
@@ -82,6 +82,19 @@ async def test_the_time_of_a_delayed_job_can_be_moved(world: World, seconds: int
     assert await world.claim() == []
     world.advance(0.000_001)
     assert (await world.claim_one()).job.id == job.id
+
+
+@pytest.mark.parametrize("field", ["run_at", "expires_at"])
+async def test_a_time_beyond_all_instants_is_refused(world: World, field: str) -> None:
+    """S2, S64: the last one is fine, a microsecond more changes nothing."""
+    job = await world.enqueue(delay=MINUTE)
+    values: dict[str, Any] = {field: LAST_INSTANT + 1}
+    with pytest.raises(ValueError, match=f"{field} is 9007199254740993"):
+        await world.edit(job.id, **values)
+    assert await world.get(job.id) == job
+    values[field] = LAST_INSTANT
+    assert (await world.edit(job.id, **values)).answer == "edited"
+    assert getattr(await world.get(job.id), field) == LAST_INSTANT
 
 
 @pytest.mark.parametrize("earlier", [0, 1, HOUR])

@@ -13,6 +13,7 @@ from fairlane.model.job import AttemptRecord, JobRecord
 from fairlane.model.judge import Ending, Failed, Ruined, Succeeded
 from fairlane.model.lifecycle import FINISHED, State
 from fairlane.model.scope import Scope
+from fairlane.store.contract.jobs import BATCH_MOST
 from fairlane.store.contract.upkeep import ForgetReply, ForgetRequest
 from tests.contract.world import ALL, CANCELLED, SUCCEEDED, World, payload
 
@@ -36,9 +37,11 @@ ENDINGS: Final[dict[State, Ending]] = {
 }
 
 
-async def forget(world: World, tenant: str = "acme", most: int = 1_000) -> ForgetReply:
+async def forget(
+    world: World, tenant: str = "acme", most: int = 1_000, cursor: str | None = None
+) -> ForgetReply:
     """Make one bounded pass."""
-    request = ForgetRequest(scope=Scope(tenant), reason="asked to", who="ops", most=most)
+    request = ForgetRequest(scope=Scope(tenant), reason="asked to", who="ops", most=most, cursor=cursor)
     return await world.store.upkeep.forget(request)
 
 
@@ -181,10 +184,10 @@ async def test_a_pass_erases_no_more_than_asked(world: World) -> None:
     await world.enqueue_many(3, **{**PERSONAL, "idempotency_key": None, "dedup_key": None})
     await world.run()
     await world.enqueue_many(2, delay=HOUR, tags=("zoe",))
-    replies: list[ForgetReply] = []
-    while not replies or replies[-1].is_partial:
-        replies.append(await forget(world, most=2))
-    assert [(one.erased, one.is_partial) for one in replies] == [(2, True), (2, True), (1, False)]
+    replies = [await forget(world, most=2)]
+    while replies[-1].cursor is not None:
+        replies.append(await forget(world, most=2, cursor=replies[-1].cursor))
+    assert [one.erased for one in replies] == [2, 2, 1]
     assert all(job == husk(job) for job in await world.find_all())
     assert await world.counts() == {
         ("acme", "default", State.CANCELLED): 4,
@@ -192,10 +195,42 @@ async def test_a_pass_erases_no_more_than_asked(world: World) -> None:
     }
 
 
-async def test_exactly_as_many_as_asked_is_not_partial(world: World) -> None:
+async def test_exactly_as_many_as_there_are_is_the_end(world: World) -> None:
     """S52: there was no more."""
     await world.enqueue_many(2)
     assert await forget(world, most=2) == ForgetReply(erased=2)
+
+
+async def test_a_pass_looks_at_a_bounded_number_also_where_nothing_is_left_to_erase(world: World) -> None:
+    """S52: 10,001 jobs, the last of them not erased; keys go only with the last pass.
+
+    So many, because a pass looks at no more than 10,000.
+    """
+    for _ in range(10):
+        await world.enqueue_many(BATCH_MOST)
+    cursor: str | None = None
+    for _ in range(20):
+        reply = await forget(world, cursor=cursor)
+        cursor = reply.cursor
+        if cursor is None:
+            break
+    assert cursor is None
+    last = await world.enqueue(idempotency_key="zoe")
+    first = await forget(world)
+    assert (first.erased, first.cursor is None) == (0, False)
+    assert (await world.census()).idempotency_keys == 1
+    assert await forget(world, cursor=first.cursor) == ForgetReply(erased=1)
+    assert (await world.get(last.id)).payload == b""
+    assert (await world.census()).idempotency_keys == 0
+
+
+@pytest.mark.parametrize("cursor", ["", "nonsense", "W10", "WzFd"])
+async def test_a_foreign_cursor_of_forget_is_refused(world: World, cursor: str) -> None:
+    """S52: an error, and nothing is erased."""
+    job = await world.enqueue(**PERSONAL)
+    with pytest.raises(ValueError, match="cursor"):
+        await forget(world, cursor=cursor)
+    assert await world.get(job.id) == job
 
 
 async def test_nothing_can_be_searched_for_that_was_erased(world: World) -> None:

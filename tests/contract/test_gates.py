@@ -175,6 +175,53 @@ async def test_the_place_goes_to_who_had_the_least(world: World) -> None:
     assert await world.tenants_served(9) == ["busy"]
 
 
+async def test_the_line_is_in_the_order_of_turns_at_which_strands_came_to_it(world: World) -> None:
+    """S43: neither who came first, nor who has the least by now: what it was served since does not count."""
+    await _gate(world, 1)
+    await world.enqueue("holder", task="gated")
+    holder = await world.claim_one()
+    await world.enqueue_many(3, "busy", task="plain")
+    await world.enqueue("busy", task="gated", priority=-1)
+    assert await world.tenants_served(9) == ["busy"] * 3
+    await world.enqueue("modest", task="gated", priority=1)
+    await world.enqueue_many(5, "modest", task="plain")
+    assert await world.tenants_served(9) == ["modest"] * 5
+    await world.settle(holder)
+    (next_one,) = await world.claim(9)
+    assert next_one.job.tenant == "modest"
+    await world.settle(next_one)
+    assert await world.tenants_served(9) == ["busy"]
+
+
+async def test_the_place_goes_to_the_next_claim_of_a_queue_in_which_somebody_waits(world: World) -> None:
+    """S43: it is kept for no queue; each has its own line, and the limit holds over all."""
+    await _gate(world, 1)
+    await world.enqueue("holder", queue="a", task="gated")
+    holder = await world.claim_one("a")
+    for queue in ("b", "c"):
+        await world.enqueue("acme", queue=queue, task="gated")
+    assert await world.claim(9, wishes=[("b", 9), ("c", 9)]) == []
+    await world.settle(holder)
+    assert await world.claim(9, "a") == []
+    (second,) = await world.claim(9, "c")
+    assert await world.claim(9, "b") == []
+    await world.settle(second)
+    assert len(await world.claim(9, "b")) == 1
+    assert await _used(world) == 1
+
+
+async def test_a_place_is_filled_while_others_have_work_for_long(world: World) -> None:
+    """S41, S43: who waited at the gate has its turn among tenants that are never idle."""
+    await _gate(world, 1)
+    await world.enqueue("holder", task="gated")
+    holder = await world.claim_one()
+    await world.enqueue_many(2, "patient", task="gated")
+    await world.enqueue_many(40, "busy", task="plain")
+    assert await world.tenants_served(8) == ["busy"] * 8
+    await world.settle(holder)
+    assert (await world.tenants_served(4)).count("patient") == 1
+
+
 async def test_tenants_at_a_narrow_gate_take_turns(world: World) -> None:
     """S41, S43: one place, two backlogs of different size."""
     await _gate(world, 1)

@@ -1,4 +1,4 @@
-"""Peek gives the next jobs in the order of claims of one slot each, and takes nothing (S65)."""
+"""Peek gives the next jobs in the order of a claim, and takes nothing (S65)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from fairlane.model.layers import GateRules, Kind, QueueRules, Rules, Subject, T
 from fairlane.model.limits import Limits, Rate
 from fairlane.model.scope import Scope
 from fairlane.store.contract.policies import PutRequest
+from fairlane.store.contract.request import PAGE_MOST
 from tests.contract.world import ALL, World
 
 
@@ -50,14 +51,12 @@ RULES: Final[dict[str, dict[Subject, Rules]]] = {
 
 
 @pytest.mark.parametrize("rules", RULES)
-async def test_peek_gives_the_order_of_claims_of_one_slot_each(world: World, rules: str) -> None:
+async def test_peek_gives_the_order_of_a_claim(world: World, rules: str) -> None:
     """S65: tenants in turn, strands by their heads, limits and rates and gates respected."""
     await crowd(world)
     await world.store.policies.put(PutRequest(scope=ALL, rules=RULES[rules]))
     peeked = [job.id for job in await world.peek(20)]
-    claimed = []
-    while claims := await world.claim(1):
-        claimed += [claim.job.id for claim in claims]
+    claimed = [claim.job.id for claim in await world.claim(20)]
     assert peeked
     assert peeked == claimed
 
@@ -129,11 +128,34 @@ async def test_peek_respects_pauses(world: World, kind: Kind, name: str, left: l
 
 
 async def test_peek_under_a_scope_shows_that_tenant_alone(world: World) -> None:
-    """S9, S65: in the order in which claims under the same scope would come."""
+    """S9, S65: in the order in which they would come if nobody else had any."""
     jobs = await world.enqueue_many(2, "acme")
     await world.enqueue_many(2, "globex")
     assert await world.peek(9, scope=Scope("acme")) == tuple(jobs)
     assert await world.peek(9, scope=Scope("initech")) == ()
+
+
+async def test_peek_under_a_scope_respects_limits_and_what_is_parked(world: World) -> None:
+    """S9, S42, S65: the second in line at a gate would have the place if it were alone there."""
+    await world.put_gate("door", "gated")
+    await world.declare(Kind.GATE, "door", GateRules(limit=1))
+    await world.enqueue("holder", task="gated")
+    holder = await world.claim_one()
+    await world.enqueue_many(2, "acme", task="gated")
+    second, _ = await world.enqueue_many(2, "globex", task="gated")
+    assert await world.claim(9) == []
+    assert await world.peek(9, scope=Scope("globex")) == ()
+    await world.settle(holder)
+    assert await world.peek(9, scope=Scope("globex")) == (second,)
+    assert [job.tenant for job in await world.peek(9)] == ["acme"]
+
+
+async def test_a_peek_is_bounded(world: World) -> None:
+    """S65: a page and no more; asking for more is refused, not cut short in silence."""
+    job = await world.enqueue()
+    assert await world.peek(PAGE_MOST) == (job,)
+    with pytest.raises(ValueError, match="at most 1000, not 1001"):
+        await world.peek(PAGE_MOST + 1)
 
 
 async def test_a_peek_sees_past_many_that_may_not_run(world: World) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from fairlane.model.admission import RefusalKind
-from fairlane.model.instants import SECOND
+from fairlane.model.instants import LAST_INSTANT, SECOND
 from fairlane.model.layers import (
     DEFAULTS,
     Change,
@@ -222,3 +222,20 @@ async def test_many_subjects_are_read_at_once(world: World) -> None:
     }
     assert all(view.subject == subject for subject, view in views.items())
     assert await world.store.policies.read(ReadRequest(scope=ALL, subjects=())) == {}
+
+
+@pytest.mark.parametrize("verb", ["pause", "close", "override"])
+async def test_an_end_beyond_all_instants_is_refused(world: World, verb: str) -> None:
+    """S2, S54: whoever means for ever leaves it out; the last instant is fine."""
+
+    async def ask(until: int) -> object:
+        if verb == "override":
+            return await world.override(Kind.TENANT, "acme", Change(weight=2.0), until)
+        return await getattr(world, verb)(Kind.TENANT, "acme", until)
+
+    with pytest.raises(ValueError, match="until is 9007199254740993"):
+        await ask(LAST_INSTANT + 1)
+    view = await world.view(Kind.TENANT, "acme")
+    assert (view.override, view.paused, view.closed) == (None, None, None)
+    await ask(LAST_INSTANT)
+    assert await world.view(Kind.TENANT, "acme") != view

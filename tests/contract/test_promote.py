@@ -11,7 +11,6 @@ from fairlane.model.instants import MINUTE, SECOND
 from fairlane.model.layers import Change, GateRules, Kind, TenantRules
 from fairlane.model.lifecycle import State
 from fairlane.model.limits import Limits, Rate
-from fairlane.model.scope import Scope
 from fairlane.store.contract.claims import PromoteReply
 from tests.contract.world import ENDINGS, MICRO, World
 
@@ -75,17 +74,6 @@ async def test_promote_says_when_to_come_back(world: World) -> None:
     )
     world.advance(1)
     assert await world.promote() == PromoteReply(1, start + 7 * SECOND)
-
-
-async def test_promote_in_the_scope_of_a_tenant_promotes_only_its_jobs(world: World) -> None:
-    """S9, S20: others stay as they are, and are not told of."""
-    mine = await world.enqueue("acme", delay=SECOND)
-    other = await world.enqueue("globex", delay=SECOND)
-    await world.enqueue("globex", delay=MINUTE)
-    world.advance(2)
-    assert await world.promote(Scope("acme")) == PromoteReply(1, None)
-    assert (await world.get(mine.id)).state is State.READY
-    assert await world.get(other.id) == other
 
 
 async def test_promoted_or_not_makes_no_difference_to_the_order(world: World) -> None:

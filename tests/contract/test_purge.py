@@ -11,8 +11,9 @@ from fairlane.model.instants import HOUR
 from fairlane.model.layers import Kind
 from fairlane.model.lifecycle import State
 from fairlane.model.scope import Scope
+from fairlane.store.contract.jobs import BATCH_MOST
 from fairlane.store.contract.upkeep import PurgeReply
-from tests.contract.world import World, failed
+from tests.contract.world import HANDED_BACK, World, failed
 
 
 @pytest.mark.parametrize("delay", [0, HOUR])
@@ -88,7 +89,7 @@ async def test_only_the_scope_queue_and_task_asked_for_are_purged(
 
 
 async def test_a_pass_cancels_the_oldest_first_and_says_whether_there_are_more(world: World) -> None:
-    """S46: by enqueue, whatever their priority or time; exactly as many as asked is not partial."""
+    """S46: by enqueue, whatever their priority or time; exactly as many as there are is the end."""
     ids = []
     some: tuple[dict[str, Any], ...] = ({"priority": -9}, {"delay": HOUR}, {}, {"priority": 9}, {})
     for values in some:
@@ -98,11 +99,53 @@ async def test_a_pass_cancels_the_oldest_first_and_says_whether_there_are_more(w
     async def left() -> list[int]:
         return [ids.index(job.id) for job in await world.find_all() if job.state is not State.CANCELLED]
 
-    assert await world.purge(most=2) == PurgeReply(cancelled=2, is_partial=True)
+    first = await world.purge(most=2)
+    assert (first.cancelled, first.cursor is None) == (2, False)
     assert await left() == [4, 3, 2]
-    assert await world.purge(most=3) == PurgeReply(cancelled=3)
+    assert await world.purge(most=3, cursor=first.cursor) == PurgeReply(cancelled=3)
     assert await left() == []
     assert await world.purge() == PurgeReply()
+
+
+async def test_a_pass_goes_on_from_its_cursor_and_from_nothing_else(world: World) -> None:
+    """S46: what came to wait again before the cursor is met by a purge from the start."""
+    early = await world.enqueue()
+    claim = await world.claim_one()
+    await world.enqueue_many(3)
+    first = await world.purge(most=2)
+    await world.settle(claim, HANDED_BACK)
+    assert await world.purge(cursor=first.cursor) == PurgeReply(cancelled=1)
+    assert (await world.get(early.id)).state is State.READY
+    assert await world.purge() == PurgeReply(cancelled=1)
+
+
+async def test_a_pass_is_bounded_also_where_few_match(world: World) -> None:
+    """S46: 10,050 jobs wait and the last of them matches: no single pass may read as far.
+
+    So many, because a pass looks at no more than 10,000.
+    """
+    for _ in range(10):
+        await world.enqueue_many(BATCH_MOST)
+    await world.enqueue_many(49)
+    rare = await world.enqueue(task="rare")
+    first = await world.purge(task="rare")
+    assert (first.cancelled, first.cursor is None) == (0, False)
+    total, cursor = 0, first.cursor
+    while cursor is not None:
+        reply = await world.purge(task="rare", cursor=cursor)
+        total, cursor = total + reply.cancelled, reply.cursor
+    assert total == 1
+    assert (await world.states()) == {State.READY: 10_049, State.CANCELLED: 1}
+    assert (await world.get(rare.id)).state is State.CANCELLED
+
+
+@pytest.mark.parametrize("cursor", ["", "nonsense", "W10", "WyJhIiwiYiJd"])
+async def test_a_foreign_cursor_of_a_purge_is_refused(world: World, cursor: str) -> None:
+    """S46: an error, and nothing is cancelled."""
+    job = await world.enqueue()
+    with pytest.raises(ValueError, match="cursor"):
+        await world.purge(cursor=cursor)
+    assert await world.get(job.id) == job
 
 
 async def test_counts_and_keys_follow(world: World) -> None:

@@ -8,15 +8,12 @@ from typing import get_type_hints
 import pytest
 
 from fairlane.model.errors import TenantMismatch
-from fairlane.model.instants import MINUTE, SECOND
-from fairlane.model.layers import Change, Kind, Subject, TaskRules, TenantRules
+from fairlane.model.layers import Change, Kind, Subject, TenantRules
 from fairlane.model.lifecycle import State
-from fairlane.model.limits import Rate
 from fairlane.model.scope import Scope
 from fairlane.store.contract import Store
-from fairlane.store.contract.claims import ClaimReply, PassRequest, PromoteReply
 from fairlane.store.contract.policies import ListRequest, OverrideRequest, PutRequest, ReadRequest
-from tests.contract.probes import HARMLESS, NAMING, PROBES, settle_down, unused
+from tests.contract.probes import HARMLESS, NAMING, PROBES, SERVING_ALL, settle_down, unused
 from tests.contract.world import World
 
 OWN, OTHER = Scope("acme"), Scope("globex")
@@ -46,7 +43,7 @@ async def whole(world: World) -> tuple[object, ...]:
 async def test_every_verb_of_the_contract_is_asked(world: World) -> None:
     """S9: a verb that is in no table here has not been looked at; closing is the one that asks nothing."""
     assert len(verbs()) > 40
-    assert {*PROBES, *NAMING, *HARMLESS, "upkeep.aclose"} == verbs()
+    assert {*PROBES, *SERVING_ALL, *NAMING, *HARMLESS, "upkeep.aclose"} == verbs()
 
 
 @pytest.mark.parametrize("verb", PROBES)
@@ -148,27 +145,17 @@ async def test_verbs_about_workers_show_and_move_no_job(world: World, verb: str)
     assert await whole(world) == before
 
 
-async def test_a_claim_under_a_scope_hands_out_that_tenants_jobs_alone(world: World) -> None:
-    """S9, S35: and says nothing of when another tenant's next job is due."""
-    await world.enqueue("globex")
-    await world.enqueue("globex", delay=5)
-    job = await world.enqueue("acme")
-    reply = await world.claim_reply(9, scope=OWN)
-    assert [claim.job.id for claim in reply.claims] == [job.id]
-    assert await world.claim_reply(9, scope=OWN) == ClaimReply()
-
-
-async def test_a_foreign_wait_does_not_show_in_when_to_look_again(world: World) -> None:
-    """S9, S35: neither of a paused tenant nor of a strand that waits for its rate."""
-    await world.declare(Kind.TASK, "slow", TaskRules(rate=Rate(1, "minute")))
-    await world.enqueue_many(2, "acme", task="slow")
-    await world.enqueue("initech")
-    await world.pause(Kind.TENANT, "initech", until=world.now + 5 * SECOND)
-    assert len(await world.claim(9)) == 1
-    assert (await world.claim_reply(9)).next_due_at == world.now + 5 * SECOND
-    assert (await world.claim_reply(9, scope=OWN)).next_due_at == world.now + MINUTE
-    assert await world.claim_reply(9, scope=OTHER) == ClaimReply()
-    assert await world.store.claims.promote(PassRequest(scope=OTHER)) == PromoteReply()
+@pytest.mark.parametrize("verb", SERVING_ALL)
+@pytest.mark.parametrize("scope", [OWN, OTHER], ids=["own", "other"])
+async def test_claims_and_passes_serve_all_tenants_or_nobody(world: World, verb: str, scope: Scope) -> None:
+    """S9, S35: under the scope of one they are refused in a sentence, and nothing has changed."""
+    target = await settle_down(world)
+    before = await whole(world)
+    with pytest.raises(ValueError, match=r"serve all tenants: use Scope\.all\(\)"):
+        await SERVING_ALL[verb](world, scope, target)
+    assert await whole(world) == before
+    await SERVING_ALL[verb](world, Scope.all(), target)
+    assert await whole(world) != before
 
 
 async def test_an_override_within_the_own_scope_works_and_stays_there(world: World) -> None:

@@ -54,11 +54,11 @@ async def _teach(world: World, task: str, *seconds: float, ending: Ending = SUCC
         await world.settle(claim, ending)
 
 
-async def _contest(world: World, slow: str, plain: str = "plain", **values: int) -> list[str]:
+async def _contest(world: World, slow: str, queue: str = "default", **values: int) -> list[str]:
     """Let two new tenants, one with each task, take nine turns."""
-    await world.send(*(world.new("x", task=slow, **values) for _ in range(9)))
-    await world.send(*(world.new("y", task=plain) for _ in range(9)))
-    return await world.tenants_served(9)
+    await world.send(*(world.new("x", task=slow, queue=queue, **values) for _ in range(9)))
+    await world.send(*(world.new("y", task="plain", queue=queue) for _ in range(9)))
+    return await world.tenants_served(9, queue)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ async def _contest(world: World, slow: str, plain: str = "plain", **values: int)
 async def test_a_task_is_charged_by_the_moving_average_of_its_runs(
     world: World, lasted: tuple[float, ...], served: str
 ) -> None:
-    """S41: a tenth of the way to each new duration; known for the task, whichever tenant ran it."""
+    """S41: a tenth of the way to each new duration; known for the queue's task, whichever tenant ran it."""
     await _count_seconds(world)
     await _teach(world, "learnt", *lasted)
     assert "".join(await _contest(world, "learnt")) == served
@@ -92,6 +92,15 @@ async def test_one_tasks_average_is_not_anothers(world: World) -> None:
     await _count_seconds(world)
     await _teach(world, "slow", 101)
     assert await _contest(world, "other") == ["x", "y"] * 4 + ["x"]
+
+
+async def test_one_queues_average_is_not_anothers(world: World) -> None:
+    """S41: what a task took in one queue says nothing of it in the next, and is still known in the first."""
+    for queue in ("default", "night"):
+        await _count_seconds(world, queue)
+    await _teach(world, "learnt", 11)
+    assert await _contest(world, "learnt", queue="night") == ["x", "y"] * 4 + ["x"]
+    assert "".join(await _contest(world, "learnt")) == "xyyxyyxyy"
 
 
 async def test_a_job_is_never_believed_to_last_longer_than_its_timeout(world: World) -> None:

@@ -10,7 +10,9 @@ from typing import Final, TypeAlias
 import pytest
 
 from fairlane.model.instants import HOUR, SECOND, Micros
-from fairlane.model.layers import Change, Kind, QueueRules
+from fairlane.model.job import Claim
+from fairlane.model.layers import Change, GateRules, Kind, QueueRules
+from fairlane.model.lifecycle import State
 from fairlane.model.limits import Limits
 from fairlane.store.contract.registry import WaitRequest, WakeRequest
 from tests.contract.world import ALL, World
@@ -64,11 +66,42 @@ async def hold(world: World) -> None:
     assert await world.claim() == []
 
 
+async def hold_tenant(world: World) -> None:
+    """Have a job whose tenant is paused."""
+    await world.enqueue()
+    await world.pause(Kind.TENANT, "acme")
+    assert await world.claim() == []
+
+
+async def hold_task(world: World) -> None:
+    """Have a job whose task is paused."""
+    await world.enqueue()
+    await world.pause(Kind.TASK, "noop")
+    assert await world.claim() == []
+
+
 async def limit(world: World) -> None:
     """Have a job that met a limit."""
     await world.enqueue()
     await world.declare(Kind.QUEUE, "default", QueueRules(Limits(running=0)))
     assert await world.claim() == []
+
+
+async def wait_at_gate(world: World) -> None:
+    """Have a job that waits at a gate, which one of another queue holds."""
+    await world.put_gate("door", "gated")
+    await world.declare(Kind.GATE, "door", GateRules(limit=1))
+    await world.enqueue(queue="other", task="gated")
+    await world.enqueue(task="gated")
+    await world.claim_one("other")
+    assert await world.claim() == []
+
+
+async def give_place_back(world: World) -> None:
+    """End what holds the gate."""
+    (running,) = [job for job in await world.find_all() if job.state is State.RUNNING]
+    claim = Claim(running, running.fence, 0, is_alone=False)
+    assert await world.settle(claim) is State.SUCCEEDED
 
 
 async def run_the_delayed(world: World) -> None:
@@ -98,6 +131,10 @@ HAPPENINGS: Final[dict[str, tuple[Happening, Happening]]] = {
         limit,
         lambda w: w.override(Kind.QUEUE, "default", Change(limits=Limits(running=1))),
     ),
+    "a wider gate": (wait_at_gate, lambda w: w.override(Kind.GATE, "door", Change(limit=2))),
+    "a place given back at a gate": (wait_at_gate, give_place_back),
+    "the end of a tenant's pause": (hold_tenant, lambda w: w.resume(Kind.TENANT, "acme")),
+    "the end of a task's pause": (hold_task, lambda w: w.resume(Kind.TASK, "noop")),
     "a cancel of what it runs": (run, cancel),
 }
 """What wakes a worker that waits for the default queue, and what must be there before."""

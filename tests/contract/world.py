@@ -47,7 +47,6 @@ from fairlane.store.contract.claims import (
 )
 from fairlane.store.contract.dead import DeadGetRequest, DeadLetter, DeadRequest
 from fairlane.store.contract.jobs import (
-    CountRequest,
     EditReply,
     EditRequest,
     EnqueueReply,
@@ -71,7 +70,7 @@ from fairlane.store.contract.policies import (
 from fairlane.store.contract.registry import HeartbeatRequest, Pulse, RegisterRequest, TaskCard, WorkerCard
 from fairlane.store.contract.request import Request
 from fairlane.store.contract.upkeep import Census, PruneReply, PruneRequest, PurgeReply, PurgeRequest
-from tests.invariants import check
+from tests.invariants import check, count_all, read_books
 from tests.oracle.clock import DrivenClock
 
 ALL = Scope.all()
@@ -334,8 +333,9 @@ class World:
 
     async def counts(self, scope: Scope = ALL, queue: str | None = None) -> dict[tuple[str, str, State], int]:
         """Give all counts by (tenant, queue, state)."""
-        counts = await self.store.jobs.count(CountRequest(scope=scope, queue=queue))
-        return {(one.tenant, one.queue, one.state): one.jobs for one in counts}
+        return {
+            (one.tenant, one.queue, one.state): one.jobs for one in await count_all(self.store, scope, queue)
+        }
 
     async def states(self) -> Counter[State]:
         """Count jobs by state over everything."""
@@ -399,8 +399,8 @@ class World:
         return await self.store.dead.get(DeadGetRequest(scope=ALL, id=id))
 
     async def census(self) -> Census:
-        """Open the store's own books."""
-        return await self.store.upkeep.census(Request(scope=ALL))
+        """Open the store's own books, all of them."""
+        return await read_books(self.store)
 
     async def prune(self, **times: Any) -> PruneReply:
         """Remove what has been kept for these times."""

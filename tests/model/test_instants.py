@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlane.model.instants import DAY, HOUR, MINUTE, SECOND, to_datetime, to_instant, to_micros
+from fairlane.model.instants import (
+    DAY,
+    HOUR,
+    LAST_INSTANT,
+    MINUTE,
+    SECOND,
+    to_datetime,
+    to_instant,
+    to_micros,
+)
 
 NEW_YORK = ZoneInfo("America/New_York")
 ZONES = (UTC, NEW_YORK, ZoneInfo("Asia/Kathmandu"), ZoneInfo("Pacific/Apia"), timezone(timedelta(seconds=-1)))
@@ -44,6 +53,12 @@ class Vague(tzinfo):
 def test_an_aware_datetime_is_counted_exactly(moment: datetime, instant: int) -> None:
     """Whatever the zone, on both sides of the epoch, and in the hour that comes twice."""
     assert to_instant(moment) == instant
+
+
+def test_the_last_instant_is_the_last_that_a_float_holds_with_all_before_it() -> None:
+    """One store keeps instants as floats, in its sorted sets."""
+    assert to_datetime(LAST_INSTANT) == datetime(2255, 6, 5, 23, 47, 34, 740_992, tzinfo=UTC)
+    assert float(LAST_INSTANT - 1) != float(LAST_INSTANT) == float(LAST_INSTANT + 1)
 
 
 @pytest.mark.parametrize("moment", [datetime(2026, 1, 1), datetime(2026, 1, 1, tzinfo=Vague())])  # noqa: DTZ001

@@ -16,7 +16,7 @@ from fairlane.store.contract.request import PAGE_MOST, READ_MOST, Place, Request
 ID = '"00000000-0000-0000-0000-000000000007"'
 
 places = st.builds(
-    Place, enqueued_at=st.integers(0, 2**63 - 1), id=st.integers(0, 2**128 - 1).map(lambda i: UUID(int=i))
+    Place, enqueued_at=st.integers(0, 2**53), id=st.integers(0, 2**128 - 1).map(lambda i: UUID(int=i))
 )
 
 
@@ -74,6 +74,7 @@ OURS = to_cursor(Place(5, UUID(int=7)))
         written(f"[true,{ID}]"),
         written(f"[null,{ID}]"),
         written(f"[-1,{ID}]"),
+        written(f"[{2**53 + 1},{ID}]"),
         written(f"[{2**63},{ID}]"),
         written(f"[{10**40},{ID}]"),
         written('[5,"00000000000000000000000000000007"]'),

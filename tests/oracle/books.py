@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 import msgspec
@@ -42,11 +42,13 @@ Strand = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Parked:
-    """Why something left the ready index, and when time alone ends that."""
+    """Why something left the ready index, when time alone ends that, and whose turn it was by then."""
 
     reason: str
     subject: Subject
     until: Instant | None
+    vt: int = 0
+    ready_since: int = 0
 
 
 @dataclass
@@ -90,7 +92,7 @@ class Books:
     floors: Counter[str] = field(default_factory=Counter)
     sequence: int = 0
     arrivals: dict[Subject | Flow, tuple[str, Instant]] = field(default_factory=dict)
-    estimates: dict[str, Micros] = field(default_factory=dict)
+    estimates: dict[tuple[str, str], Micros] = field(default_factory=dict)
     holdings: dict[UUID, Holding] = field(default_factory=dict)
     gate_used: Counter[str] = field(default_factory=Counter)
     keys: dict[tuple[str, str], Key] = field(default_factory=dict)
@@ -211,37 +213,34 @@ class Books:
         clocks = [work.vt for flow, work in self.clockwork.items() if flow[0] == queue and work.is_ready]
         return virtual_now(self.floors[queue], clocks)
 
-    def park_flow(self, flow: Flow, parked: Parked) -> None:
-        """Take a tenant out of the ready index of a queue."""
-        self.clockwork[flow].parked = parked
-        self.refresh_turn(flow)
+    def park(self, what: Flow | Strand, parked: Parked) -> None:
+        """Take a tenant or one of its strands out of the ready index; the tenant follows its last strand."""
+        work = self.clockwork[what[0], what[1]]
+        self._set_parked(what, replace(parked, vt=work.vt, ready_since=work.ready_since))
 
-    def park_strand(self, strand: Strand, parked: Parked) -> None:
-        """Take a strand out; its tenant follows if it was the last."""
-        self.parked[strand] = parked
-        self.refresh_turn(strand[:2])
+    def wake(self, what: Flow | Strand) -> None:
+        """Let a tenant or a strand back in."""
+        self._set_parked(what, None)
 
-    def wake_flow(self, flow: Flow) -> None:
-        """Let a tenant back in."""
-        self.clockwork[flow].parked = None
-        self.refresh_turn(flow)
+    def wake_at(self, what: Flow | Strand, instant: Instant) -> None:
+        """Let what is parked be woken from an instant on."""
+        parked = self.clockwork[what].parked if len(what) == 2 else self.parked[what]
+        assert parked is not None
+        self._set_parked(what, replace(parked, until=instant))
 
-    def wake_strand(self, strand: Strand) -> None:
-        """Let a strand back in."""
-        self.parked.pop(strand, None)
-        self.refresh_turn(strand[:2])
+    def _set_parked(self, what: Flow | Strand, parked: Parked | None) -> None:
+        if len(what) == 2:
+            self.clockwork[what].parked = parked
+        elif parked is None:
+            self.parked.pop(what, None)
+        else:
+            self.parked[what] = parked
+        self.refresh_turn((what[0], what[1]))
 
-    def parked_flows(self) -> list[tuple[Flow, Parked]]:
-        """List what is parked as a whole tenant of a queue, in the order of turns."""
-        found = [(flow, work.parked) for flow, work in self.clockwork.items() if work.parked is not None]
-        return sorted(found, key=lambda one: self._turn(one[0]))
-
-    def parked_strands(self) -> list[tuple[Strand, Parked]]:
-        """List what is parked as a strand, in the order of turns."""
-        return sorted(self.parked.items(), key=lambda one: (*self._turn(one[0][:2]), one[0]))
-
-    def _turn(self, flow: Flow) -> tuple[int, int]:
-        return self.clockwork[flow].vt, self.clockwork[flow].ready_since
+    def all_parked(self) -> list[tuple[Flow | Strand, Parked]]:
+        """List every tenant of a queue and every strand that is parked."""
+        flows = [(flow, work.parked) for flow, work in self.clockwork.items() if work.parked is not None]
+        return [*flows, *self.parked.items()]
 
     # ── rules ─────────────────────────────────────────────────────────────────
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from uuid import UUID
 
@@ -10,7 +9,7 @@ from fairlane.model.fairness import FIRST_ESTIMATE, charge, correction, learn
 from fairlane.model.instants import SECOND, Instant
 from fairlane.model.job import Claim, JobRecord, Settlement
 from fairlane.model.judge import heed, lose
-from fairlane.model.layers import EVERY, Kind, Subject, is_living
+from fairlane.model.layers import EVERY, Kind, Subject
 from fairlane.model.lifecycle import (
     WAITING,
     Because,
@@ -40,8 +39,10 @@ from fairlane.store.contract.claims import (
 )
 from fairlane.store.contract.jobs import Why
 from fairlane.store.contract.registry import LIVE_WITHIN
+from fairlane.store.contract.request import check_serves_all
 from tests.oracle.books import Books, Flow, Holding, Parked, Strand, order_of, strand_of
 from tests.oracle.core import Core
+from tests.oracle.waking import Waking, gate_room
 
 _NOBODY = ClaimRequest(scope=Scope.all(), worker="", lease=SECOND, wishes=(), total=1)
 
@@ -55,23 +56,30 @@ class OracleClaims:
 
     async def claim(self, request: ClaimRequest) -> ClaimReply:
         """See the contract."""
+        check_serves_all(request)
         books, now = self._core.books, self._core.now()
-        queues = {wish.queue for wish in request.wishes}
-        prepare(books, [wish.queue for wish in request.wishes], request.scope, now)
+        wakings: dict[str, Waking] = {}
         claims: list[Claim] = []
         for wish in request.wishes:
+            if len(claims) >= request.total:
+                break
+            if wish.queue not in wakings:
+                wakings[wish.queue] = make_ready(books, wish.queue, now)
             taken = 0
             while taken < wish.most and len(claims) < request.total:
                 left = request.total - len(claims)
                 job = claim_one(
-                    books, wish.queue, request.scope, now, request, newcomers=left <= request.headroom
+                    books, wish.queue, now, wakings[wish.queue], request, newcomers=left <= request.headroom
                 )
                 if job is None:
                     break
                 assert job.lease_until is not None
                 claims.append(Claim(job, job.fence, job.lease_until, books.holdings[job.id].is_alone))
                 taken += 1
-        return ClaimReply(tuple(claims), next_due(books, queues, request.scope, now))
+        if len(claims) >= request.total:
+            return ClaimReply(tuple(claims))
+        is_partial = any(waking.is_partial for waking in wakings.values())
+        return ClaimReply(tuple(claims), next_due(books, set(wakings), now), is_partial)
 
     def _held(self, scope: Scope, worker: str, id: UUID, fence: int) -> JobRecord | None:
         job = self._core.books.jobs.get(id)
@@ -98,6 +106,8 @@ class OracleClaims:
 
     async def settle(self, request: SettleRequest) -> SettleReply:
         """See the contract."""
+        if request.claim is not None:
+            check_serves_all(request.claim)
         done, stale = [], []
         for settlement in request.settlements:
             job = self._held(request.scope, request.worker, settlement.id, settlement.fence)
@@ -113,8 +123,8 @@ class OracleClaims:
         settlement = heed(job, asked, now)
         _charge_time(books, job, now, is_final=True)
         if settlement.outcome in {"succeeded", "failed"} and books.holdings[job.id].charged is not None:
-            seen = now - (job.started_at or now)
-            books.estimates[job.task] = learn(books.estimates.get(job.task, FIRST_ESTIMATE), seen)
+            seen, name = now - (job.started_at or now), (job.queue, job.task)
+            books.estimates[name] = learn(books.estimates.get(name, FIRST_ESTIMATE), seen)
         return self._core.end_attempt(settled(job, settlement, now))
 
     async def asked_to_cancel(self, request: WorkerRequest) -> tuple[UUID, ...]:
@@ -128,12 +138,9 @@ class OracleClaims:
 
     async def reclaim(self, request: ReclaimRequest) -> ReclaimReply:
         """See the contract."""
+        check_serves_all(request)
         books, now = self._core.books, self._core.now()
-        due = [
-            job
-            for job in books.jobs.values()
-            if job.lease_until is not None and job.lease_until <= now and request.scope.covers(job.tenant)
-        ]
+        due = [job for job in books.jobs.values() if job.lease_until is not None and job.lease_until <= now]
         due.sort(key=lambda job: (job.lease_until, job.id.bytes))
         lost = []
         for job in due[: request.most]:
@@ -145,26 +152,28 @@ class OracleClaims:
 
     async def promote(self, request: PassRequest) -> PromoteReply:
         """See the contract."""
+        check_serves_all(request)
         books, now = self._core.books, self._core.now()
-        due = _due(books, None, request.scope, now)
+        due = _due(books, now)
         for job in due[: request.most]:
             _promote(books, job)
             self._core.hint({job.queue})
-        for queue in {strand[0] for strand in books.ready}:
-            wake_in_time(books, queue, now)
-        for gate in {p.subject.name for p in books.parked.values() if p.reason == "gate"}:
-            self._core.fill_gate(gate, _gate_room(books, gate, now))
+        is_partial = len(due) > request.most
         queues = {job.queue for job in books.jobs.values()}
-        upcoming = next_due(books, queues, request.scope, now)
-        return PromoteReply(len(due[: request.most]), upcoming, len(due) > request.most)
+        for queue in queues:
+            waking = Waking(books, queue, now)
+            waking.run()
+            is_partial = is_partial or waking.is_partial
+            if waking.has_woken:
+                self._core.hint({queue})
+        return PromoteReply(len(due[: request.most]), next_due(books, queues, now), is_partial)
 
     async def expire(self, request: PassRequest) -> ExpireReply:
         """See the contract."""
+        check_serves_all(request)
         books, now = self._core.books, self._core.now()
         past = [
-            job
-            for job in books.jobs.values()
-            if job.state in WAITING and is_expired(job.expires_at, now) and request.scope.covers(job.tenant)
+            job for job in books.jobs.values() if job.state in WAITING and is_expired(job.expires_at, now)
         ]
         past.sort(key=lambda job: (job.expires_at, job.id.bytes))
         for job in past[: request.most]:
@@ -175,35 +184,37 @@ class OracleClaims:
 # ── the fair order ────────────────────────────────────────────────────────────
 
 
-def prepare(books: Books, queues: list[str], scope: Scope, now: Instant) -> None:
-    """Make ready what time has made ready in the queues that a claim asks for, reached or not."""
-    for queue in dict.fromkeys(queues):
-        for due in _due(books, queue, scope, now):
-            _promote(books, due)
-        wake_in_time(books, queue, now)
+def make_ready(books: Books, queue: str, now: Instant, only: str | None = None) -> Waking:
+    """Let in what time, a changed policy or a gate's room has made ready in a queue."""
+    for due in _due(books, now, queue):
+        _promote(books, due)
+    waking = Waking(books, queue, now, only)
+    waking.run()
+    return waking
 
 
 def claim_one(
     books: Books,
     queue: str,
-    scope: Scope,
     now: Instant,
+    waking: Waking,
     request: ClaimRequest = _NOBODY,
     *,
     newcomers: bool = False,
+    only: str | None = None,
 ) -> JobRecord | None:
     """Claim the one job whose turn it is, or nothing. Parks what it meets and may not run (S42)."""
     if _queue_block(books, queue, now) is not None:
         return None
     while True:
-        flow = _next_flow(books, queue, scope, newcomers=newcomers)
+        flow = _next_flow(books, queue, newcomers=newcomers, only=only)
         if flow is None:
-            if _fill_gates_of(books, queue, now):
+            if waking.fill_gates():
                 continue
             return None
         block = _flow_block(books, flow, now)
         if block is not None:
-            books.park_flow(flow, block)
+            books.park(flow, block)
             continue
         strand = min(
             (one for one in books.strands(flow) if one not in books.parked),
@@ -211,7 +222,7 @@ def claim_one(
         )
         block = _strand_block(books, strand, now)
         if block is not None:
-            books.park_strand(strand, block)
+            books.park(strand, block)
             continue
         job = books.head(strand)
         if is_expired(job.expires_at, now):
@@ -220,13 +231,13 @@ def claim_one(
         return _serve(books, flow, job, request, now)
 
 
-def _next_flow(books: Books, queue: str, scope: Scope, *, newcomers: bool) -> Flow | None:
+def _next_flow(books: Books, queue: str, *, newcomers: bool, only: str | None) -> Flow | None:
     ready = [
         flow
         for flow, work in books.clockwork.items()
         if flow[0] == queue
         and work.is_ready
-        and scope.covers(flow[1])
+        and only in {None, flow[1]}
         and not (newcomers and books.running(*flow))
     ]
     key = books.clockwork
@@ -238,7 +249,7 @@ def _serve(books: Books, flow: Flow, job: JobRecord, request: ClaimRequest, now:
     books.floors[queue] = books.virtual_now(queue)
     cost = None
     if books.queue_rules(queue, now).cost == "seconds":
-        cost = books.estimates.get(job.task, FIRST_ESTIMATE)
+        cost = books.estimates.get((queue, job.task), FIRST_ESTIMATE)
         if job.timeout is not None:
             cost = min(cost, job.timeout)
     books.clockwork[flow].vt += charge(books.stride(tenant, now), SECOND if cost is None else cost)
@@ -316,61 +327,20 @@ def _strand_block(books: Books, strand: Strand, now: Instant) -> Parked | None:
     if block is not None or rules.gate is None:
         return block
     gate = Subject(Kind.GATE, rules.gate)
-    if _gate_room(books, gate.name, now) <= 0:
+    if gate_room(books, gate.name, now) <= 0:
         return Parked("gate", gate, min(books.ends((gate,), now), default=None))
     return _rate_block(books, gate, books.gate_rules(gate.name, now).rate, (gate,), now)
 
 
-def _gate_room(books: Books, gate: str, now: Instant) -> int:
-    limit = books.gate_rules(gate, now).limit
-    return len(books.ready) + 1 if limit is None else limit - books.gate_used[gate]
-
-
-def _fill_gates_of(books: Books, queue: str, now: Instant) -> bool:
-    """Wake strands of a queue that wait at a gate with room: nobody else may have come to take it."""
-    is_any_ready = False
-    woken: Counter[str] = Counter()
-    for strand, parked in books.parked_strands():
-        gate = parked.subject.name
-        is_here = strand[0] == queue and parked.reason == "gate"
-        if is_here and woken[gate] < _gate_room(books, gate, now):
-            books.wake_strand(strand)
-            if books.clockwork[strand[:2]].is_ready:  # else its tenant is parked and cannot take the place
-                woken[gate] += 1
-                is_any_ready = True
-    return is_any_ready
-
-
-def wake_in_time(books: Books, queue: str, now: Instant) -> None:
-    """End the waits of a queue that time has ended."""
-    for flow, parked in books.parked_flows():
-        if flow[0] == queue and not is_living(parked.until, now):
-            books.wake_flow(flow)
-    for strand, parked in books.parked_strands():
-        if strand[0] == queue and not is_living(parked.until, now):
-            books.wake_strand(strand)
-
-
-def next_due(books: Books, queues: set[str], scope: Scope, now: Instant) -> Instant | None:
+def next_due(books: Books, queues: set[str], now: Instant) -> Instant | None:
     """Say when time alone makes the next job of these queues claimable."""
-    times = [
-        job.run_at
-        for job in books.jobs.values()
-        if job.state is State.DELAYED and job.queue in queues and scope.covers(job.tenant)
-    ]
-    flows = [flow for flow in books.clockwork if flow[0] in queues and scope.covers(flow[1])]
-    for flow in flows:
-        work = books.clockwork[flow]
-        if work.parked is not None and work.parked.until is not None:
-            times.append(work.parked.until)
-        if any(True for _ in books.strands(flow)):
-            block = _queue_block(books, flow[0], now)
-            if block is not None and block.until is not None:
-                times.append(block.until)
-    for strand, parked in books.parked.items():
-        if strand[:2] in flows and parked.until is not None:
-            times.append(parked.until)
-    return min(times, default=None)
+    delayed = (job for job in books.jobs.values() if job.state is State.DELAYED)
+    times: list[Instant | None] = [job.run_at for job in delayed if job.queue in queues]
+    times += [parked.until for what, parked in books.all_parked() if what[0] in queues]
+    for queue in queues & {strand[0] for strand in books.ready}:
+        block = _queue_block(books, queue, now)
+        times.append(None if block is None else block.until)
+    return min((time for time in times if time is not None), default=None)
 
 
 def explain_ready(books: Books, job: JobRecord, now: Instant) -> Why:
@@ -406,14 +376,11 @@ def explain_ready(books: Books, job: JobRecord, now: Instant) -> Why:
 # ── small moves ───────────────────────────────────────────────────────────────
 
 
-def _due(books: Books, queue: str | None, scope: Scope, now: Instant) -> list[JobRecord]:
+def _due(books: Books, now: Instant, queue: str | None = None) -> list[JobRecord]:
     found = [
         job
         for job in books.jobs.values()
-        if job.state is State.DELAYED
-        and job.run_at <= now
-        and queue in {None, job.queue}
-        and scope.covers(job.tenant)
+        if job.state is State.DELAYED and job.run_at <= now and queue in {None, job.queue}
     ]
     return sorted(found, key=lambda job: (job.run_at, job.id.bytes))
 

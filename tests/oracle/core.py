@@ -8,10 +8,10 @@ from collections.abc import Iterable
 
 from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord
-from fairlane.model.layers import Kind, Subject
 from fairlane.model.moves import hurried
 from tests.oracle.books import Books
 from tests.oracle.clock import DrivenClock
+from tests.oracle.waking import queues_at_gate
 
 
 class Core:
@@ -66,25 +66,11 @@ class Core:
         flow = (after.queue, after.tenant)
         parked = books.clockwork[flow].parked
         if parked is not None and parked.reason == "running_limit":
-            books.wake_flow(flow)
+            books.wake(flow)
         if holding.gate is not None:
             books.gate_used[holding.gate] -= 1
             if not books.gate_used[holding.gate]:
                 del books.gate_used[holding.gate]
-            self.fill_gate(holding.gate, 1)
+            self.hint(queues_at_gate(books, holding.gate))
         self.hint({after.queue})
         return after
-
-    def fill_gate(self, gate: str, most: int, queue: str | None = None) -> int:
-        """Wake up to so many strands that wait at a gate, the lowest clock first."""
-        waiting = [
-            strand
-            for strand, parked in self.books.parked_strands()
-            if parked.subject == Subject(Kind.GATE, gate)
-            and parked.reason == "gate"
-            and queue in {None, strand[0]}
-        ]
-        for strand in waiting[: max(0, most)]:
-            self.books.wake_strand(strand)
-            self.hint({strand[0]})
-        return len(waiting[: max(0, most)])

@@ -9,6 +9,8 @@ from fairlane.model.job import JobRecord
 from fairlane.model.lifecycle import State
 from fairlane.store.contract.dead import (
     DeadCount,
+    DeadCountPage,
+    DeadCountRequest,
     DeadGetRequest,
     DeadLetter,
     DeadPage,
@@ -16,7 +18,15 @@ from fairlane.store.contract.dead import (
     Review,
 )
 from fairlane.store.contract.reading import is_wanted
-from fairlane.store.contract.request import READ_MOST, Place, Request, from_cursor, to_cursor
+from fairlane.store.contract.request import (
+    READ_MOST,
+    CountPlace,
+    Place,
+    Request,
+    check_page,
+    from_cursor,
+    to_cursor,
+)
 from tests.oracle.core import Core
 
 
@@ -50,12 +60,18 @@ class OracleDead:
                 return DeadPage(tuple(found), to_cursor(Place(letter.job.settled_at or 0, letter.job.id)))
         return DeadPage(tuple(found), None)
 
-    async def count(self, request: Request) -> tuple[DeadCount, ...]:
+    async def count(self, request: DeadCountRequest) -> DeadCountPage:
         """See the contract."""
+        check_page(request.limit)
+        start = CountPlace("", "", "") if request.cursor is None else from_cursor(request.cursor, CountPlace)
         counts: Counter[tuple[str, str, Review]] = Counter(
             (one.job.tenant, one.job.queue, one.review) for one in self._letters(request)
         )
-        return tuple(sorted(DeadCount(*key, number) for key, number in counts.items()))
+        after = (start.tenant, start.queue, start.word)
+        found = sorted(DeadCount(*key, number) for key, number in counts.items() if key > after)
+        page, rest = found[: request.limit], found[request.limit :]
+        last = CountPlace(page[-1].tenant, page[-1].queue, page[-1].review) if page and rest else None
+        return DeadCountPage(tuple(page), None if last is None else to_cursor(last))
 
 
 def _place(job: JobRecord) -> tuple[Instant, bytes]:

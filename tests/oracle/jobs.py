@@ -27,6 +27,7 @@ from fairlane.model.moves import born, stopped
 from fairlane.model.priority import sort_key
 from fairlane.store.contract.jobs import (
     Count,
+    CountPage,
     CountRequest,
     EditReply,
     EditRequest,
@@ -42,11 +43,20 @@ from fairlane.store.contract.jobs import (
     RunNowRequest,
     StopRequest,
     Why,
+    check_edit,
 )
 from fairlane.store.contract.reading import explain_by_state, matches
-from fairlane.store.contract.request import READ_MOST, Place, Request, from_cursor, to_cursor
+from fairlane.store.contract.request import (
+    READ_MOST,
+    CountPlace,
+    Place,
+    Request,
+    check_page,
+    from_cursor,
+    to_cursor,
+)
 from tests.oracle.books import Books, Key
-from tests.oracle.claims import claim_one, explain_ready, prepare
+from tests.oracle.claims import claim_one, explain_ready, make_ready
 from tests.oracle.core import Core
 
 
@@ -119,28 +129,35 @@ class OracleJobs:
                 return FindReply(tuple(found), to_cursor(Place(job.enqueued_at, job.id)))
         return FindReply(tuple(found), None)
 
-    async def count(self, request: CountRequest) -> tuple[Count, ...]:
+    async def count(self, request: CountRequest) -> CountPage:
         """See the contract."""
-        counts = (Count(*key, number) for key, number in self._core.books.counts.items())
-        return tuple(
-            sorted(
-                one
-                for one in counts
-                if request.scope.covers(one.tenant) and request.queue in {None, one.queue}
-            )
+        check_page(request.limit)
+        start = CountPlace("", "", "") if request.cursor is None else from_cursor(request.cursor, CountPlace)
+        counts = sorted(
+            Count(*key, number)
+            for key, number in self._core.books.counts.items()
+            if (key[0], key[1], key[2].value) > (start.tenant, start.queue, start.word)
+            and request.scope.covers(key[0])
+            and request.queue in {None, key[1]}
         )
+        page, rest = counts[: request.limit], counts[request.limit :]
+        last = CountPlace(page[-1].tenant, page[-1].queue, page[-1].state.value) if page and rest else None
+        return CountPage(tuple(page), None if last is None else to_cursor(last))
 
     async def peek(self, request: PeekRequest) -> tuple[JobRecord, ...]:
         """See the contract."""
-        draft = self._core.books.copy()
-        now = self._core.now()
-        prepare(draft, [request.queue], request.scope, now)
+        check_page(request.most)
+        draft, now, only = self._core.books.copy(), self._core.now(), request.scope.tenant
+        waking = make_ready(draft, request.queue, now, only)
         found: list[JobRecord] = []
         while len(found) < request.most:
-            job = claim_one(draft, request.queue, request.scope, now)
-            if job is None:
+            job = claim_one(draft, request.queue, now, waking, only=only)
+            if job is not None:
+                found.append(self._core.books.jobs[job.id])
+            elif waking.is_partial:
+                waking = make_ready(draft, request.queue, now, only)
+            else:
                 break
-            found.append(self._core.books.jobs[job.id])
         return tuple(found)
 
     async def explain(self, request: ExplainRequest) -> Why | None:
@@ -154,6 +171,7 @@ class OracleJobs:
 
     async def edit(self, request: EditRequest) -> EditReply:
         """See the contract."""
+        check_edit(request)
         job = self._one(request, request.id)
         if job is None:
             return EditReply("not_found")

@@ -21,6 +21,7 @@ from fairlane.store.contract.policies import (
     is_listed,
 )
 from tests.oracle.core import Core
+from tests.oracle.waking import mark, queues_at_gate
 
 
 class OraclePolicies:
@@ -40,7 +41,7 @@ class OraclePolicies:
             if before != rules:
                 differences.append(Difference(subject, before, rules))
                 books.declared[subject] = rules
-                self._wake(subject)
+                self._changed(subject)
         return tuple(differences)
 
     async def override(self, request: OverrideRequest) -> PolicyView:
@@ -54,7 +55,7 @@ class OraclePolicies:
             set_at=self._core.now(),
             until=request.until,
         )
-        self._wake(subject)
+        self._changed(subject)
         return self._view(subject)
 
     async def reset(self, request: SubjectRequest) -> PolicyView:
@@ -62,13 +63,13 @@ class OraclePolicies:
         check_subject(request, request.subject)
         subject = request.subject
         self._core.books.overrides.pop(subject, None)
-        self._wake(subject)
+        self._changed(subject)
         return self._view(subject)
 
     async def pause(self, request: HoldRequest) -> PolicyView:
         """See the contract."""
         view = self._hold(self._core.books.paused, request)
-        self._wake(request.subject)
+        self._changed(request.subject)
         return view
 
     async def resume(self, request: SubjectRequest) -> PolicyView:
@@ -76,7 +77,7 @@ class OraclePolicies:
         check_subject(request, request.subject)
         subject = request.subject
         self._core.books.paused.pop(subject, None)
-        self._wake(subject)
+        self._changed(subject)
         return self._view(subject)
 
     async def close(self, request: HoldRequest) -> PolicyView:
@@ -135,14 +136,12 @@ class OraclePolicies:
             books.hold(books.closed, subject, now),
         )
 
-    def _wake(self, subject: Subject) -> None:
-        """Let everything back in that the subject may have held; a claim parks again what must wait."""
+    def _changed(self, subject: Subject) -> None:
+        """Leave it to claims to wake what the subject held, and tell who waits for the queues concerned."""
         books = self._core.books
-        for flow, _ in books.parked_flows():
-            names = {Kind.QUEUE: {flow[0]}, Kind.TENANT: {flow[1], EVERY}}.get(subject.kind, set())
-            if subject.name in names:
-                books.wake_flow(flow)
-        for strand, parked in books.parked_strands():
-            if subject in {parked.subject, Subject(Kind.TASK, strand[2])}:
-                books.wake_strand(strand)
-        self._core.hint({strand[0] for strand in books.ready})
+        queues = mark(books, subject, self._core.now())
+        if subject.kind is Kind.QUEUE:
+            queues.add(subject.name)
+        if subject.kind is Kind.GATE:
+            queues |= queues_at_gate(books, subject.name)
+        self._core.hint(queues)

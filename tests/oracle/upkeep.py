@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord
 from fairlane.model.lifecycle import (
     HOT,
@@ -17,9 +18,18 @@ from fairlane.model.lifecycle import (
 )
 from fairlane.model.moves import erased, stopped
 from fairlane.store.contract.inspection import Inspection, InspectRequest, Lead
-from fairlane.store.contract.request import Request
+from fairlane.store.contract.request import (
+    READ_MOST,
+    BookPlace,
+    Place,
+    Request,
+    check_page,
+    from_cursor,
+    to_cursor,
+)
 from fairlane.store.contract.upkeep import (
     Census,
+    CensusRequest,
     DedicateRequest,
     ForgetReply,
     ForgetRequest,
@@ -82,21 +92,22 @@ class OracleUpkeep:
             raise ValueError(message)
         books, now = self._core.books, self._core.now()
         mine = [job for job in books.jobs.values() if job.tenant == tenant]
+        page = _after(mine, request.cursor)
         running = [job for job in mine if job.state is State.RUNNING]
         for job in running:
             if not job.is_cancel_asked:
                 books.change(job, is_cancel_asked=True, because=because(Because.ASKED, request.reason))
             self._core.hint(workers={str(job.worker)})
-        left = [job for job in mine if job.state is not State.RUNNING and not is_forgotten(job)]
-        left.sort(key=lambda job: job.id.bytes)
+        left = [job for job in page[:READ_MOST] if job.state is not State.RUNNING and not is_forgotten(job)]
         for job in left[: request.most]:
             ended = job
             if job.state in WAITING:
                 word = because(Because.PURGED, request.reason)
                 ended = books.save(stopped(job, State.CANCELLED, word, now))
             books.save(erased(ended))
-        if len(left) > request.most:
-            return ForgetReply(request.most, len(running), is_partial=True)
+        cursor = _cursor(page, left, request.most)
+        if cursor is not None:
+            return ForgetReply(len(left[: request.most]), len(running), cursor)
         for name in [name for name in books.keys if name[0] == tenant]:
             holder = books.jobs.get(books.keys[name].id)
             if holder is None or is_finished(holder.state):
@@ -106,37 +117,37 @@ class OracleUpkeep:
     async def purge(self, request: PurgeRequest) -> PurgeReply:
         """See the contract."""
         books, now = self._core.books, self._core.now()
+        word = because(Because.PURGED, request.reason)
+        page = _after([job for job in books.jobs.values() if job.state in WAITING], request.cursor)
         waiting = [
             job
-            for job in books.jobs.values()
-            if job.state in WAITING
-            and request.scope.covers(job.tenant)
+            for job in page[:READ_MOST]
+            if request.scope.covers(job.tenant)
             and request.queue in {None, job.queue}
             and request.task in {None, job.task}
         ]
-        waiting.sort(key=lambda job: (job.enqueued_at, job.id.bytes))
-        word = because(Because.PURGED, request.reason)
         for job in waiting[: request.most]:
             books.change(job, state=State.CANCELLED, because=word, settled_at=now)
-        return PurgeReply(len(waiting[: request.most]), len(waiting) > request.most)
+        return PurgeReply(len(waiting[: request.most]), _cursor(page, waiting, request.most))
 
-    async def census(self, request: Request) -> Census:
+    async def census(self, request: CensusRequest) -> Census:
         """See the contract."""
+        check_page(request.limit)
+        tenants, cursor = self._tenants_books(request)
+        if request.cursor is not None:
+            return Census(
+                homes={}, tenants=tenants, gates=(), idempotency_keys=0, dedup_keys=0, cursor=cursor
+            )
         books, covers = self._core.books, request.scope.covers
         homes = Counter(home(job.state) for job in books.jobs.values() if covers(job.tenant))
-        flows = sorted(
-            {(queue, tenant) for (tenant, queue, state) in books.counts if covers(tenant) and state in HOT}
-        )
         gates = books.gate_used if request.scope.tenant is None else Counter[str]()
         return Census(
             homes={one: homes[one] for one in Home if homes[one]},
-            tenants=tuple(
-                StrandBook(queue, tenant, books.waiting(queue, tenant), books.running(queue, tenant))
-                for queue, tenant in flows
-            ),
+            tenants=tenants,
             gates=tuple(GateBook(gate, used) for gate, used in sorted(gates.items()) if used),
             idempotency_keys=sum(covers(tenant) for tenant, _ in books.keys),
             dedup_keys=sum(covers(key[0]) for key in books.dedup),
+            cursor=cursor,
         )
 
     async def inspect(self, request: InspectRequest) -> Inspection:
@@ -164,8 +175,34 @@ class OracleUpkeep:
         """See the contract."""
         return self._purpose
 
+    def _tenants_books(self, request: CensusRequest) -> tuple[tuple[StrandBook, ...], str | None]:
+        books, covers = self._core.books, request.scope.covers
+        start = BookPlace("", "") if request.cursor is None else from_cursor(request.cursor, BookPlace)
+        hot = {(queue, tenant) for (tenant, queue, state) in books.counts if covers(tenant) and state in HOT}
+        flows = sorted(flow for flow in hot if flow > (start.queue, start.tenant))
+        page, rest = flows[: request.limit], flows[request.limit :]
+        found = (StrandBook(*flow, books.waiting(*flow), books.running(*flow)) for flow in page)
+        return tuple(found), to_cursor(BookPlace(*page[-1])) if page and rest else None
+
     async def aclose(self) -> None:
         """See the contract: memory holds nothing open."""
+
+
+def _after(jobs: list[JobRecord], cursor: str | None) -> list[JobRecord]:
+    """Sort jobs, oldest enqueue first, and leave out those that were met before."""
+    place = None if cursor is None else from_cursor(cursor)
+    start = (0, b"") if place is None else (place.enqueued_at, place.id.bytes)
+    return sorted((job for job in jobs if _place(job) > start), key=_place)
+
+
+def _place(job: JobRecord) -> tuple[Instant, bytes]:
+    return job.enqueued_at, job.id.bytes
+
+
+def _cursor(page: list[JobRecord], found: list[JobRecord], most: int) -> str | None:
+    """Say where the next pass goes on: after the last that was done, or that was looked at."""
+    last = found[most - 1] if len(found) > most else page[READ_MOST - 1] if len(page) > READ_MOST else None
+    return None if last is None else to_cursor(Place(last.enqueued_at, last.id))
 
 
 def is_forgotten(job: JobRecord) -> bool:

@@ -51,8 +51,9 @@ from fairlane.store.contract.claims import (
     Wish,
     WorkerRequest,
 )
-from fairlane.store.contract.dead import DeadRequest
+from fairlane.store.contract.dead import DeadCountRequest, DeadRequest
 from fairlane.store.contract.jobs import (
+    Count,
     CountRequest,
     EditRequest,
     EnqueueRequest,
@@ -80,7 +81,7 @@ from fairlane.store.contract.registry import (
     WorkersRequest,
 )
 from fairlane.store.contract.request import Request
-from fairlane.store.contract.upkeep import ForgetRequest, PruneRequest, PurgeRequest
+from fairlane.store.contract.upkeep import CensusRequest, ForgetRequest, PruneRequest, PurgeRequest
 from tests.invariants import check
 from tests.oracle.clock import DrivenClock
 from tests.oracle.store import OracleStore
@@ -293,7 +294,7 @@ class StoreMachine(RuleBasedStateMachine):
     def _claim_request(self, rng: random.Random) -> ClaimRequest:
         wishes = [Wish(rng.choice(QUEUES), rng.randint(1, 4)) for _ in range(rng.randint(1, 3))]
         return ClaimRequest(
-            scope=rng.choice(SCOPES),
+            scope=ALL,
             worker=rng.choice(WORKERS),
             lease=rng.choice((2, 12)) * SECOND,
             wishes=tuple(wishes),
@@ -559,7 +560,9 @@ class StoreMachine(RuleBasedStateMachine):
         """Look at the next jobs; the oracle's own claims follow in other rules."""
         self.both(lambda s: s.jobs.peek(PeekRequest(scope=scope, queue=queue, most=5)))
         self.both(lambda s: s.jobs.count(CountRequest(scope=scope, queue=queue)))
-        self.both(lambda s: s.upkeep.census(Request(scope=scope)))
+        self.both(lambda s: _count_whole(s, CountRequest(scope=scope, limit=2)))
+        self.both(lambda s: s.dead.count(DeadCountRequest(scope=scope, limit=2)))
+        self.both(lambda s: s.upkeep.census(CensusRequest(scope=scope, limit=3)))
 
     @precondition(lambda self: self.ids)
     @rule(picked=picks, scope=mostly_all)
@@ -574,9 +577,10 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(
         scope=mostly_all,
         most=st.sampled_from((1, 1000)),
+        passes=st.sampled_from((1, 2, 100)),
         verb=st.sampled_from(("prune", "prune", "prune", "purge", "forget")),
     )
-    def tidy(self, scope: Scope, most: int, verb: str) -> None:
+    def tidy(self, scope: Scope, most: int, passes: int, verb: str) -> None:
         """Prune what is old, or rarely purge or forget."""
         if verb == "prune":
             keep = Retention(
@@ -589,10 +593,10 @@ class StoreMachine(RuleBasedStateMachine):
             self.both(lambda s: s.upkeep.prune(PruneRequest(scope=scope, retention=keep, most=most)))
         elif verb == "purge":
             request = PurgeRequest(scope=scope, queue="bulk", reason="spring", who="ops", most=most)
-            self.moving(lambda s: s.upkeep.purge(request), lambda *_: Event.CANCEL)
+            self.moving(lambda s: _pass_to(s.upkeep.purge, request, passes), lambda *_: Event.CANCEL)
         else:
             forget = ForgetRequest(scope=scope, reason="asked to", who="ops", most=most)
-            self.moving(lambda s: s.upkeep.forget(forget), lambda *_: Event.CANCEL)
+            self.moving(lambda s: _pass_to(s.upkeep.forget, forget, passes), lambda *_: Event.CANCEL)
 
     @rule(worker=st.sampled_from(WORKERS), verb=st.sampled_from(("register", "heartbeat", "lead", "clean")))
     def registry(self, worker: str, verb: str) -> None:
@@ -630,6 +634,31 @@ async def _find_whole(store: Store, request: FindRequest) -> tuple[JobRecord, ..
         reply = await store.jobs.find(msgspec.structs.replace(request, cursor=reply.cursor))
         jobs += reply.jobs
     return jobs
+
+
+async def _pass_to(verb: Callable[[Any], Awaitable[Any]], request: Any, passes: int) -> list[Any]:
+    """Make up to so many passes, each from the cursor of the one before; leave out those that did nothing.
+
+    What is in a cursor is the store's business, and so is whether a last pass finds nothing.
+    """
+    replies = []
+    for _ in range(passes):
+        reply = await verb(request)
+        replies.append(msgspec.structs.replace(reply, cursor=None))
+        request = msgspec.structs.replace(request, cursor=reply.cursor)
+        if reply.cursor is None:
+            break
+    return [one for one in replies if getattr(one, "cancelled", 0) or getattr(one, "erased", 0)]
+
+
+async def _count_whole(store: Store, request: CountRequest) -> tuple[Count, ...]:
+    """Count to the end, in pages."""
+    page = await store.jobs.count(request)
+    counts = page.counts
+    while page.cursor is not None:
+        page = await store.jobs.count(msgspec.structs.replace(request, cursor=page.cursor))
+        counts += page.counts
+    return counts
 
 
 async def _claim_whole(store: Store, request: ClaimRequest) -> ClaimReply:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, assert_type
 from uuid import UUID
 
@@ -17,16 +18,20 @@ from fairlane import (
     ErrorClass,
     Fairlane,
     Gate,
+    Held,
     Job,
     Lane,
     Limits,
+    Overridden,
     Page,
     Queue,
+    QueueView,
     Rate,
     Share,
     State,
     Task,
     Tasks,
+    Tenant,
     Waiting,
     current_job,
     current_tenant,
@@ -37,7 +42,7 @@ app = Fairlane(
     queues=[
         Queue("critical", timeout=60, retry=Backoff.delays(1, 2), limits=Limits(waiting=5, rate=Rate(9)))
     ],
-    lanes=[Lane("main", 4, {"critical": Share(2.0), "default": 1})],
+    lanes=[Lane("main", 4, {"critical": Share(2.0), "default": 1}, poll=5)],
     gates=[Gate("screens", 3)],
     tenancy="required",
     fixed_queues=False,
@@ -252,6 +257,42 @@ def looking() -> None:
     assert_type(app.jobs.explain(UUID(int=1)), Waiting)
     assert_type(app.jobs.cancel("a", reason="b", descendants=True)[UUID(int=1)], CancelReply)
     assert_type(app.jobs.run_now(UUID(int=1), "b"), int)
+
+
+def steering() -> None:
+    """The namespaces of tenants and queues."""
+    tenant = app.tenants.set("acme", queue="bulk", weight=2, limits=Limits(running=4), note="a", until=UNTIL)
+    assert_type(tenant, Tenant)
+    assert_type(tenant.limits["bulk"], Limits)
+    assert_type(tenant.counts["bulk"][State.READY], int)
+    assert_type(tenant.paused, Held | None)
+    assert_type(tenant.override, Overridden | None)
+    assert_type(app.tenants.list(labels={"plan": "big"}), Page[Tenant])
+    assert_type(app.tenants.declare("acme", weight=2.0, labels={"plan": "big"}), Tenant)
+    assert_type(app.tenants.purge("acme", reason="gone"), int)
+    assert_type(app.tenants.forget("acme", reason="gone", who="ops"), int)
+    app.tenants.pause("acme", reason="calm", until=UNTIL, who="ops")
+    queue = app.queues.set("bulk", rate=None, max_waiting=None)
+    assert_type(queue, QueueView)
+    assert_type(queue.rate, Rate | None)
+    assert_type(app.queues.list()[0].closed, Held | None)
+    assert_type(app.queues.drain("bulk", reason="deploy", by="close", timeout=timedelta(minutes=1)), bool)
+    assert_type(app.enqueue_by_name("mail.send", {"to": "a"}, tenant="acme", delay=5), Job[Any])
+
+
+async def steering_awaited() -> None:
+    """The twins."""
+    assert_type(await app.tenants.aget("acme"), Tenant)
+    assert_type(await app.tenants.alist(), Page[Tenant])
+    assert_type(await app.queues.areset("bulk"), QueueView)
+    assert_type(await app.queues.adrain("bulk", reason="deploy"), bool)
+    await app.queues.areopen("bulk", note="done")
+    assert_type(await app.aenqueue_by_name("mail.send", {}, tenant="acme"), Job[Any])
+
+
+UNTIL = datetime(2030, 1, 1, tzinfo=UTC)
+by_path = Fairlane(config=Path("fairlane.toml"), namespace="shop")
+by_table = Fairlane(config={"worker": {"lease": 20}})
 
 
 async def surroundings() -> AsyncIterator[str]:

@@ -13,6 +13,8 @@ from fairlane.model.failure import bounded
 
 LINES_KEPT: Final = 200
 BYTES_KEPT: Final = 16 * 1024
+LINE_CHARS: Final = 4_000
+"""How much of one line is kept: one alone always fits."""
 
 _LINE: Final = Formatter("%(asctime)s.%(msecs)03d %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S")
 
@@ -27,7 +29,7 @@ class Tail:
 
     def add(self, text: str) -> None:
         """Keep what was said; what is oldest goes."""
-        self._lines.extend(text.splitlines())
+        self._lines.extend(bounded(line, LINE_CHARS) for line in text.splitlines())
 
     def text(self) -> str | None:
         r"""Give what is kept, oldest first; None if nothing was said.
@@ -40,11 +42,10 @@ class Tail:
         kept: list[str] = []
         room = BYTES_KEPT
         for line in reversed(tuple(self._lines)):
-            shown = bounded(line, BYTES_KEPT)
-            room -= len(shown.encode()) + 1
+            room -= len(line.encode()) + 1
             if room < 0:
                 break
-            kept.append(shown)
+            kept.append(line)
         return "\n".join(reversed(kept)) or None
 
 

@@ -10,15 +10,25 @@ from typing import Any, Final, cast
 import msgspec
 
 from fairlane.model.errors import Problem
-from fairlane.model.instants import DAY, SECOND, Instant, Micros, to_instant, to_micros
+from fairlane.model.instants import (
+    DAY,
+    LAST_INSTANT,
+    SECOND,
+    Instant,
+    Micros,
+    to_datetime,
+    to_instant,
+    to_micros,
+)
 from fairlane.model.names import check_name, label_hint
 from fairlane.model.priority import HIGHEST, LOWEST, is_priority
 from fairlane.model.tagged import INT64, is_utf8
 
 MOST_ATTEMPTS: Final = 1_000
 LONGEST_WAIT: Final[Micros] = 100 * 365 * DAY
-"""No delay or expiry is longer, so that every instant fits into 64 bits in every store."""
+"""No delay or expiry is longer, so that instants stay before the last one until 2155."""
 
+_LAST_DAY: Final = to_datetime(LAST_INSTANT).date()
 _DEEPEST: Final = 32
 
 
@@ -53,7 +63,7 @@ def kind_of(value: object) -> str:
 
 
 def instant(sheet: Sheet, field: str, value: object) -> Instant:
-    """A moment with a time zone.
+    """A moment with a time zone that every store can keep.
 
     >>> sheet = Sheet(0)
     >>> _ = instant(sheet, "run_at", datetime(2026, 1, 1))
@@ -66,7 +76,11 @@ def instant(sheet: Sheet, field: str, value: object) -> Instant:
     if value.tzinfo is None or value.utcoffset() is None:
         sheet.add(field, "has no time zone", "give it one, e.g. datetime.now(UTC)", "naive")
         return 0
-    return to_instant(value)
+    found = to_instant(value)
+    if found > LAST_INSTANT:
+        sheet.add(field, f"is in the year {value.year}", f"use a moment up to {_LAST_DAY}", "range")
+        return 0
+    return found
 
 
 def duration(sheet: Sheet, field: str, value: object, least: Micros, most: Micros) -> Micros:

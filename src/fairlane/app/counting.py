@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+
+import msgspec
 
 from fairlane.model.lifecycle import State
 from fairlane.model.scope import Scope
 from fairlane.store.contract import Store
-from fairlane.store.contract.jobs import CountRequest
+from fairlane.store.contract.jobs import Count, CountRequest
 from fairlane.store.contract.upkeep import ForgetReply, ForgetRequest, PurgeRequest
+
+
+async def count_all(store: Store, scope: Scope, queue: str | None = None) -> AsyncIterator[Count]:
+    """Give every count of a scope, page after page."""
+    request = CountRequest(scope=scope, queue=queue)
+    while True:
+        page = await store.jobs.count(request)
+        for count in page.counts:
+            yield count
+        if page.cursor is None:
+            return
+        request = msgspec.structs.replace(request, cursor=page.cursor)
 
 
 async def count_by_queue(
@@ -16,7 +30,7 @@ async def count_by_queue(
 ) -> dict[str, Mapping[State, int]]:
     """Count the jobs of a scope by queue; every state is there for each."""
     counts: dict[str, dict[State, int]] = {}
-    for count in await store.jobs.count(CountRequest(scope=scope, queue=queue)):
+    async for count in count_all(store, scope, queue):
         counts.setdefault(count.queue, dict.fromkeys(State, 0))[count.state] += count.jobs
     return dict(counts)
 
@@ -27,8 +41,9 @@ async def purge_all(store: Store, request: PurgeRequest) -> int:
     while True:
         reply = await store.upkeep.purge(request)
         cancelled += reply.cancelled
-        if not reply.is_partial:
+        if reply.cursor is None:
             return cancelled
+        request = msgspec.structs.replace(request, cursor=reply.cursor)
 
 
 async def forget_all(store: Store, request: ForgetRequest) -> ForgetReply:
@@ -37,5 +52,6 @@ async def forget_all(store: Store, request: ForgetRequest) -> ForgetReply:
     while True:
         reply = await store.upkeep.forget(request)
         erased += reply.erased
-        if not reply.is_partial:
+        if reply.cursor is None:
             return ForgetReply(erased, reply.running)
+        request = msgspec.structs.replace(request, cursor=reply.cursor)

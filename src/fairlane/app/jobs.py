@@ -13,21 +13,24 @@ from uuid import UUID
 
 from fairlane.app.ambient import scope_for
 from fairlane.app.client import Client
+from fairlane.app.counting import count_all
 from fairlane.app.job import Job
 from fairlane.app.waiting import Waiting, waiting_of
 from fairlane.model.errors import JobNotFound
 from fairlane.model.identifiers import parse_id
 from fairlane.model.instants import Instant, to_instant
+from fairlane.model.layers import Hold, Kind, Subject
 from fairlane.model.lifecycle import CancelReply, State
 from fairlane.model.scope import Scope
 from fairlane.store.contract.jobs import (
-    CountRequest,
     ExplainRequest,
     FindRequest,
     PeekRequest,
     RunNowRequest,
     StopRequest,
+    Why,
 )
+from fairlane.store.contract.policies import ReadRequest
 from fairlane.store.contract.request import PAGE_MOST
 
 T_co = TypeVar("T_co", covariant=True)
@@ -132,9 +135,8 @@ class Jobs:
 
     async def acount(self, *, tenant: str | None = None, queue: str | None = None) -> Mapping[State, int]:
         """Count jobs by state, of one tenant or queue or of all; every state is there."""
-        request = CountRequest(scope=scope_for(tenant), queue=queue)
         counts = dict.fromkeys(State, 0)
-        for count in await self._client.store.jobs.count(request):
+        async for count in count_all(self._client.store, scope_for(tenant), queue):
             counts[count.state] += count.jobs
         return counts
 
@@ -157,7 +159,16 @@ class Jobs:
         why = await self._client.store.jobs.explain(ExplainRequest(scope=scope_for(None), id=wanted))
         if why is None:
             raise JobNotFound(wanted)
-        return waiting_of(why)
+        return waiting_of(why, await self._pause(why))
+
+    async def _pause(self, why: Why) -> Hold | None:
+        """Look up who has paused what holds a job; whoever may see the job may see that."""
+        if why.reason != "paused":
+            return None
+        kind, _, name = why.subject.partition(" ")
+        subject = Subject(Kind(kind), name)
+        request = ReadRequest(scope=Scope.all(), subjects=(subject,))
+        return (await self._client.store.policies.read(request))[subject].paused
 
     def cancel(
         self, *ids: UUID | str, reason: str = "", descendants: bool = False

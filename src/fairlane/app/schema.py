@@ -24,7 +24,7 @@ _PLAIN: Final[Mapping[Any, str]] = {
     list: "array",
     dict: "object",
 }
-_FITS: Final[Mapping[type, frozenset[str]]] = {
+_FITS: Final[Mapping[type[object], frozenset[str]]] = {
     int: frozenset({"integer", "number"}),
     **{kind: frozenset({word}) for kind, word in _PLAIN.items() if kind is not int},
 }
@@ -94,7 +94,7 @@ def _fits(value: Any, schema: Mapping[str, Any]) -> bool:
         return any(_fits(value, one) for one in schema["anyOf"])
     if "enum" in schema:
         return any(type(value) is type(one) and value == one for one in schema["enum"])
-    kind: type[Any] = type(value)
+    kind = cast("type[object]", type(value))
     return "type" not in schema or schema["type"] in _FITS.get(kind, frozenset())
 
 

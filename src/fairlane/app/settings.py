@@ -81,6 +81,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     worker: WorkerSettings = WorkerSettings()
     retention: Retention = Retention()
 
+    def __repr__(self) -> str:
+        """Name the application; its URL may hold a password."""
+        return f"<Settings of {self.name}>"
+
     def queue(self, name: str) -> Queue:
         """Give a queue's policy; one that only a task has named has the defaults."""
         return self.queues.get(name) or replace(self.usual, name=name)

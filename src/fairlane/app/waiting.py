@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from fairlane.model.instants import to_datetime
+from fairlane.model.layers import Hold
 from fairlane.store.contract.jobs import Reason, Why
 
 _ADVICE: Final[Mapping[Reason, str]] = {
@@ -39,11 +40,12 @@ class Waiting:
     advice: str
 
 
-def waiting_of(why: Why) -> Waiting:
-    """Put a store's answer into words.
+def waiting_of(why: Why, pause: Hold | None = None) -> Waiting:
+    """Put a store's answer into words, and who has paused it, if somebody has.
 
     >>> waiting_of(Why("gate", "gate screenshots 3/3")).advice
     "Its gate is full. Raise the gate's limit, or wait for a job that holds it to end."
     """
     until = None if why.until is None else to_datetime(why.until)
-    return Waiting(why.reason, why.subject, until, why.ahead, _ADVICE[why.reason])
+    subject = why.subject if pause is None else f"{why.subject} paused by {pause.who}: {pause.reason}"
+    return Waiting(why.reason, subject, until, why.ahead, _ADVICE[why.reason])

@@ -40,11 +40,12 @@ class Duties:
         clock: Clock,
         retention: Retention,
         settings: WorkerSettings,
+        absence: Absence | None = None,
     ) -> None:
         self._name = name
         self._store = store
         self._lead = Lead(name)
-        self._absence = Absence(_log, "duties")
+        self._absence = absence or Absence(_log, name)
         self._duties: tuple[Duty, ...] = (
             Reclaim(clock, settings.renew_every, settings.max_crashes),
             promote,
@@ -56,7 +57,8 @@ class Duties:
     async def run(self) -> None:
         """Lead where nobody else does, and do every duty as often as it asks for."""
         passes = (repeat(self._led(duty), self._lead.bell()) for duty in self._duties)
-        await all_of(repeat(self._enduring(self._lead)), *passes)
+        lead = enduring(self._asking(self._lead), self._absence, is_witness=True)
+        await all_of(repeat(lead), *passes)
 
     async def leave(self) -> None:
         """Let others lead at once."""
@@ -64,15 +66,15 @@ class Duties:
             await self._store().registry.leave(LeaveRequest(scope=Scope.all(), worker=self._name))
 
     def _led(self, duty: Duty) -> Pass:
-        led = self._enduring(duty)
+        led = enduring(self._asking(duty), self._absence)
 
         async def one_pass() -> Micros | None:
             return await led() if self._lead.is_mine else EVERY
 
         return one_pass
 
-    def _enduring(self, duty: Duty) -> Pass:
+    def _asking(self, duty: Duty) -> Pass:
         async def one_pass() -> Micros:
             return await duty(self._store())
 
-        return enduring(one_pass, self._absence)
+        return one_pass

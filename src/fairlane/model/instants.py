@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 Instant: TypeAlias = int
 """Microseconds since 1970-01-01 UTC: the one form of an instant in model, contract and stores (S2)."""
@@ -13,6 +13,9 @@ Micros: TypeAlias = int
 
 Duration: TypeAlias = timedelta | float
 """A duration at the edge; a number is seconds."""
+
+LAST_INSTANT: Final[Instant] = 2**53
+"""No instant that a store is given lies after this one, in 2255: up to here a float holds each exactly."""
 
 SECOND: Micros = 1_000_000
 MINUTE: Micros = 60 * SECOND

@@ -21,7 +21,7 @@ ATTEMPTS_KEPT = 10
 """How many attempts of a job its history holds (S24)."""
 
 
-class NewJob(msgspec.Struct, frozen=True, kw_only=True):
+class NewJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A job on its way into a store. Well formed: every name, size and number was checked before.
 
     `run_at` and `delay` exclude each other, as do `expires_at` and `expires_in`; relative ones are counted
@@ -75,7 +75,7 @@ class Progress(msgspec.Struct, frozen=True):
     note: str = ""
 
 
-class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
+class JobRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A job as a store keeps it, in any of its homes.
 
     `run_at` is when the job was or is due. While it runs, `worker`, `fence`, `started_at` and `lease_until`

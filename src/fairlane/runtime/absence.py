@@ -21,11 +21,11 @@ class Absence:
         self._log = log
         self._who = who
         self._tries = 0
+        self._met = 0
 
-    @property
-    def is_over(self) -> bool:
-        """Whether the store answered last time."""
-        return self._tries == 0
+    def mark(self) -> int:
+        """Remember this moment: an answer to what was asked before the last failure tells nothing."""
+        return self._met
 
     def met(self, error: StoreError) -> Micros:
         """Note that the store did not answer, and say how long to wait before the next try."""
@@ -33,27 +33,33 @@ class Absence:
             text = "%s: the store does not answer, what runs goes on: %s"
             self._log.warning(text, self._who, error, extra={"event": "store_away", "part": self._who})
         self._tries += 1
+        self._met += 1
         pause = min(LONGEST_PAUSE, FIRST_PAUSE << min(self._tries - 1, 10))
         return round(pause * random.uniform(0.5, 1.0))  # noqa: S311 (spreads tries, guards nothing)
 
-    def over(self) -> None:
-        """Note that the store has answered."""
-        if self._tries:
+    def over(self, mark: int) -> None:
+        """Note that the store has answered what was asked at this mark."""
+        if self._tries and mark == self._met:
             text = "%s: the store answers again"
             extra = {"event": "store_back", "part": self._who, "tries": self._tries}
             self._log.info(text, self._who, extra=extra)
             self._tries = 0
 
 
-def enduring(one_pass: Pass, absence: Absence) -> Pass:
-    """Make a pass that outlasts the store's absence; any other error goes on up."""
+def enduring(one_pass: Pass, absence: Absence, *, is_witness: bool = False) -> Pass:
+    """Make a pass that outlasts the store's absence; any other error goes on up.
+
+    Only a witness, which asks the store every time it is called, can tell that the absence is over.
+    """
 
     async def endure() -> Micros | None:
+        mark = absence.mark()
         try:
             pause = await one_pass()
         except StoreError as error:
             return absence.met(error)
-        absence.over()
+        if is_witness:
+            absence.over(mark)
         return pause
 
     return endure

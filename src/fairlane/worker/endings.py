@@ -36,7 +36,16 @@ def returned(attempt: Attempt, result: Any) -> Ending:
 
 def raised(attempt: Attempt, error: BaseException) -> Ending:
     """Read what a handler raised, as the task's own classifier does first (S27, S28)."""
-    return interpret(error, attempt.declared.classify, _MAPS)
+    return interpret(_unwrapped(error), attempt.declared.classify, _MAPS)
+
+
+def _unwrapped(error: BaseException) -> BaseException:
+    """Take a soft timeout out of the group that a task group puts it in, if nothing else went wrong there."""
+    if isinstance(error, BaseExceptionGroup):
+        soft, rest = error.split(SoftTimeout)  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+        if soft is not None and rest is None:
+            return SoftTimeout("inside a task group").with_traceback(error.__traceback__)
+    return error
 
 
 def undecodable(error: Undecodable) -> Ending:

@@ -78,6 +78,7 @@ class Fetch:
         if not desk.done and claim is None:
             return LOOK_AGAIN if desk.due_at is None else desk.due_at - now
         batch, desk.done = desk.done, []
+        mark = self._absence.mark()
         try:
             await self._turn(batch, claim)
         except StoreError as error:
@@ -86,19 +87,20 @@ class Fetch:
             pause = self._absence.met(error)
             self._not_before = self._clock.elapsed() + pause
             return pause
-        self._absence.over()
+        self._absence.over(mark)
         return 0
 
     def _wanted(self) -> ClaimRequest | None:
         desk = self._desk
-        if not (desk.free and not self._hands.is_closing and (desk.is_hungry or desk.done)):
+        room = desk.room
+        if not room or self._hands.is_closing or not (desk.is_hungry or desk.done):
             return None
         return ClaimRequest(
             scope=Scope.all(),
             worker=self._hands.id,
             lease=self._hands.lease,
             wishes=tuple(Wish(queue, most) for queue, most in desk.wishes()),
-            total=desk.free,
+            total=room,
             headroom=desk.lane.headroom,
         )
 

@@ -140,7 +140,7 @@ class Floor:
             if state is None:
                 report.stale(done)
             else:
-                self.settled_count += 1
+                self.settled_count += done.settlement.outcome != "returned"
                 self.failed_count += done.settlement.outcome == "failed"
                 report.settled(done, state)
             self._release(done.attempt)

@@ -46,7 +46,7 @@ class Heart:
             alarm=alarm,
         )
         self._make_duties: Callable[[], Duties] = lambda: Duties(
-            card.id, lambda: app.client.store, clock, app.settings.retention, settings
+            card.id, lambda: app.client.store, clock, app.settings.retention, settings, absence
         )
 
     async def beat(self, *, has_duties: bool) -> None:
@@ -54,7 +54,7 @@ class Heart:
         works = [
             repeat(enduring(self._renew.leases, self._absence)),
             repeat(enduring(self._renew.cancels, self._absence)),
-            repeat(enduring(self._say, self._absence)),
+            repeat(enduring(self._say, self._absence, is_witness=True)),
             repeat(self._renew.guard),
         ]
         if has_duties:

@@ -45,9 +45,15 @@ class Desk:
         """How many slots nothing is held in."""
         return self.lane.slots - self._taken
 
+    @property
+    def room(self) -> int:
+        """How many slots are free once what is done is settled: that comes first in the same call."""
+        return self.free + len(self.done)
+
     def wishes(self) -> Wishes:
-        """Say what to ask for now."""
-        return self._clock.wishes(self.free, self._running)
+        """Say what to ask for now, as if what is done were settled."""
+        done = Counter(one.attempt.claim.job.queue for one in self.done)
+        return self._clock.wishes(self.room, self._running - done)
 
     def take(self, claims: Sequence[Claim]) -> None:
         """Give each of these claims a slot."""

@@ -63,7 +63,7 @@ class Worker:
         self._is_burst = burst
         self._has_duties = self.settings.duties if duties is None else duties
         self._lanes = lanes_of(app, lanes)
-        self._absence = Absence(report.log, "worker")
+        self._absence = Absence(report.log, self.id)
         self._floor: Floor | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stops = 0
@@ -72,13 +72,18 @@ class Worker:
     # ── facts ─────────────────────────────────────────────────────────────────
 
     @property
+    def is_ready(self) -> bool:
+        """Whether the worker is registered and looks for work."""
+        return self._floor is not None
+
+    @property
     def running(self) -> int:
         """How many handlers run now."""
         return 0 if self._floor is None else len(self._floor.holdings.running())
 
     @property
     def settled(self) -> int:
-        """How many attempts were settled so far, well or badly."""
+        """How many attempts were settled so far, well or badly; what was handed back does not count."""
         return 0 if self._floor is None else self._floor.settled_count
 
     @property
@@ -99,13 +104,14 @@ class Worker:
         store, client = self._app.client.store, self._app.client
         await declare_policies(self._app, store)
         desks = [Desk(lane) for lane in self._lanes]
-        floor = self._floor = Floor(self.id, client, self.settings, self._clock, desks)
+        floor = Floor(self.id, client, self.settings, self._clock, desks)
         floor.is_burst = self._is_burst
         pulse = await store.registry.pulse(Request(scope=Scope.all()))
         floor.times.learn(pulse.now, self._clock.elapsed())
         card = card_of(self._app, self.id, self._lanes)
         every = self.settings.renew_every
         await store.registry.register(RegisterRequest(scope=Scope.all(), card=card, renew_every=every))
+        self._floor = floor
         report.started(card)
         for _ in range(self._stops):
             self._obey()

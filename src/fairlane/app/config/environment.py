@@ -49,7 +49,7 @@ def from_text(kind: Kind, text: str) -> Any:
         return text
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except (tomllib.TOMLDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return text  # its kind will refuse it
 
 

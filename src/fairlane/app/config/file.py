@@ -48,7 +48,7 @@ def read_file(path: FilePath) -> TomlFile:
         raise ConfigError(f"it is not UTF-8 at byte {error.start}.", key="config", source=name) from None
     try:
         return TomlFile(name, tomllib.loads(text), lines_of(text))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # also for a number with thousands of digits
         place = re.search(r"\(at .*\)", str(error))
         message = f"it is no TOML {place.group()}" if place else "it is no TOML"
         raise ConfigError(f"{message}.", key="config", source=name) from None

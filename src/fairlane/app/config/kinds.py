@@ -15,6 +15,7 @@ import msgspec
 from fairlane.app.config.units import DURATIONS, SIZES, bytes_of, duration_text, seconds_of, size_text
 from fairlane.model.names import name_hint
 from fairlane.model.sensitive import find_sensitive
+from fairlane.model.tagged import INT64
 
 HIDDEN: Final = "(hidden)"
 NONE: Final = "none"
@@ -102,7 +103,7 @@ def anything(value: Any) -> Any:
 
 TEXT: Final = Kind(_text, "a text", is_text=True)
 FLAG: Final = Kind(_flag, "true or false")
-NAME: Final = Kind(_name, str(name_hint("")), is_text=True)
+NAME: Final = Kind(_name, str(name_hint("")).removeprefix("use "), is_text=True)
 AMOUNT: Final = Kind(_amount, 'an amount as text, e.g. "500.00"', is_text=True)
 URL: Final = Kind(
     _text, "sqlite:///file.db, or the URL of another store", is_text=True, is_secret=True, show=safe_url
@@ -133,15 +134,15 @@ def list_of(kind: Kind) -> Kind:
     return Kind(read, f"a list of: {kind.allowed}")
 
 
-def count(least: int, most: float = inf) -> Kind:
-    """A whole number from `least` on."""
+def count(least: int, most: int = INT64 - 1) -> Kind:
+    """A whole number from `least` on, as stores can keep it."""
 
     def read(value: Any) -> int:
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
             raise ValueError
         return value
 
-    return Kind(read, f"a whole number, {least} " + ("or more" if most == inf else f"to {most:.0f}"))
+    return Kind(read, f"a whole number, {least} " + ("or more" if most == INT64 - 1 else f"to {most}"))
 
 
 def number(least: float, most: float) -> Kind:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
-from math import isfinite
 from typing import Final
+
+from fairlane.app.checks import LONGEST_WAIT
+from fairlane.model.instants import SECOND
 
 _NUMBER: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
 _SECONDS: Final = {"": 1, "ms": 0.001, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _BYTES: Final = {"": 1, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30}
+
+_LONGEST: Final = LONGEST_WAIT / SECOND
+_LARGEST: Final = 2**62
 
 DURATIONS: Final = 'seconds as a number, or "90s", "5m", "2h", "7d"'
 SIZES: Final = 'bytes as a number, or "10KB", "1MB", "1GB"'
@@ -20,11 +25,10 @@ def seconds_of(value: object) -> float:
     >>> seconds_of("1.5h"), seconds_of(20), seconds_of("250ms"), seconds_of("20")
     (5400.0, 20, 0.25, 20.0)
     """
-    if isinstance(value, str):
-        return _scaled(value, _SECONDS)
-    if isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value) and value >= 0:
-        return value
-    raise ValueError
+    seconds = _scaled(value, _SECONDS) if isinstance(value, str) else value
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds <= _LONGEST:
+        raise ValueError
+    return seconds
 
 
 def bytes_of(value: object) -> int:
@@ -34,7 +38,7 @@ def bytes_of(value: object) -> int:
     (10240, 1048576, 400, 1536)
     """
     size = _scaled(value, _BYTES) if isinstance(value, str) else value
-    if isinstance(size, bool) or not isinstance(size, int | float) or size != int(size) or size < 0:
+    if isinstance(size, bool) or not isinstance(size, int | float) or not 0 <= size <= _LARGEST or size % 1:
         raise ValueError
     return int(size)
 

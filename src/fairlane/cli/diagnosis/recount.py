@@ -10,14 +10,16 @@ from collections import Counter
 from typing import Final, TypeAlias
 
 from fairlane import Fairlane
+from fairlane.app.counting import count_all
 from fairlane.cli.diagnosis.finding import Finding
 from fairlane.cli.diagnosis.sight import Sight
 from fairlane.model.job import JobRecord
 from fairlane.model.lifecycle import HOT, WAITING
 from fairlane.model.scope import Scope
 from fairlane.store.contract import Store
-from fairlane.store.contract.jobs import CountRequest, FindRequest
-from fairlane.store.contract.request import PAGE_MOST, Request
+from fairlane.store.contract.jobs import FindRequest
+from fairlane.store.contract.request import PAGE_MOST
+from fairlane.store.contract.upkeep import CensusRequest
 
 TENANTS_MOST: Final = 20
 """How many tenants are recounted: those with the fewest jobs, so that a look takes seconds."""
@@ -69,8 +71,8 @@ async def _differences(store: Store, tenant: str) -> list[Finding] | None:
 
 async def _counted(store: Store, scope: Scope) -> Counts:
     """Read both books of a tenant: what is shown, and what limits are compared with."""
-    counts = await store.jobs.count(CountRequest(scope=scope))
-    books = (await store.upkeep.census(Request(scope=scope))).tenants
+    counts = [count async for count in count_all(store, scope)]
+    books = (await store.upkeep.census(CensusRequest(scope=scope))).tenants
     found = Counter(
         {f"{count.state.value} in queue {count.queue}": count.jobs for count in counts if count.state in HOT}
     )

@@ -8,12 +8,13 @@ from typing import Final
 import msgspec
 
 from fairlane import Fairlane, State
+from fairlane.app.counting import count_all
 from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord
 from fairlane.model.layers import Kind
 from fairlane.model.scope import Scope
 from fairlane.store.contract.inspection import Inspection, InspectRequest
-from fairlane.store.contract.jobs import Count, CountRequest, PeekRequest
+from fairlane.store.contract.jobs import Count, PeekRequest
 from fairlane.store.contract.policies import ListRequest, PolicyView
 from fairlane.store.contract.registry import (
     LIVE_WITHIN,
@@ -73,7 +74,7 @@ async def look(app: Fairlane) -> Sight:
     before = clock.wall()
     now = (await store.registry.pulse(Request(scope=ALL))).now
     wall = (before + clock.wall()) // 2
-    counts = await store.jobs.count(CountRequest(scope=ALL))
+    counts = tuple([count async for count in count_all(store, ALL)])
     heads: dict[str, JobRecord | None] = {}
     for queue in list(ready_by_queue(counts))[:QUEUES_MOST]:
         next_jobs = await store.jobs.peek(PeekRequest(scope=ALL, queue=queue, most=1))

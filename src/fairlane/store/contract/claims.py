@@ -20,6 +20,9 @@ DUE_MOST: Final = 1_000
 PARK_MOST: Final = 64
 """How many strands one claim may park before it may answer early (S42)."""
 
+WAKE_MOST: Final = 500
+"""How many parked tenants and strands of a queue one claim or pass wakes before it answers early."""
+
 
 class Wish(msgspec.Struct, frozen=True):
     """Up to so many jobs of one queue. A queue may occur more than once in a request."""
@@ -47,8 +50,9 @@ class ClaimReply(msgspec.Struct, frozen=True):
     """The claims in the order served, and when to look again.
 
     `next_due_at` is the earliest instant at which time alone makes another job of these queues claimable (a
-    delayed job's time, the end of a rate's wait or of a pause), if any is known. `is_partial` says that the
-    store stopped early by its own bounds: ask again at once.
+    delayed job's time, the end of a rate's wait or of a pause), if any is known; it is not looked for when
+    the total was reached. `is_partial` says that the store stopped early by its own bounds, with less than
+    the total: ask again at once. Each such answer brings the queue on, so that asking again ends.
     """
 
     claims: tuple[Claim, ...] = ()
@@ -156,20 +160,32 @@ class ExpireReply(msgspec.Struct, frozen=True):
 
 
 class Claims(Protocol):
-    """The life of a job between ready and its end, and the passes that keep it moving."""
+    """The life of a job between ready and its end, and the passes that keep it moving.
+
+    Claims and passes serve all tenants: `claim`, `promote`, `reclaim` and `expire` raise ValueError under the
+    scope of one. A pass treats each job as a step of its own and may be cut short between two; repeating it
+    is always right.
+    """
 
     async def claim(self, request: ClaimRequest) -> ClaimReply:
         """Hand out ready jobs, fairly across tenants (S35, S41-S48).
 
         Atomic for each queue, and one queue after the other where there are several: a job is in at most one
-        live claim, and every limit, rate and gate is exact. Jobs come one
-        after the other: from the first wish that has any claimable job left, the tenant with the smallest
-        virtual time (ties: who became ready first), of its claimable strands the one whose head has the
-        smallest `sort_key` (then id), its head. Each claim has a fresh fence (S36) that `renew` and `settle`
-        demand, raises `attempt`, and frees a de-duplication key that lasts until `started`. Jobs past their
-        expiry are not handed out. Due delayed jobs count as ready, promoted or not, `DUE_MOST` of a queue in
-        one claim, earliest first. Fewer than asked is normal; empty while something is claimable is a bug
-        unless the reply is partial.
+        live claim, and every limit, rate and gate is exact. Jobs come one after the other: from the first
+        wish that has any claimable job left, the tenant with the smallest virtual time (ties: who became
+        ready first), of its claimable strands the one whose head has the smallest `sort_key` (then id), its
+        head. Each claim has a fresh fence (S36) that `renew` and `settle` demand, raises `attempt`, and frees
+        a de-duplication key that lasts until `started`. Jobs past their expiry are not handed out. Fewer than
+        asked is normal; empty while something is claimable is a bug unless the reply is partial.
+
+        A queue is made ready when its first wish comes up, which is never if the total is reached before.
+        First due delayed jobs, promoted or not: `DUE_MOST` of them, earliest first. Then what was parked
+        until now, or because of a policy that has changed since (S54): the earliest of these times first,
+        among equals the smallest (virtual time, ready since, task) at which it was parked. Then, of the
+        queue's strands that wait at a gate, as many as the gate has room for: gate by gate, the smallest
+        (virtual time, ready since, task) first (S43); and again when nothing else is left, since what was
+        woken may be held by something else. What is parked joins the fair order when it is woken, not before;
+        at most `WAKE_MOST` tenants and strands of the queue together.
         """
 
     async def renew(self, request: RenewRequest) -> RenewReply:
@@ -187,8 +203,9 @@ class Claims(Protocol):
         Each settlement stands alone: one whose (job, fence, worker) does not match a running job changes
         nothing and is named as stale, the others are settled. Accepted until someone has reclaimed the job,
         however late (S37). A cancel asked meanwhile and the job's expiry overrule it (`judge.heed`). A
-        settled job is in its new home, with the attempt in its history, or in none of this. With `claim` the
-        reply also has new claims; whether that is one step is the store's business.
+        settled job is in its new home, with the attempt in its history, or in none of this. A place given
+        back at a gate is there for the next claim; queues in which strands wait at that gate get a hint. With
+        `claim` the reply also has new claims; whether that is one step is the store's business.
         """
 
     async def asked_to_cancel(self, request: WorkerRequest) -> tuple[UUID, ...]:
@@ -197,15 +214,15 @@ class Claims(Protocol):
     async def reclaim(self, request: ReclaimRequest) -> ReclaimReply:
         """Take back claims whose lease has ended and do with each what `judge.lose` says.
 
-        Bounded; oldest lease first. Counts, gates and keys are put right in the same step. A reclaimed job
+        Bounded; oldest lease first. Counts, gates and keys are put right in a job's own step. A reclaimed job
         that goes back to ready keeps its place and is a suspect.
         """
 
     async def promote(self, request: PassRequest) -> PromoteReply:
         """Make due delayed jobs ready, end waits that time has ended, and fill gates that have room.
 
-        Bounded; earliest first. Claims do not depend on it for jobs that they meet; it keeps the counts true
-        and wakes workers.
+        Bounded; earliest first. Wakes in every queue what a claim of it would wake, within the same bounds.
+        Claims do not depend on it; it keeps the counts true and wakes workers.
         """
 
     async def expire(self, request: PassRequest) -> ExpireReply:

@@ -10,7 +10,7 @@ import msgspec
 from fairlane.model.failure import ErrorClass
 from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord
-from fairlane.store.contract.request import Request
+from fairlane.store.contract.request import PAGE_MOST, Request
 
 Review: TypeAlias = Literal["pending", "reprocessed", "resolved", "ignored", "discarded"]
 
@@ -58,6 +58,20 @@ class DeadCount(msgspec.Struct, frozen=True, order=True):
     letters: int
 
 
+class DeadCountRequest(Request, frozen=True, kw_only=True):
+    """Ask for counts, at most `PAGE_MOST` at a time."""
+
+    limit: int = PAGE_MOST
+    cursor: str | None = None
+
+
+class DeadCountPage(msgspec.Struct, frozen=True):
+    """A page of counts in their order; short or even empty with a cursor."""
+
+    counts: tuple[DeadCount, ...]
+    cursor: str | None
+
+
 class DeadLetters(Protocol):
     """Read dead letters."""
 
@@ -67,5 +81,5 @@ class DeadLetters(Protocol):
     async def find(self, request: DeadRequest) -> DeadPage:
         """Give a page, latest death first, reading at most 10,000 rows. A foreign cursor: ValueError."""
 
-    async def count(self, request: Request) -> tuple[DeadCount, ...]:
-        """Count per (tenant, queue, review), exactly and sorted."""
+    async def count(self, request: DeadCountRequest) -> DeadCountPage:
+        """Count per (tenant, queue, review), sorted; each count exact when it is read, as `Jobs.count`."""

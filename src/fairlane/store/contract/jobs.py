@@ -13,7 +13,7 @@ from fairlane.model.admission import Refusal
 from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord, NewJob
 from fairlane.model.lifecycle import CancelReply, State
-from fairlane.store.contract.request import Request
+from fairlane.store.contract.request import PAGE_MOST, Request, check_instant
 
 BATCH_MOST: Final = 1_000
 BATCH_BYTES: Final = 16 * 2**20
@@ -33,7 +33,7 @@ class EnqueueRequest(Request, frozen=True, kw_only=True):
     is_repeated: bool = False
 
 
-class Enqueued(msgspec.Struct, frozen=True):
+class Enqueued(msgspec.Struct, frozen=True, gc=False):
     """The job that stands for one item: new, or an earlier one that answers for it.
 
     If the earlier job is no longer kept but its idempotency key is, the record is a husk: the first job's
@@ -97,9 +97,11 @@ class FindReply(msgspec.Struct, frozen=True):
 
 
 class CountRequest(Request, frozen=True, kw_only=True):
-    """Ask for counts, of one queue or of all."""
+    """Ask for counts, of one queue or of all, at most `PAGE_MOST` at a time."""
 
     queue: str | None = None
+    limit: int = PAGE_MOST
+    cursor: str | None = None
 
 
 class Count(msgspec.Struct, frozen=True, order=True):
@@ -111,8 +113,15 @@ class Count(msgspec.Struct, frozen=True, order=True):
     jobs: int
 
 
+class CountPage(msgspec.Struct, frozen=True):
+    """A page of counts in their order; short or even empty with a cursor."""
+
+    counts: tuple[Count, ...]
+    cursor: str | None
+
+
 class PeekRequest(Request, frozen=True, kw_only=True):
-    """Ask for the next jobs of a queue."""
+    """Ask for the next jobs of a queue, at most `PAGE_MOST`."""
 
     queue: str
     most: int = 10
@@ -165,6 +174,12 @@ class EditRequest(Request, frozen=True, kw_only=True):
     version: int | UnsetType = UNSET
 
 
+def check_edit(request: EditRequest) -> None:
+    """Raise ValueError if a new time is beyond all instants."""
+    check_instant("run_at", request.run_at)
+    check_instant("expires_at", request.expires_at)
+
+
 class EditReply(msgspec.Struct, frozen=True):
     """`edited` with the new record, or why not. `not_delayed`: only a delayed job's time can be moved."""
 
@@ -192,7 +207,8 @@ class Jobs(Protocol):
     async def enqueue(self, request: EnqueueRequest) -> EnqueueReply:
         """Store all jobs of the batch, or none.
 
-        Atomic with everything that belongs to them: idempotency and de-duplication keys, counts, limits.
+        Atomic with everything that belongs to them: idempotency and de-duplication keys, counts, limits. A
+        repeat of a key whose first enqueue is not yet committed waits for it, a bounded time (S13, S14).
         Each item is checked in the order of S15 and sees the items before it, so that two equal keys in a
         batch make one job. A refused item refuses all; every refusal is listed. Acknowledged means durable
         as the store promises. An empty batch is answered with nothing. A tenant outside the scope raises
@@ -224,13 +240,19 @@ class Jobs(Protocol):
         the end. A foreign cursor raises ValueError.
         """
 
-    async def count(self, request: CountRequest) -> tuple[Count, ...]:
-        """Count jobs per (tenant, queue, state), sorted; exact for hot and dead, for history as kept."""
+    async def count(self, request: CountRequest) -> CountPage:
+        """Count jobs per (tenant, queue, state), sorted; exact for hot and dead, for history as kept.
+
+        Each count is exact when it is read; counts are not of one instant, neither between pages nor within
+        one. A foreign cursor, or a limit above `PAGE_MOST`, raises ValueError.
+        """
 
     async def peek(self, request: PeekRequest) -> tuple[JobRecord, ...]:
-        """Give the next jobs in the order in which claims of one slot each would hand them out now (S65).
+        """Give the next jobs in the order in which a claim for so many would hand them out now (S65).
 
-        Takes nothing and charges nobody. Jobs that could not be claimed now are left out.
+        Takes nothing and charges nobody. Jobs that could not be claimed now are left out. Under the scope of
+        one tenant, in the order in which they would come if no other tenant had any. More than `PAGE_MOST`
+        raises ValueError.
         """
 
     async def explain(self, request: ExplainRequest) -> Why | None:
@@ -242,7 +264,10 @@ class Jobs(Protocol):
         """
 
     async def edit(self, request: EditRequest) -> EditReply:
-        """Change a delayed or ready job in place. Order, counts and keys follow; idempotency keys stay."""
+        """Change a delayed or ready job in place. Order, counts and keys follow; idempotency keys stay.
+
+        A time after `LAST_INSTANT` raises ValueError.
+        """
 
     async def cancel(self, request: StopRequest) -> Mapping[UUID, CancelReply]:
         """Cancel waiting jobs at once, ask running ones to stop, leave finished ones (S30).

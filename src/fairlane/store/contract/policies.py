@@ -10,7 +10,7 @@ import msgspec
 from fairlane.model.errors import TenantMismatch
 from fairlane.model.instants import Instant
 from fairlane.model.layers import Change, Hold, Kind, Override, Rules, Subject, TenantRules, misfits
-from fairlane.store.contract.request import Request
+from fairlane.store.contract.request import Request, check_instant
 
 
 class PutRequest(Request, frozen=True, kw_only=True):
@@ -92,16 +92,18 @@ def check_subject(request: Request, *subjects: Subject) -> None:
 
 
 def check_hold(request: HoldRequest) -> None:
-    """Raise if a subject is out of reach, or cannot be held at all."""
+    """Raise if a subject is out of reach or cannot be held at all, or the end is beyond all instants."""
     check_subject(request, request.subject)
+    check_instant("until", request.until)
     if request.subject.kind is Kind.GATE:
         message = "a gate cannot be paused or closed; override its limit with 0"
         raise ValueError(message)
 
 
 def check_override(request: OverrideRequest) -> None:
-    """Raise if a subject is out of reach, or does not have what the change sets."""
+    """Raise if a subject is out of reach or lacks what the change sets, or the end is beyond all instants."""
     check_subject(request, request.subject)
+    check_instant("until", request.until)
     problems = misfits(request.subject.kind, request.change)
     if problems:
         message = "; ".join(problems)
@@ -127,6 +129,9 @@ def is_listed(view: PolicyView, request: ListRequest) -> bool:
 class Policies(Protocol):
     """Read and change what is allowed. Everything takes effect at the next claim or enqueue.
 
+    A change wakes nobody itself, however many it concerns: the claims of a queue wake what was parked because
+    of the subject before the change, a bounded number each (`Claims.claim`). Queues concerned get a hint.
+
     Under the scope of one tenant only that tenant's own policy can be read or changed; naming any other
     subject raises `TenantMismatch`. Gates cannot be held; holding one raises ValueError.
     """
@@ -143,7 +148,7 @@ class Policies(Protocol):
         """Lay a change above the declared values; it replaces an earlier override of the subject whole.
 
         A change that the kind of subject does not have, or that is out of range, raises ValueError and
-        stores nothing. A raised limit wakes what waited for it.
+        stores nothing.
         """
 
     async def reset(self, request: SubjectRequest) -> PolicyView:
@@ -153,7 +158,7 @@ class Policies(Protocol):
         """Stop claims of a queue, tenant or task, and nothing else (S46). A later pause replaces it."""
 
     async def resume(self, request: SubjectRequest) -> PolicyView:
-        """End a pause and wake what it held; without one nothing changes."""
+        """End a pause; without one nothing changes."""
 
     async def close(self, request: HoldRequest) -> PolicyView:
         """Refuse new jobs of a queue, tenant or task; what is there goes on."""

@@ -9,7 +9,7 @@ import msgspec
 from fairlane.model.lifecycle import Home
 from fairlane.model.retention import Retention
 from fairlane.store.contract.inspection import Inspection, InspectRequest
-from fairlane.store.contract.request import Request
+from fairlane.store.contract.request import PAGE_MOST, Request
 
 
 class MigrateReply(msgspec.Struct, frozen=True):
@@ -42,14 +42,18 @@ class ForgetRequest(Request, frozen=True, kw_only=True):
     reason: str
     who: str
     most: int = 1_000
+    cursor: str | None = None
 
 
 class ForgetReply(msgspec.Struct, frozen=True):
-    """How many jobs were emptied, how many still run, whether there is more to do."""
+    """How many jobs were emptied, how many still run, and where the next pass goes on; no cursor: the end.
+
+    Those that still run are met by passes from the start once they have ended.
+    """
 
     erased: int = 0
     running: int = 0
-    is_partial: bool = False
+    cursor: str | None = None
 
 
 class PurgeRequest(Request, frozen=True, kw_only=True):
@@ -60,13 +64,14 @@ class PurgeRequest(Request, frozen=True, kw_only=True):
     queue: str | None = None
     task: str | None = None
     most: int = 1_000
+    cursor: str | None = None
 
 
 class PurgeReply(msgspec.Struct, frozen=True):
-    """How many were cancelled; `is_partial` says that there were more."""
+    """How many were cancelled, and where the next pass goes on; no cursor: the end."""
 
     cancelled: int = 0
-    is_partial: bool = False
+    cursor: str | None = None
 
 
 class DedicateRequest(Request, frozen=True, kw_only=True):
@@ -91,14 +96,25 @@ class GateBook(msgspec.Struct, frozen=True, order=True):
     used: int
 
 
+class CensusRequest(Request, frozen=True, kw_only=True):
+    """Ask for the books, at most `PAGE_MOST` tenants' at a time."""
+
+    limit: int = PAGE_MOST
+    cursor: str | None = None
+
+
 class Census(msgspec.Struct, frozen=True, kw_only=True):
-    """The store's own books, to be compared with a recount. Zero entries are left out."""
+    """The store's own books, to be compared with a recount. Zero entries are left out.
+
+    Tenants' books come in pages, by queue and tenant; all others stand on the first page alone.
+    """
 
     homes: dict[Home, int]
     tenants: tuple[StrandBook, ...]
     gates: tuple[GateBook, ...]
     idempotency_keys: int
     dedup_keys: int
+    cursor: str | None = None
 
 
 def not_dedicated(before: str | None) -> str:
@@ -107,7 +123,11 @@ def not_dedicated(before: str | None) -> str:
 
 
 class Upkeep(Protocol):
-    """Keep the store in shape. Passes are bounded, may be repeated, and lose nothing when cut short."""
+    """Keep the store in shape.
+
+    Passes are bounded and may be repeated. Each job is a step of its own: a pass that is cut short has done
+    some jobs whole and the others not at all.
+    """
 
     async def migrate(self) -> MigrateReply:
         """Bring the schema to this version; safe twice and by several at once. Never goes back."""
@@ -122,14 +142,24 @@ class Upkeep(Protocol):
         """Erase payloads, results, errors, tags, metadata and keys of a tenant; husks keep the counts.
 
         Waiting jobs are cancelled because `purged` first; running ones are asked to stop and are erased by
-        a later pass. `Scope.all()` raises ValueError.
+        a later pass. Keys go with the last pass. A pass looks at no more than `READ_MOST` jobs and goes on
+        from the cursor of the one before, oldest enqueue first. `Scope.all()`, and a foreign cursor, raise
+        ValueError.
         """
 
     async def purge(self, request: PurgeRequest) -> PurgeReply:
-        """Cancel waiting jobs because `purged`, oldest first (S46). Running ones go on."""
+        """Cancel waiting jobs because `purged`, oldest enqueue first (S46). Running ones go on.
 
-    async def census(self, request: Request) -> Census:
-        """Open the books. One instant's truth; for invariants and `doctor`, not for hot paths."""
+        A pass looks at no more than `READ_MOST` jobs, whether they match or not, and goes on from the cursor
+        of the one before. What is enqueued meanwhile may be met. A foreign cursor raises ValueError.
+        """
+
+    async def census(self, request: CensusRequest) -> Census:
+        """Open the books, for invariants and `doctor`, not for hot paths.
+
+        Each number is exact when it is read; they are not of one instant. A foreign cursor, or a limit above
+        `PAGE_MOST`, raises ValueError.
+        """
 
     async def inspect(self, request: InspectRequest) -> Inspection:
         """Look into the store itself; for `doctor`. Reads only, and is bounded by the time it is given."""

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 
-from fairlane.model.fairness import correction, learn
+from fairlane.model.fairness import correction
 from fairlane.model.job import JobRecord
 from fairlane.model.judge import heed, lose
 from fairlane.model.lifecycle import Because, State, because
@@ -28,11 +28,13 @@ from fairlane.store.contract.claims import (
     SettleRequest,
     WorkerRequest,
 )
+from fairlane.store.contract.request import check_serves_all
 from fairlane.store.sqlite.asking import all_rows
-from fairlane.store.sqlite.handout import Handout, fill_gates, next_due, release_gate, wake_in_time
+from fairlane.store.sqlite.handout import Handout, next_due
 from fairlane.store.sqlite.homes import Held, find_live, move, read_live
 from fairlane.store.sqlite.statements import load
 from fairlane.store.sqlite.tx import Tx
+from fairlane.store.sqlite.waking import Waking, hint_at_gate
 from fairlane.store.sqlite.writer import Reader, Writer
 
 _SQL = load("settle")
@@ -51,6 +53,7 @@ class SqliteClaims:
 
     async def claim(self, request: ClaimRequest) -> ClaimReply:
         """See the contract."""
+        check_serves_all(request)
         return await self._writer.run(lambda tx: _claim(tx, request))
 
     async def renew(self, request: RenewRequest) -> RenewReply:
@@ -59,6 +62,8 @@ class SqliteClaims:
 
     async def settle(self, request: SettleRequest) -> SettleReply:
         """See the contract: settling and claiming share a commit."""
+        if request.claim is not None:
+            check_serves_all(request.claim)
         return await self._writer.run(lambda tx: _settle(tx, request))
 
     async def asked_to_cancel(self, request: WorkerRequest) -> tuple[UUID, ...]:
@@ -72,14 +77,17 @@ class SqliteClaims:
 
     async def reclaim(self, request: ReclaimRequest) -> ReclaimReply:
         """See the contract."""
+        check_serves_all(request)
         return await self._writer.run(lambda tx: _reclaim(tx, request))
 
     async def promote(self, request: PassRequest) -> PromoteReply:
         """See the contract."""
+        check_serves_all(request)
         return await self._writer.run(lambda tx: _promote(tx, request))
 
     async def expire(self, request: PassRequest) -> ExpireReply:
         """See the contract."""
+        check_serves_all(request)
         return await self._writer.run(lambda tx: _expire(tx, request))
 
 
@@ -87,9 +95,10 @@ def _claim(tx: Tx, request: ClaimRequest) -> ClaimReply:
     handout = Handout(tx, request)
     claims = handout.run()
     tx.flush()
+    if len(claims) >= request.total:
+        return ClaimReply(tuple(claims))
     queues = dict.fromkeys(wish.queue for wish in request.wishes)
-    is_partial = handout.is_partial and len(claims) < request.total
-    return ClaimReply(tuple(claims), next_due(tx, queues, request.scope), is_partial)
+    return ClaimReply(tuple(claims), next_due(tx, queues), handout.is_partial)
 
 
 def _held(tx: Tx, scope: Scope, worker: str, id: UUID, fence: int) -> Held | None:
@@ -130,7 +139,7 @@ def _settle(tx: Tx, request: SettleRequest) -> SettleReply:
         settlement = heed(held.job, asked, tx.now)
         if held.charged is not None and settlement.outcome in {"succeeded", "failed"}:
             took = tx.now - (held.job.started_at or tx.now)
-            tx.shelves.tasks.set(held.job.task, learn(tx.shelves.tasks[held.job.task].measure, took))
+            tx.shelves.estimates.learn((held.job.queue, held.job.task), took)
         after = _end(tx, held, settled(held.job, settlement, tx.now))
         done.append(Settled(after.id, after.state))
     if request.claim is not None:
@@ -147,7 +156,8 @@ def _end(tx: Tx, held: Held, after: JobRecord) -> JobRecord:
     if turn.parked is not None and turn.parked.reason == "running_limit":
         tx.turns.park(turn, None)
     if held.gate is not None:
-        release_gate(tx, held.gate)
+        tx.shelves.gates.set(held.gate, tx.shelves.gates[held.gate].measure - 1)
+        hint_at_gate(tx, held.gate)
     tx.hint(after.queue)
     return after
 
@@ -163,7 +173,7 @@ def _charge_time(tx: Tx, held: Held, *, is_final: bool) -> None:
 
 
 def _reclaim(tx: Tx, request: ReclaimRequest) -> ReclaimReply:
-    rows = all_rows(tx.db, _SQL.lapsed, (tx.now, request.most + 1, request.scope.tenant))
+    rows = all_rows(tx.db, _SQL.lapsed, (tx.now, request.most + 1))
     taken = []
     for row in rows[: request.most]:
         held = read_live(row)
@@ -178,24 +188,25 @@ def _promote(tx: Tx, request: PassRequest) -> PromoteReply:
     queues = [queue for (queue,) in all_rows(tx.db, _CLAIM.queues_with_delayed)]
     due: list[Held] = []
     for queue in queues:
-        values = (queue, tx.now, request.most + 1, request.scope.tenant)
-        due += map(read_live, all_rows(tx.db, _CLAIM.due, values))
+        due += map(read_live, all_rows(tx.db, _CLAIM.due, (queue, tx.now, request.most + 1)))
     due.sort(key=lambda held: (held.job.run_at, held.job.id.bytes))
     for held in due[: request.most]:
         move(tx, held, promoted(held.job))
         tx.hint(held.job.queue)
     tx.flush()
+    is_partial = len(due) > request.most
     known = [queue for (queue,) in all_rows(tx.db, _CLAIM.queues)]
     for queue in known:
-        wake_in_time(tx, queue)
-    fill_gates(tx)
+        waking = Waking(tx, queue)
+        if waking.run():
+            tx.hint(queue)
+        is_partial = is_partial or waking.is_partial
     tx.flush()
-    count = len(due[: request.most])
-    return PromoteReply(count, next_due(tx, known, request.scope), len(due) > request.most)
+    return PromoteReply(len(due[: request.most]), next_due(tx, known), is_partial)
 
 
 def _expire(tx: Tx, request: PassRequest) -> ExpireReply:
-    rows = all_rows(tx.db, _SQL.expired, (tx.now, request.most + 1, request.scope.tenant))
+    rows = all_rows(tx.db, _SQL.expired, (tx.now, request.most + 1))
     for row in rows[: request.most]:
         held = read_live(row)
         move(tx, held, stopped(held.job, State.CANCELLED, because(Because.EXPIRED), tx.now))

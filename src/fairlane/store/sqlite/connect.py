@@ -6,8 +6,8 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -96,11 +96,13 @@ def connect(location: Location, known: Identity | None = None) -> Opened:
         refuse_foreign(db)
         # Without this, binding a value makes SQLite plan a join anew: 35 µs instead of 4 for a job by its id.
         db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+        if db.pragma("page_count") == 0:  # in a file that has anything, it writes or has no effect
+            db.pragma("auto_vacuum", "incremental")
         db.pragma("journal_mode", "wal")
         db.pragma("synchronous", location.synchronous)
         db.pragma("cache_size", -65_536)
         db.pragma("temp_store", "memory")
-        db.pragma("journal_size_limit", 64 * 2**20)
+        db.pragma("journal_size_limit", 16 * 2**20)
     except BaseException as error:
         if db is not None:
             _close(db)
@@ -169,6 +171,16 @@ def patience() -> Callable[[int], bool]:
         return True
 
     return wait
+
+
+@contextmanager
+def hurried(db: apsw.Connection, seconds: float) -> Iterator[None]:
+    """Wait only so long for others, as long as this lasts."""
+    db.set_busy_timeout(round(seconds * 1000))
+    try:
+        yield
+    finally:
+        db.set_busy_handler(patience())
 
 
 # ── one library per process and file ──────────────────────────────────────────

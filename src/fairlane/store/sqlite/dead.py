@@ -7,13 +7,22 @@ from uuid import UUID
 from fairlane.model.failure import ErrorClass
 from fairlane.store.contract.dead import (
     DeadCount,
+    DeadCountPage,
+    DeadCountRequest,
     DeadGetRequest,
     DeadLetter,
     DeadPage,
     DeadRequest,
 )
 from fairlane.store.contract.reading import is_wanted
-from fairlane.store.contract.request import READ_MOST, Place, Request, from_cursor, to_cursor
+from fairlane.store.contract.request import (
+    READ_MOST,
+    CountPlace,
+    Place,
+    check_page,
+    from_cursor,
+    to_cursor,
+)
 from fairlane.store.sqlite.asking import one_row
 from fairlane.store.sqlite.rows import BODY_WIDTH, STATUS_WIDTH, Row, to_record
 from fairlane.store.sqlite.statements import load
@@ -49,12 +58,17 @@ class SqliteDead:
             start = (place.enqueued_at, place.id.bytes)
         return await self._reader.run(lambda tx: _find(tx, request, start))
 
-    async def count(self, request: Request) -> tuple[DeadCount, ...]:
+    async def count(self, request: DeadCountRequest) -> DeadCountPage:
         """See the contract."""
+        check_page(request.limit)
+        start = CountPlace("", "", "") if request.cursor is None else from_cursor(request.cursor, CountPlace)
+        values = (request.scope.tenant, start.tenant, start.queue, start.word, request.limit + 1)
 
-        def read(tx: Tx) -> tuple[DeadCount, ...]:
-            counts = (DeadCount(*row) for row in tx.db.execute(_SQL.counts))
-            return tuple(sorted(one for one in counts if request.scope.covers(one.tenant)))
+        def read(tx: Tx) -> DeadCountPage:
+            found = [DeadCount(*row) for row in tx.db.execute(_SQL.counts, values)]
+            page, rest = found[: request.limit], found[request.limit :]
+            last = CountPlace(page[-1].tenant, page[-1].queue, page[-1].review) if page and rest else None
+            return DeadCountPage(tuple(page), None if last is None else to_cursor(last))
 
         return await self._reader.run(read)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -13,71 +14,131 @@ from fairlane.model.lifecycle import State
 from fairlane.model.moves import born
 from fairlane.model.scope import SYSTEM
 from fairlane.store.contract.jobs import Enqueued, EnqueueReply, EnqueueRequest, OverLimit
-from fairlane.store.sqlite.asking import all_rows, one_row, one_value
-from fairlane.store.sqlite.homes import bring_in, find_any
+from fairlane.store.sqlite.asking import all_rows, each_row, one_row, one_value
+from fairlane.store.sqlite.homes import Arrival, bring_in, find_any
 from fairlane.store.sqlite.statements import load
 from fairlane.store.sqlite.tx import Tx
 
 _SQL = load("enqueue")
 
 
-class RefusedError(Exception):
-    """Undoes a batch; carries the refusals out of the transaction."""
+class _Terms:
+    """What holds for all jobs of one queue and task whose tenants are under the same rules."""
 
-    def __init__(self, refusals: tuple[Refusal, ...]) -> None:
-        super().__init__(refusals)
-        self.refusals = refusals
+    __slots__ = ("closed", "is_known", "is_open", "limits", "max_waiting")
+
+    def __init__(self, tx: Tx, new: NewJob, *, must_be_declared: bool) -> None:
+        """Look up what is allowed; `is_open` if every job comes in that has no key and a new id."""
+        self.is_known = not must_be_declared or _is_declared(tx, new.tenant)
+        self.closed = _closed(tx, new)
+        self.limits = tx.rules.limits(new.queue, new.tenant, tx.now)
+        self.max_waiting = tx.rules.queue(new.queue, tx.now).max_waiting
+        is_free = self.limits.waiting is None and self.max_waiting is None
+        self.is_open = is_free and isinstance(admit(0, new, self.standing(), repeated=False), Admitted)
+
+    def standing(self, **known: Any) -> Standing:
+        """Say what bears on one job."""
+        return Standing(
+            is_tenant_known=self.is_known,
+            closed=self.closed,
+            limits=self.limits,
+            max_waiting=self.max_waiting,
+            **known,
+        )
 
 
 class _Batch:
-    """What the items of one batch have stored so far, which the file does not know yet."""
+    """What is known of the items of one batch, and what those before have brought."""
 
-    def __init__(self) -> None:
-        self.jobs: dict[UUID, JobRecord] = {}
+    def __init__(self, tx: Tx, request: EnqueueRequest) -> None:
+        self._tx = tx
+        self._request = request
+        self._terms: dict[tuple[str, str, str], _Terms] = {}
+        self.arrivals: list[Arrival] = []
+        self.ids = [new.id.bytes for new in request.jobs]
+        self.owners: dict[bytes, str] = dict(each_row(tx.db, _SQL.same_id, [(id,) for id in self.ids]))
+        self.jobs: dict[bytes, JobRecord] = {}
         self.keys: dict[tuple[str, str], KeyHolder] = {}
         self.dedup: dict[tuple[str, str, str], UUID] = {}
-        self.waiting: dict[str, int] = {}
+        self._waiting: dict[tuple[str, str], int] = {}
+        self.queue_waiting: dict[str, int] = {}
+        tx.turns.gather({(new.queue, new.tenant, new.task) for new in request.jobs})
+        tx.rules.gather({new.tenant for new in request.jobs})
+
+    def terms(self, new: NewJob) -> _Terms:
+        rules = SYSTEM if new.tenant == SYSTEM else self._tx.rules.ruled_as(new.tenant)
+        key = (new.queue, rules, new.task)
+        terms = self._terms.get(key)
+        if terms is None:
+            terms = _Terms(self._tx, new, must_be_declared=self._request.must_be_declared)
+            self._terms[key] = terms
+        return terms
+
+    def standing(self, new: NewJob, id: bytes, terms: _Terms) -> Standing:
+        owner, key, dedup = self.owners.get(id), new.idempotency_key, new.dedup_key
+        return terms.standing(
+            same_id=None if owner is None else new.id,
+            is_id_foreign=owner is not None and owner != new.tenant,
+            same_key=None if key is None else _holder(self._tx, new.tenant, key, self),
+            same_dedup=None if dedup is None else _duplicate(self._tx, new, dedup, self),
+            waiting=self.waiting(new.queue, new.tenant),
+            queue_waiting=0 if terms.max_waiting is None else _queue_waiting(self._tx, new.queue, self),
+        )
+
+    def waiting(self, queue: str, tenant: str) -> int:
+        """Count the tenant's waiting jobs, those of this batch included."""
+        if (queue, tenant) not in self._waiting:
+            turn = self._tx.turns.find(queue, tenant)
+            self._waiting[queue, tenant] = 0 if turn is None else turn.delayed + turn.ready
+        return self._waiting[queue, tenant]
+
+    def let_in(self, new: NewJob, id: bytes) -> JobRecord:
+        job = self.jobs[id] = born(new, self._tx.now)
+        self.owners[id] = new.tenant
+        self.arrivals.append(Arrival(id, new, job))
+        return job
+
+    def take_keys(self, new: NewJob) -> None:
+        if new.idempotency_key is not None:
+            self.keys[new.tenant, new.idempotency_key] = KeyHolder(new.id, new.fingerprint)
+        if new.dedup_key is not None:
+            self.dedup[new.tenant, new.task, new.dedup_key] = new.id
+
+    def count_in(self, new: NewJob) -> int:
+        """Count a job that came in by `admit`; give how many of its tenant wait now."""
+        self._waiting[new.queue, new.tenant] += 1
+        if new.queue in self.queue_waiting:
+            self.queue_waiting[new.queue] += 1
+        return self._waiting[new.queue, new.tenant]
 
 
 def enqueue(tx: Tx, request: EnqueueRequest) -> EnqueueReply:
-    """Store a batch whole, or raise `RefusedError`, which undoes what was stored of it."""
-    batch = _Batch()
+    """Store a batch whole, or nothing of it: whatever is refused is known before anything is written."""
+    batch = _Batch(tx, request)
     enqueued: list[Enqueued] = []
     refused: list[Refusal] = []
     over: list[OverLimit] = []
-    for index, new in enumerate(request.jobs):
-        admission = admit(index, new, _standing(tx, new, request, batch), repeated=request.is_repeated)
+    for index, (id, new) in enumerate(zip(batch.ids, request.jobs, strict=True)):
+        terms = batch.terms(new)
+        has_key = new.idempotency_key is not None or new.dedup_key is not None
+        if terms.is_open and not has_key and id not in batch.owners:
+            enqueued.append(Enqueued(batch.let_in(new, id), is_created=True))
+            continue
+        admission = admit(index, new, batch.standing(new, id, terms), repeated=request.is_repeated)
         if isinstance(admission, Admitted):
-            job = _store(tx, new, batch)
-            enqueued.append(Enqueued(job, is_created=True))
+            enqueued.append(Enqueued(batch.let_in(new, id), is_created=True))
+            batch.take_keys(new)
+            waiting = batch.count_in(new)
             if admission.over is not None:
-                turn = tx.turns.turn(job.queue, job.tenant)
-                over.append(OverLimit(job.tenant, job.queue, turn.delayed + turn.ready, admission.over))
+                over.append(OverLimit(new.tenant, new.queue, waiting, admission.over))
         elif isinstance(admission, Repeat):
             enqueued.append(Enqueued(_earlier(tx, new, admission.existing, batch), is_created=False))
         else:
             refused.append(admission)
     if refused:
-        raise RefusedError(tuple(refused))
+        return EnqueueReply(refused=tuple(refused))
+    _write(tx, batch)
     return EnqueueReply(tuple(enqueued), (), tuple(over))
-
-
-def _standing(tx: Tx, new: NewJob, request: EnqueueRequest, batch: _Batch) -> Standing:
-    owner = new.tenant if new.id in batch.jobs else one_value(tx.db, _SQL.same_id, (new.id.bytes,))
-    turn = tx.turns.find(new.queue, new.tenant)
-    rules = tx.rules.queue(new.queue, tx.now)
-    return Standing(
-        is_tenant_known=not request.must_be_declared or _is_declared(tx, new.tenant),
-        closed=_closed(tx, new),
-        same_id=None if owner is None else new.id,
-        is_id_foreign=owner is not None and owner != new.tenant,
-        same_key=None if new.idempotency_key is None else _holder(tx, new.tenant, new.idempotency_key, batch),
-        same_dedup=None if new.dedup_key is None else _duplicate(tx, new, new.dedup_key, batch),
-        waiting=0 if turn is None else turn.delayed + turn.ready,
-        limits=tx.rules.limits(new.queue, new.tenant, tx.now),
-        queue_waiting=0 if rules.max_waiting is None else _queue_waiting(tx, new.queue, batch),
-        max_waiting=rules.max_waiting,
-    )
 
 
 def _is_declared(tx: Tx, tenant: str) -> bool:
@@ -110,29 +171,23 @@ def _duplicate(tx: Tx, new: NewJob, key: str, batch: _Batch) -> UUID | None:
 
 
 def _queue_waiting(tx: Tx, queue: str, batch: _Batch) -> int:
-    if queue not in batch.waiting:
-        tx.flush()
-        batch.waiting[queue] = one_value(tx.db, _SQL.queue_waiting, (queue,))
-    return batch.waiting[queue]
+    if queue not in batch.queue_waiting:
+        batch.queue_waiting[queue] = one_value(tx.db, _SQL.queue_waiting, (queue,))
+    return batch.queue_waiting[queue]
 
 
-def _store(tx: Tx, new: NewJob, batch: _Batch) -> JobRecord:
-    if new.idempotency_key is not None:
-        tx.write(_SQL.key_in, new.tenant, new.idempotency_key, new.id.bytes, new.fingerprint)
-        batch.keys[new.tenant, new.idempotency_key] = KeyHolder(new.id, new.fingerprint)
-    if new.dedup_key is not None:
-        tx.write(_SQL.dedup_in, new.tenant, new.task, new.dedup_key, new.id.bytes)
-        batch.dedup[new.tenant, new.task, new.dedup_key] = new.id
-    if new.queue in batch.waiting:
-        batch.waiting[new.queue] += 1
-    job = batch.jobs[new.id] = born(new, tx.now)
-    bring_in(tx, job)
-    return job
+def _write(tx: Tx, batch: _Batch) -> None:
+    bring_in(tx, batch.arrivals)
+    keys = [(*key, holder.id.bytes, holder.fingerprint) for key, holder in batch.keys.items()]
+    tx.write_all(_SQL.key_in, keys)
+    tx.write_all(_SQL.dedup_in, [(*key, id.bytes) for key, id in batch.dedup.items()])
+    for queue in {arrival.new.queue for arrival in batch.arrivals}:
+        tx.hint(queue)
 
 
 def _earlier(tx: Tx, new: NewJob, existing: UUID, batch: _Batch) -> JobRecord:
     """Give the job that answers for a repeat, or its husk if only the key is left (S13)."""
-    job = batch.jobs.get(existing) or find_any(tx, (existing,)).get(existing)
+    job = batch.jobs.get(existing.bytes) or find_any(tx, (existing,)).get(existing)
     if job is not None:
         return job
     ((_, _, state, settled_at),) = all_rows(tx.db, _SQL.same_key, (new.tenant, new.idempotency_key))

@@ -7,6 +7,7 @@ meets and may not serve is parked (S42).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from heapq import heappop, heappush
 from typing import Any, Final
 
@@ -15,15 +16,15 @@ from fairlane.model.instants import SECOND, Instant, Micros
 from fairlane.model.job import Claim
 from fairlane.model.lifecycle import Because, State, because, is_expired
 from fairlane.model.moves import claimed, promoted, stopped
-from fairlane.model.scope import Scope
 from fairlane.store.contract.claims import DUE_MOST, PARK_MOST, ClaimRequest
 from fairlane.store.sqlite.asking import all_rows, one_value
-from fairlane.store.sqlite.blocks import count_start, gate_room, queue_block, strand_block, turn_block
+from fairlane.store.sqlite.blocks import count_start, queue_block, strand_block, turn_block
 from fairlane.store.sqlite.homes import Held, free_dedup, move, read_live
 from fairlane.store.sqlite.rows import EXPIRES_AT, SORT_KEY, Row
 from fairlane.store.sqlite.statements import load
 from fairlane.store.sqlite.turns import Parked, Strand, Turn
 from fairlane.store.sqlite.tx import Tx
+from fairlane.store.sqlite.waking import Waking
 
 _SQL = load("claim")
 _HOMES = load("homes")
@@ -98,10 +99,10 @@ class _Strands:
 class _Turns:
     """The ready tenants of one queue, the lowest clock first."""
 
-    def __init__(self, tx: Tx, queue: str, scope: Scope, *, newcomers: bool) -> None:
+    def __init__(self, tx: Tx, queue: str, *, newcomers: bool, only: str | None) -> None:
         self._tx = tx
         self._queue = queue
-        self._scope = scope
+        self._only = only
         self._newcomers = newcomers
         self._heap: list[tuple[int, int, Turn]] = []
         self._seen: set[int] = set()
@@ -110,7 +111,7 @@ class _Turns:
 
     def push(self, turn: Turn) -> None:
         self._seen.add(turn.id)
-        if turn.is_ready and self._scope.covers(turn.tenant) and not (self._newcomers and turn.running):
+        if turn.is_ready and self._only in {None, turn.tenant} and not (self._newcomers and turn.running):
             heappush(self._heap, (turn.vt, turn.ready_since, turn))
 
     def first(self) -> Turn | None:
@@ -128,8 +129,8 @@ class _Turns:
         heappop(self._heap)
 
     def _read(self) -> None:
-        if self._scope.tenant is not None:
-            turn = self._tx.turns.find(self._queue, self._scope.tenant)
+        if self._only is not None:
+            turn = self._tx.turns.find(self._queue, self._only)
             self._is_all = True
             if turn is not None:
                 self.push(turn)
@@ -148,27 +149,44 @@ class _Turns:
 class Handout:
     """One claim in the making."""
 
-    def __init__(self, tx: Tx, request: ClaimRequest) -> None:
-        """Promote and wake what time has made ready in the queues that are asked for."""
+    def __init__(self, tx: Tx, request: ClaimRequest, only: str | None = None) -> None:
+        """Have served nothing yet; `only` passes other tenants over (a peek)."""
         self._tx = tx
         self._request = request
+        self._only = only
         self._claims: list[Claim] = []
+        self._wakings: dict[str, Waking] = {}
         self._turns: dict[tuple[str, bool], _Turns] = {}
         self._strands: dict[int, _Strands] = {}
-        self.is_partial = False
         self._parked = 0
-        for queue in dict.fromkeys(wish.queue for wish in request.wishes):
-            if promote_due(tx, queue, request.scope, DUE_MOST) == DUE_MOST:
-                self.is_partial = True
-            wake_in_time(tx, queue)
-        tx.flush()
+        self._is_cut_short = False
 
     def run(self) -> list[Claim]:
         """Serve the wishes in order until the total is full."""
         for wish in self._request.wishes:
+            if len(self._claims) >= self._request.total:
+                break
+            if wish.queue not in self._wakings:
+                self._make_ready(wish.queue)
             if queue_block(self._tx, wish.queue) is None:
                 self._serve_wish(wish.queue, wish.most)
         return self._claims
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether a bound was met before the total was full."""
+        is_bound_met = self._is_cut_short or any(waking.is_partial for waking in self._wakings.values())
+        return is_bound_met and len(self._claims) < self._request.total
+
+    def _make_ready(self, queue: str) -> None:
+        """Let in what time, a changed policy or a gate's room has made ready in a queue."""
+        promoted_now = promote_due(self._tx, queue)
+        if promoted_now:
+            self._tx.flush()
+            self._is_cut_short = self._is_cut_short or promoted_now == DUE_MOST
+        waking = self._wakings[queue] = Waking(self._tx, queue, self._only)
+        if waking.run():
+            self._tx.flush()
 
     def _serve_wish(self, queue: str, most: int) -> None:
         taken = 0
@@ -187,20 +205,20 @@ class Handout:
         while self._parked < PARK_MOST:  # the work of one claim is bounded (S42)
             turn = turns.first()
             if turn is None:
-                if self._fill_gates(queue, turns):
+                if self._fill_gates(self._wakings[queue], turns):
                     continue
                 return False
             block = turn_block(tx, turn)
             if block is not None:
                 turns.drop()
-                self._park(turn, block)
+                self._park(turn, block, turn)
                 continue
             strands = self._strands_of(turn)
             strand = strands.first()
             block = strand_block(tx, strand.task)
             if block is not None:
                 strands.drop()
-                self._park(strand, block)
+                self._park(strand, block, turn)
                 continue
             first = strands.jobs(strand).first()
             if first is None:
@@ -217,22 +235,24 @@ class Handout:
             turns.push(turn)
             if is_served:
                 return True
-        self.is_partial = True
+        self._is_cut_short = True
         return False
 
-    def _park(self, what: Turn | Strand, block: Parked) -> None:
+    def _park(self, what: Turn | Strand, block: Parked, turn: Turn) -> None:
         """Put something out of the way, of this claim and of the next."""
         self._tx.turns.park(what, block)
         self._parked += 1
+        if block.reason == "gate":
+            self._wakings[turn.queue].note_at_gate()
 
     def _serve(self, turn: Turn, strand: Strand, jobs: _Jobs, *, newcomers: bool) -> Claim:
         tx, request = self._tx, self._request
-        is_lowest = not newcomers and request.scope.tenant is None
+        is_lowest = not newcomers and self._only is None
         tx.turns.raise_floor(turn.queue, turn.vt if is_lowest else tx.turns.virtual_now(turn.queue))
         held = jobs.take()
         cost: Micros | None = None
         if tx.rules.queue(turn.queue, tx.now).cost == "seconds":
-            cost = tx.shelves.tasks[strand.task].measure
+            cost = tx.shelves.estimates[turn.queue, strand.task]
             if held.job.timeout is not None:
                 cost = min(cost, held.job.timeout)
         tx.turns.charge(turn, charge(tx.rules.stride(turn.tenant, tx.now), SECOND if cost is None else cost))
@@ -264,7 +284,7 @@ class Handout:
     def _turns_of(self, queue: str, *, newcomers: bool) -> _Turns:
         found = self._turns.get((queue, newcomers))
         if found is None:
-            found = _Turns(self._tx, queue, self._request.scope, newcomers=newcomers)
+            found = _Turns(self._tx, queue, newcomers=newcomers, only=self._only)
             self._turns[queue, newcomers] = found
         return found
 
@@ -274,82 +294,37 @@ class Handout:
             found = self._strands[turn.id] = _Strands(self._tx, turn)
         return found
 
-    def _fill_gates(self, queue: str, turns: _Turns) -> bool:
-        """Wake strands of this queue at gates with room: nobody else may have come to take it (S43)."""
-        self._tx.flush()
+    def _fill_gates(self, waking: Waking, turns: _Turns) -> bool:
+        """Fill the gates once more: what was woken for a place may have been held by something else (S43)."""
         is_any_ready = False
-        for (gate,) in all_rows(self._tx.db, _SQL.gates_waited_for):
-            room = gate_room(self._tx, gate)
-            waiting = all_rows(self._tx.db, _SQL.strands_at_gate, (gate, queue, -1))
-            for (number,) in waiting:
-                if room == 0:
-                    break
-                strand = self._tx.turns.strand_by_id(number)
-                self._tx.turns.park(strand, None)
-                if strand.turn.is_ready:  # else its tenant is parked and cannot take the place
-                    room = None if room is None else room - 1
-                    is_any_ready = True
-                    turns.push(strand.turn)
-                strands = self._strands.get(strand.turn.id)
-                if strands is not None:
-                    strands.push(strand)
+        for strand in waking.fill_gates():
+            if strand.turn.is_ready:
+                is_any_ready = True
+                turns.push(strand.turn)
+            strands = self._strands.get(strand.turn.id)
+            if strands is not None:
+                strands.push(strand)
         self._tx.flush()
         return is_any_ready
 
 
-def fill_gates(tx: Tx) -> None:
-    """Wake strands everywhere that wait at gates with room, as many as there is room."""
-    tx.flush()
-    for (gate,) in all_rows(tx.db, _SQL.gates_waited_for):
-        room = gate_room(tx, gate)
-        most = -1 if room is None else room
-        for (number,) in all_rows(tx.db, _SQL.strands_at_gate, (gate, None, most)):
-            strand = tx.turns.strand_by_id(number)
-            tx.turns.park(strand, None)
-            tx.hint(strand.turn.queue)
-
-
-def release_gate(tx: Tx, gate: str) -> None:
-    """Give a place back and wake the one strand that has waited with the lowest clock."""
-    tx.shelves.gates.set(gate, tx.shelves.gates[gate].measure - 1)
-    tx.flush()
-    for (number,) in all_rows(tx.db, _SQL.strands_at_gate, (gate, None, 1)):
-        strand = tx.turns.strand_by_id(number)
-        tx.turns.park(strand, None)
-        tx.hint(strand.turn.queue)
-
-
-def promote_due(tx: Tx, queue: str, scope: Scope, most: int) -> int:
-    """Make due delayed jobs of a queue ready, earliest first, at most so many; say how many."""
-    rows = all_rows(tx.db, _SQL.due, (queue, tx.now, most, scope.tenant))
+def promote_due(tx: Tx, queue: str) -> int:
+    """Make due delayed jobs of a queue ready, earliest first, as many as one claim may; say how many."""
+    rows = all_rows(tx.db, _SQL.due, (queue, tx.now, DUE_MOST))
     for row in rows:
         held = read_live(row)
         move(tx, held, promoted(held.job))
     return len(rows)
 
 
-def wake_in_time(tx: Tx, queue: str) -> None:
-    """End the waits of a queue that time has ended."""
-    tx.flush()
-    for row in all_rows(tx.db, _SQL.turns_to_wake, (queue, tx.now)):
-        tx.turns.park(tx.turns.know(row), None)
-    tx.flush()
-    for (number,) in all_rows(tx.db, _SQL.strands_to_wake, (queue, tx.now)):
-        tx.turns.park(tx.turns.strand_by_id(number), None)
-
-
-def next_due(tx: Tx, queues: Any, scope: Scope) -> Instant | None:
+def next_due(tx: Tx, queues: Iterable[str]) -> Instant | None:
     """Say when time alone makes the next job of these queues claimable."""
     times: list[Instant | None] = []
     for queue in queues:
-        if scope.tenant is None:
-            times.append(one_value(tx.db, _SQL.next_delayed, (queue,)))
-            times.append(one_value(tx.db, _SQL.next_woken, (queue,)))
-        else:
-            times.append(one_value(tx.db, _SQL.next_delayed_of, (queue, scope.tenant)))
-            times.append(one_value(tx.db, _SQL.next_woken_of, (queue, scope.tenant)))
+        times.append(one_value(tx.db, _SQL.next_delayed, (queue,)))
+        times.append(one_value(tx.db, _SQL.next_woken, (queue,)))
         block = queue_block(tx, queue)
-        if block is not None and one_value(tx.db, _SQL.has_ready, (queue, scope.tenant)):
+        if block is not None and one_value(tx.db, _SQL.has_ready, (queue,)):
             times.append(block.until)
     return min((time for time in times if time is not None), default=None)
 

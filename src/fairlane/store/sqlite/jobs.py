@@ -24,9 +24,10 @@ from fairlane.model.lifecycle import (
 )
 from fairlane.model.moves import hurried, stopped
 from fairlane.model.priority import sort_key
+from fairlane.model.scope import Scope
 from fairlane.store.contract.claims import ClaimRequest, Wish
 from fairlane.store.contract.jobs import (
-    Count,
+    CountPage,
     CountRequest,
     EditReply,
     EditRequest,
@@ -40,25 +41,25 @@ from fairlane.store.contract.jobs import (
     RunNowRequest,
     StopRequest,
     Why,
+    check_edit,
 )
-from fairlane.store.contract.reading import explain_by_state, matches
+from fairlane.store.contract.reading import explain_by_state
 from fairlane.store.contract.registry import LIVE_WITHIN
-from fairlane.store.contract.request import READ_MOST, Place, Request, from_cursor, to_cursor
+from fairlane.store.contract.request import CountPlace, Request, check_page, from_cursor
 from fairlane.store.sqlite.asking import one_value
 from fairlane.store.sqlite.blocks import queue_block, strand_block, turn_block
 from fairlane.store.sqlite.cards import read_card
-from fairlane.store.sqlite.enqueue import RefusedError, enqueue
+from fairlane.store.sqlite.counting import count
+from fairlane.store.sqlite.enqueue import enqueue
+from fairlane.store.sqlite.finding import find
 from fairlane.store.sqlite.handout import Handout
-from fairlane.store.sqlite.homes import Held, find_any, find_live, move, read_page, rewrite_body
+from fairlane.store.sqlite.homes import Held, find_any, find_live, move, rewrite_body
 from fairlane.store.sqlite.joining import Joining
 from fairlane.store.sqlite.statements import load
 from fairlane.store.sqlite.tx import Tx
 from fairlane.store.sqlite.writer import Reader, Writer
 
 _FIND = load("find")
-
-_LAST = (2**63 - 1, b"\xff" * 17)
-_PAGE = 500
 
 
 class SqliteJobs:
@@ -75,18 +76,12 @@ class SqliteJobs:
         _refuse_foreign(request)
         if not request.jobs:
             return EnqueueReply()
-        try:
-            return await self._writer.run(lambda tx: enqueue(tx, request), EnqueueUnknown)
-        except RefusedError as refused:
-            return EnqueueReply(refused=refused.refusals)
+        return await self._writer.run(lambda tx: enqueue(tx, request), EnqueueUnknown)
 
     async def enqueue_in(self, connection: Any, request: EnqueueRequest) -> EnqueueReply:
         """See the contract."""
         _refuse_foreign(request)
-        try:
-            return self._joining.run(connection, lambda tx: enqueue(tx, request))
-        except RefusedError as refused:
-            return EnqueueReply(refused=refused.refusals)
+        return self._joining.run(connection, lambda tx: enqueue(tx, request))
 
     async def get(self, request: GetRequest) -> Mapping[UUID, JobRecord]:
         """See the contract."""
@@ -95,26 +90,18 @@ class SqliteJobs:
 
     async def find(self, request: FindRequest) -> FindReply:
         """See the contract."""
-        start = _LAST if request.cursor is None else _from(from_cursor(request.cursor))
-        return await self._reader.run(lambda tx: _find(tx, request, start))
+        return await self._reader.run(lambda tx: find(tx, request))
 
-    async def count(self, request: CountRequest) -> tuple[Count, ...]:
+    async def count(self, request: CountRequest) -> CountPage:
         """See the contract."""
-
-        def read(tx: Tx) -> tuple[Count, ...]:
-            counts = (Count(t, q, State(s), n) for t, q, s, n in tx.db.execute(_FIND.counts))
-            covers, queue = request.scope.covers, request.queue
-            return tuple(sorted(one for one in counts if covers(one.tenant) and queue in {None, one.queue}))
-
-        return await self._reader.run(read)
+        check_page(request.limit)
+        start = CountPlace("", "", "") if request.cursor is None else from_cursor(request.cursor, CountPlace)
+        return await self._reader.run(lambda tx: count(tx, request, start))
 
     async def peek(self, request: PeekRequest) -> tuple[JobRecord, ...]:
         """See the contract."""
-        try:
-            await self._writer.run(lambda tx: _peek(tx, request))
-        except _Peeked as peeked:
-            return peeked.jobs
-        return ()
+        check_page(request.most)
+        return await self._writer.run(lambda tx: _peek(tx, request))
 
     async def explain(self, request: ExplainRequest) -> Why | None:
         """See the contract."""
@@ -122,6 +109,7 @@ class SqliteJobs:
 
     async def edit(self, request: EditRequest) -> EditReply:
         """See the contract."""
+        check_edit(request)
         return await self._writer.run(lambda tx: _edit(tx, request))
 
     async def cancel(self, request: StopRequest) -> Mapping[UUID, CancelReply]:
@@ -158,69 +146,22 @@ def _refuse_foreign(request: EnqueueRequest) -> None:
             raise TenantMismatch(job.tenant, str(request.scope.tenant))
 
 
-def _from(place: Place) -> tuple[int, bytes]:
-    return place.enqueued_at, place.id.bytes
-
-
-def _find(tx: Tx, request: FindRequest, start: tuple[int, bytes]) -> FindReply:
-    statement: str = _FIND.all
-    more: tuple[str, ...] = ()
-    if request.correlation_id is not None and not _is_own(request.correlation_id):
-        statement, more = _FIND.of_correlation, (request.correlation_id,)
-    elif request.scope.tenant is not None:
-        statement, more = _FIND.of_tenant, (request.scope.tenant,)
-    if request.until is not None:
-        start = min(start, (request.until, b""))
-    found: list[JobRecord] = []
-    read = 0
-    while True:
-        page = read_page(tx, statement, (*start, min(_PAGE, READ_MOST - read) + 1, *more))
-        size = min(_PAGE, READ_MOST - read)
-        for _, job in page[:size]:
-            read += 1
-            start = (job.enqueued_at, job.id.bytes)
-            if request.since is not None and job.enqueued_at < request.since:
-                return FindReply(tuple(found), None)
-            if request.scope.covers(job.tenant) and matches(job, request):
-                found.append(job)
-            is_last = job is page[-1][1]
-            if (len(found) == request.limit or read == READ_MOST) and not is_last:
-                return FindReply(tuple(found), to_cursor(Place(job.enqueued_at, job.id)))
-        if len(page) <= size:
-            return FindReply(tuple(found), None)
-
-
-def _is_own(correlation_id: str) -> bool:
-    """Whether this may be a generated correlation id, which is the job's own id and not indexed."""
-    try:
-        UUID(correlation_id)
-    except ValueError:
-        return False
-    return True
-
-
-class _Peeked(Exception):  # noqa: N818 (a way out that undoes everything, no error)
-    def __init__(self, jobs: tuple[JobRecord, ...]) -> None:
-        super().__init__()
-        self.jobs = jobs
-
-
-def _peek(tx: Tx, request: PeekRequest) -> None:
+def _peek(tx: Tx, request: PeekRequest) -> tuple[JobRecord, ...]:
     """Claim for nobody, as often as one claim's bounds demand, and take it back."""
+    tx.mark()
     ids: list[UUID] = []
     is_partial = True
     while is_partial and len(ids) < request.most:
         left = request.most - len(ids)
         wishes = (Wish(request.queue, left),)
-        handout = Handout(
-            tx, ClaimRequest(scope=request.scope, worker="", lease=SECOND, wishes=wishes, total=left)
-        )
+        claim = ClaimRequest(scope=Scope.all(), worker="", lease=SECOND, wishes=wishes, total=left)
+        handout = Handout(tx, claim, only=request.scope.tenant)
         ids += [one.job.id for one in handout.run()]
         is_partial = handout.is_partial
         tx.flush()
-    tx.db.execute("ROLLBACK TO verb")
+    tx.undo()
     found = find_any(tx, ids)
-    raise _Peeked(tuple(found[id] for id in ids))
+    return tuple(found[id] for id in ids)
 
 
 def _explain(tx: Tx, request: ExplainRequest) -> Why | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from fairlane.model.layers import EVERY, Hold, Kind, Override, Subject, is_living
+from fairlane.model.layers import Hold, Kind, Override, Subject, is_living
 from fairlane.store.contract.policies import (
     Difference,
     HoldRequest,
@@ -22,14 +22,13 @@ from fairlane.store.contract.policies import (
     check_subject,
     is_listed,
 )
-from fairlane.store.sqlite.asking import all_rows
 from fairlane.store.sqlite.rulebook import Policy
 from fairlane.store.sqlite.statements import load
 from fairlane.store.sqlite.tx import Tx
+from fairlane.store.sqlite.waking import mark
 from fairlane.store.sqlite.writer import Reader, Writer
 
 _SQL = load("policies")
-_WAKE = load("waking")
 
 
 class SqlitePolicies:
@@ -115,31 +114,8 @@ def _change(tx: Tx, subject: Subject, **values: object) -> PolicyView:
     policy: Policy = msgspec.structs.replace(tx.rules.policy(subject), **values)
     tx.rules.write(subject, policy)
     if "closed" not in values:  # a close holds nobody who is in already
-        wake(tx, subject)
+        mark(tx, subject)
     return _view(tx, subject)
-
-
-def wake(tx: Tx, subject: Subject) -> None:
-    """Let everything back in that the subject may have held; a claim parks again what must wait."""
-    tx.flush()
-    everyone = subject.kind is Kind.TENANT and subject.name == EVERY
-    turns = {
-        Kind.QUEUE: (_WAKE.turns_of_queue, (subject.name,)),
-        Kind.TENANT: (_WAKE.turns_of_tenant, (None if everyone else subject.name,)),
-    }
-    if subject.kind in turns:
-        for row in all_rows(tx.db, *turns[subject.kind]):
-            tx.turns.park(tx.turns.know(row), None)
-            tx.hint(row[1])
-        tx.flush()
-    subject_text = f"{subject.kind.value} {subject.name}"  # as `Parked.text` ends
-    task = subject.name if subject.kind is Kind.TASK else None
-    for (number,) in all_rows(tx.db, _WAKE.strands_of, (task, subject_text)):
-        strand = tx.turns.strand_by_id(number)
-        tx.turns.park(strand, None)
-        tx.hint(strand.turn.queue)
-    if subject.kind is Kind.QUEUE:
-        tx.hint(subject.name)
 
 
 def _view(tx: Tx, subject: Subject) -> PolicyView:

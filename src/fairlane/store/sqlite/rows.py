@@ -8,7 +8,7 @@ from uuid import UUID
 
 import msgspec
 
-from fairlane.model.job import AttemptRecord, JobRecord, Progress
+from fairlane.model.job import AttemptRecord, JobRecord, NewJob, Progress
 from fairlane.model.lifecycle import State
 
 Row: TypeAlias = Sequence[Any]
@@ -164,6 +164,34 @@ def to_record(body: Row, status: Row) -> JobRecord:
         progress=None if progress is None else _unpack_progress(progress),
         result=result,
         attempts=() if attempts is None else _unpack_attempts(attempts),
+    )
+
+
+def new_body(seq: int, id: bytes, new: NewJob, job: JobRecord) -> tuple[Any, ...]:
+    """Give the row of `body` for a job that comes in; what it was not given stays out."""
+    return (
+        seq,
+        id,
+        new.tenant,
+        new.queue,
+        new.task,
+        new.payload,
+        new.checksum,
+        new.version,
+        new.priority,
+        job.enqueued_at,
+        job.expires_at,
+        new.idempotency_key,
+        new.dedup_key,
+        new.dedup_until,
+        new.correlation_id,
+        None if new.parent_id is None else new.parent_id.bytes,
+        new.max_attempts,
+        new.timeout,
+        new.at_most_once,
+        _pack(new.tags) if new.tags else None,
+        new.metadata,
+        new.created_by,
     )
 
 

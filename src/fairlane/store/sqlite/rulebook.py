@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import apsw
@@ -26,7 +27,7 @@ from fairlane.model.layers import (
     overlay,
 )
 from fairlane.model.limits import Limits
-from fairlane.store.sqlite.asking import one_row, one_value
+from fairlane.store.sqlite.asking import each_row, one_row, one_value
 from fairlane.store.sqlite.statements import load
 
 _SQL = load("policies")
@@ -64,19 +65,21 @@ class Rulebook:
         self._db = db
         self._version = -1
         self._known: dict[Subject, Policy] = {}
+        self._ruled: dict[str, str] = {}
         self._limits: dict[tuple[str, str], tuple[Limits, Instant | None]] = {}
         self._in_force: dict[tuple[Kind, str], tuple[Rules, Instant | None]] = {}
 
     def check(self) -> None:
         """Forget everything if another process, or a verb before, changed a policy."""
         version = one_value(self._db, _SQL.version) or 0
-        if version != self._version or len(self._known) > _MOST_KEPT:
+        if version != self._version or len(self._known) + len(self._ruled) > _MOST_KEPT:
             self.forget()
             self._version = version
 
     def forget(self) -> None:
         """Read everything anew."""
         self._known.clear()
+        self._ruled.clear()
         self._limits.clear()
         self._in_force.clear()
         self._version = -1
@@ -87,6 +90,22 @@ class Rulebook:
         if found is None:
             row = one_row(self._db, _SQL.read, (subject.kind.value, subject.name))
             found = self._known[subject] = _NOTHING if row is None else _decode(subject.kind, row)
+        return found
+
+    def gather(self, tenants: Iterable[str]) -> None:
+        """Read the policies of many tenants at once."""
+        unknown = [(Kind.TENANT.value, name) for name in tenants if name not in self._ruled]
+        self._ruled |= {name: EVERY for _, name in unknown}
+        for name, *row in each_row(self._db, _SQL.read_many, unknown):
+            self._ruled[name] = name
+            self._known[Subject(Kind.TENANT, name)] = _decode(Kind.TENANT, row)
+
+    def ruled_as(self, tenant: str) -> str:
+        """Give the name whose rules hold for a tenant: most have none of their own."""
+        found = self._ruled.get(tenant)
+        if found is None:
+            is_own = self.policy(Subject(Kind.TENANT, tenant)) is not _NOTHING
+            found = self._ruled[tenant] = tenant if is_own else EVERY
         return found
 
     def write(self, subject: Subject, policy: Policy) -> None:
@@ -121,7 +140,7 @@ class Rulebook:
 
     def tenant(self, name: str, now: Instant) -> TenantRules:
         """Give what is in force for a tenant."""
-        return self._remembered(Kind.TENANT, name, now)  # type: ignore[return-value]
+        return self._remembered(Kind.TENANT, self.ruled_as(name), now)  # type: ignore[return-value]
 
     def task(self, name: str, now: Instant) -> TaskRules:
         """Give what is in force for a task."""
@@ -133,6 +152,7 @@ class Rulebook:
 
     def limits(self, queue: str, tenant: str, now: Instant) -> Limits:
         """Give the limits of a tenant in a queue; worked out once, until an override ends by itself."""
+        tenant = self.ruled_as(tenant)
         found = self._limits.get((queue, tenant))
         if found is not None and is_living(found[1], now):
             return found[0]
@@ -164,7 +184,7 @@ class Rulebook:
 EVERYONE: Final = Subject(Kind.TENANT, EVERY)
 
 
-def _decode(kind: Kind, row: tuple[Any, ...]) -> Policy:
+def _decode(kind: Kind, row: Sequence[Any]) -> Policy:
     declared, override, paused, closed = row
     return Policy(
         None if declared is None else _RULES[kind].decode(declared),

@@ -1,11 +1,11 @@
-"""The few small facts kept by name: a queue's floor, a task's estimate, a gate's use, arrivals of rates."""
+"""The few small facts kept by name: a queue's floor, a gate's use, arrivals of rates, estimates of tasks."""
 
 from __future__ import annotations
 
 import apsw
 
-from fairlane.model.fairness import FIRST_ESTIMATE
-from fairlane.model.instants import Instant
+from fairlane.model.fairness import FIRST_ESTIMATE, learn
+from fairlane.model.instants import Instant, Micros
 from fairlane.model.limits import Rate
 from fairlane.store.sqlite.asking import one_row
 from fairlane.store.sqlite.statements import load
@@ -14,7 +14,7 @@ _SQL = load("shelves")
 
 
 class Facts:
-    """A measure and an arrival under one name; what the measure is, its shelf says."""
+    """A measure and an arrival under one name; what the measure is, if any, its shelf says."""
 
     __slots__ = ("arrival", "is_changed", "measure", "pace")
 
@@ -29,10 +29,9 @@ class Facts:
 class Shelf:
     """The rows of one small table, read when first asked for, written back if changed."""
 
-    def __init__(self, db: apsw.Connection, table: str, at_first: int = 0) -> None:
-        """Know nothing yet; a name that was never written has `at_first` as its measure."""
+    def __init__(self, db: apsw.Connection, table: str) -> None:
+        """Know nothing yet."""
         self._db = db
-        self._at_first = at_first
         self._read: str = getattr(_SQL, f"read_{table}")
         self._write: str = getattr(_SQL, f"write_{table}")
         self._known: dict[str, Facts] = {}
@@ -41,7 +40,7 @@ class Shelf:
         """Give the facts of a name, fresh ones if there are none."""
         found = self._known.get(name)
         if found is None:
-            row = one_row(self._db, self._read, (name,)) or (self._at_first,)
+            row = one_row(self._db, self._read, (name,)) or (0,)
             found = self._known[name] = Facts(*row)
         return found
 
@@ -70,21 +69,58 @@ class Shelf:
         self._known.clear()
 
 
+class Estimates:
+    """How long a task is expected to run in a queue."""
+
+    def __init__(self, db: apsw.Connection) -> None:
+        """Know nothing yet."""
+        self._db = db
+        self._known: dict[tuple[str, str], Micros] = {}
+        self._changed: set[tuple[str, str]] = set()
+
+    def __getitem__(self, name: tuple[str, str]) -> Micros:
+        """Give what is expected of (queue, task); a second if nothing is known."""
+        found = self._known.get(name)
+        if found is None:
+            row = one_row(self._db, _SQL.read_estimate, name)
+            found = self._known[name] = FIRST_ESTIMATE if row is None else row[0]
+        return found
+
+    def learn(self, name: tuple[str, str], took: Micros) -> None:
+        """Let one more run move what is expected."""
+        self._known[name] = learn(self[name], took)
+        self._changed.add(name)
+
+    def flush(self) -> None:
+        """Write what changed."""
+        if self._changed:
+            rows = [(*name, self._known[name]) for name in self._changed]
+            self._db.executemany(_SQL.write_estimate, rows)
+            self._changed.clear()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._known.clear()
+        self._changed.clear()
+
+
 class Shelves:
     """All small tables together."""
 
     def __init__(self, db: apsw.Connection) -> None:
         """Know nothing yet."""
         self.queues = Shelf(db, "queue")  # the floor of its virtual time
-        self.tasks = Shelf(db, "task", FIRST_ESTIMATE)  # how long it is expected to run
+        self.tasks = Shelf(db, "task")  # no measure
         self.gates = Shelf(db, "gate")  # how many are inside
+        self.estimates = Estimates(db)
+        self._all = (self.queues, self.tasks, self.gates, self.estimates)
 
     def flush(self) -> None:
         """Write what changed."""
-        for shelf in (self.queues, self.tasks, self.gates):
+        for shelf in self._all:
             shelf.flush()
 
     def clear(self) -> None:
         """Forget everything."""
-        for shelf in (self.queues, self.tasks, self.gates):
+        for shelf in self._all:
             shelf.clear()

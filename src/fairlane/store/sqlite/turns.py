@@ -15,7 +15,7 @@ import msgspec
 from fairlane.model.fairness import activate, is_forgettable
 from fairlane.model.instants import Instant
 from fairlane.model.layers import Kind, Subject
-from fairlane.store.sqlite.asking import all_rows, one_row, one_value
+from fairlane.store.sqlite.asking import all_rows, each_row, one_row, one_value
 from fairlane.store.sqlite.shelves import Shelves
 from fairlane.store.sqlite.statements import load
 
@@ -23,22 +23,28 @@ _SQL = load("turns")
 
 
 class Parked(msgspec.Struct, frozen=True):
-    """Why something left the ready index, and when time alone ends that."""
+    """Why something left the ready index, when time alone ends that, and whose turn it was by then."""
 
     reason: str
     subject: Subject
     until: Instant | None
+    vt: int = 0
+    ready_since: int = 0
 
     def text(self) -> str:
         """Give the form that is stored; names have no spaces."""
         return f"{self.reason} {self.subject.kind.value} {self.subject.name}"
 
 
-def _unparked(text: str | None, until: Instant | None) -> Parked | None:
+def _read_parked(text: str | None, until: Instant | None, vt: int, ready_since: int) -> Parked | None:
     if text is None:
         return None
     reason, kind, name = text.split(" ", 2)
-    return Parked(reason, Subject(Kind(kind), name), until)
+    return Parked(reason, Subject(Kind(kind), name), until, vt, ready_since)
+
+
+def _parked_values(parked: Parked | None) -> tuple[Any, ...]:
+    return (None, 0, 0) if parked is None else (parked.until, parked.vt, parked.ready_since)
 
 
 class Turn:
@@ -46,25 +52,26 @@ class Turn:
 
     __slots__ = (
         "arrival", "delayed", "id", "is_changed", "is_new", "is_ready", "open_strands", "pace",
-        "parked", "queue", "ready", "ready_since", "running", "tenant", "vt",
+        "parked", "queue", "ready", "ready_since", "running", "stored", "tenant", "vt",
     )  # fmt: skip
 
     def __init__(self, row: tuple[Any, ...], *, is_new: bool = False) -> None:
         """Read a row."""
         (
             self.id, self.queue, self.tenant, self.vt, self.ready_since, self.is_ready, self.open_strands,
-            self.delayed, self.ready, self.running, self.arrival, self.pace, parked, until,
+            self.delayed, self.ready, self.running, self.arrival, self.pace, parked, until, vt, since,
         ) = row  # fmt: skip
-        self.parked = _unparked(parked, until)
+        self.parked = _read_parked(parked, until, vt, since)
         self.is_new = is_new
         self.is_changed = is_new
+        self.stored = row[3:]  # in the order of `values`
 
     def values(self) -> tuple[Any, ...]:
         """Give what may have changed."""
-        parked, until = (None, None) if self.parked is None else (self.parked.text(), self.parked.until)
+        text = None if self.parked is None else self.parked.text()
         return (
-            self.vt, self.ready_since, self.is_ready, self.open_strands,
-            self.delayed, self.ready, self.running, self.arrival, self.pace, parked, until,
+            self.vt, self.ready_since, self.is_ready, self.open_strands, self.delayed, self.ready,
+            self.running, self.arrival, self.pace, text, *_parked_values(self.parked),
         )  # fmt: skip
 
 
@@ -80,19 +87,21 @@ class Strand:
         "jobs",
         "parked",
         "ready",
+        "stored",
         "task",
         "turn",
     )
 
     def __init__(self, row: tuple[Any, ...], turn: Turn, *, is_new: bool = False) -> None:
         """Read a row; its turn is known."""
-        self.id, _, _, self.task, self.jobs, self.ready, key, id_, parked, _, until = row
+        self.id, _, _, self.task, self.jobs, self.ready, key, id_, parked, _, until, vt, since = row
         self.turn = turn
         self.head: tuple[int, bytes] | None = None if key is None else (key, id_)
-        self.parked = _unparked(parked, until)
+        self.parked = _read_parked(parked, until, vt, since)
         self.is_new = is_new
         self.is_changed = is_new
         self.is_head_stale = False
+        self.stored = row[4:]  # in the order of `values`
 
     @property
     def is_open(self) -> bool:
@@ -102,10 +111,11 @@ class Strand:
     def values(self) -> tuple[Any, ...]:
         """Give what may have changed."""
         head = self.head or (None, None)
-        if self.parked is None:
-            return (self.jobs, self.ready, *head, None, None, None)
-        gate = self.parked.subject.name if self.parked.reason == "gate" else None
-        return (self.jobs, self.ready, *head, self.parked.text(), gate, self.parked.until)
+        text = gate = None
+        if self.parked is not None:
+            text = self.parked.text()
+            gate = self.parked.subject.name if self.parked.reason == "gate" else None
+        return (self.jobs, self.ready, *head, text, gate, *_parked_values(self.parked))
 
 
 class Turns:
@@ -116,9 +126,9 @@ class Turns:
         self._db = db
         self._shelves = shelves
         self._turns: dict[int, Turn] = {}
-        self._by_name: dict[tuple[str, str], Turn] = {}
+        self._by_name: dict[tuple[str, str], Turn | None] = {}  # None: it is known that there is none
         self._strands: dict[int, Strand] = {}
-        self._by_task: dict[tuple[int, str], Strand] = {}
+        self._by_task: dict[tuple[int, str], Strand | None] = {}
         self._lowest: dict[str, int | None] = {}
         self._next: dict[str, int] = {}
         self._sequence = 0
@@ -147,20 +157,32 @@ class Turns:
             self._by_task[turn.id, strand.task] = strand
         return strand
 
+    def gather(self, places: set[tuple[str, str, str]]) -> None:
+        """Read the turns and strands of many (queue, tenant, task) at once."""
+        names = {(queue, tenant) for queue, tenant, _ in places} - self._by_name.keys()
+        self._by_name |= dict.fromkeys(names)
+        for row in each_row(self._db, _SQL.turn_named, names):
+            self.know(row)
+        turns = ((self._by_name[queue, tenant], task) for queue, tenant, task in places)
+        tasks = {(turn.id, task) for turn, task in turns if turn is not None} - self._by_task.keys()
+        self._by_task |= dict.fromkeys(tasks)
+        for row in each_row(self._db, _SQL.strand_named, tasks):
+            self.know_strand(row, self._turns[row[1]])
+
     def find(self, queue: str, tenant: str) -> Turn | None:
         """Give a turn if there is one."""
-        turn = self._by_name.get((queue, tenant))
-        if turn is None:
+        if (queue, tenant) not in self._by_name:
             row = one_row(self._db, _SQL.turn_named, (queue, tenant))
             return None if row is None else self.know(row)
-        return turn
+        return self._by_name[queue, tenant]
 
     def turn(self, queue: str, tenant: str) -> Turn:
         """Give a turn, a new one if there is none."""
         turn = self.find(queue, tenant)
         if turn is None:
             number = self._take("turn", _SQL.next_turn)
-            turn = Turn((number, queue, tenant, 0, 0, 0, 0, 0, 0, 0, 0, "", None, None), is_new=True)
+            row = (number, queue, tenant, 0, 0, 0, 0, 0, 0, 0, 0, "", None, None, 0, 0)
+            turn = Turn(row, is_new=True)
             self._turns[number] = self._by_name[queue, tenant] = turn
         return turn
 
@@ -168,11 +190,12 @@ class Turns:
         """Give a strand, a new one if there is none."""
         strand = self._by_task.get((turn.id, task))
         if strand is None:
-            row = None if turn.is_new else one_row(self._db, _SQL.strand_named, (turn.id, task))
+            is_read = turn.is_new or (turn.id, task) in self._by_task
+            row = None if is_read else one_row(self._db, _SQL.strand_named, (turn.id, task))
             if row is not None:
                 return self.know_strand(row, turn)
             number = self._take("strand", _SQL.next_strand)
-            row = (number, turn.id, turn.queue, task, 0, 0, None, None, None, None, None)
+            row = (number, turn.id, turn.queue, task, 0, 0, None, None, None, None, None, 0, 0)
             strand = self._strands[number] = self._by_task[turn.id, task] = Strand(row, turn, is_new=True)
         return strand
 
@@ -181,7 +204,7 @@ class Turns:
         strand = self._strands.get(number)
         if strand is None:
             (row,) = all_rows(self._db, _SQL.strand_with_turn, (number,))
-            strand = self.know_strand(row[:11], self.know(row[11:]))
+            strand = self.know_strand(row[:13], self.know(row[13:]))
         return strand
 
     def _take(self, table: str, statement: str) -> int:
@@ -221,6 +244,9 @@ class Turns:
 
     def park(self, what: Turn | Strand, parked: Parked | None) -> None:
         """Take a turn or strand out of the index, or with None let it back in."""
+        if parked is not None:
+            turn = what if isinstance(what, Turn) else what.turn
+            parked = msgspec.structs.replace(parked, vt=turn.vt, ready_since=turn.ready_since)
         if isinstance(what, Turn):
             what.parked = parked
             self.refresh(what)
@@ -285,11 +311,19 @@ class Turns:
             if strand.is_head_stale:
                 strand.head = one_row(self._db, _SQL.head, (strand.id,))
                 strand.is_head_stale = False
-        self._put(
-            _SQL.strand_in,
-            [(s.id, s.turn.id, s.turn.queue, s.task, *s.values()) for s in changed if s.is_new],
-        )
-        self._put(_SQL.strand_set, [(*s.values(), s.id) for s in changed if not s.is_new and s.jobs])
+        new, moved, counted = [], [], []
+        for strand in changed:
+            values = strand.values()
+            if strand.is_new:
+                new.append((strand.id, strand.turn.id, strand.turn.queue, strand.task, *values))
+            elif values[2:] != strand.stored[2:]:
+                moved.append((*values, strand.id))
+            else:
+                counted.append((*values[:2], strand.id))
+            strand.stored = values
+        self._put(_SQL.strand_in, new)
+        self._put(_SQL.strand_set, moved)
+        self._put(_SQL.strand_counted, counted)
         self._put(_SQL.strand_out, [(s.id,) for s in changed if not s.jobs])
         for strand in changed:
             strand.is_changed = strand.is_new = False
@@ -303,10 +337,20 @@ class Turns:
 
     def _write_turns(self) -> None:
         changed = [turn for turn in self._turns.values() if turn.is_changed]
-        self._put(_SQL.turn_in, [(f.id, f.queue, f.tenant, *f.values()) for f in changed if f.is_new])
-        self._put(_SQL.turn_set, [(*f.values(), f.id) for f in changed if not f.is_new])
+        new, moved, counted = [], [], []
         for turn in changed:
+            values = turn.values()
+            if turn.is_new:
+                new.append((turn.id, turn.queue, turn.tenant, *values))
+            elif _place(values) != _place(turn.stored):
+                moved.append((*values, turn.id))
+            else:
+                counted.append((*values[3:6], turn.id))
+            turn.stored = values
             turn.is_changed = turn.is_new = False
+        self._put(_SQL.turn_in, new)
+        self._put(_SQL.turn_set, moved)
+        self._put(_SQL.turn_counted, counted)
 
     def _drop_turns(self, now: Instant) -> None:
         idle = [
@@ -324,3 +368,8 @@ class Turns:
     def _put(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
         if rows:
             self._db.executemany(statement, rows)
+
+
+def _place(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Leave out of a turn's values what no index has: the numbers of its open strands and waiting jobs."""
+    return values[:3] + values[6:]

@@ -7,6 +7,7 @@ may have written itself. Nothing known outlives the transaction except policies,
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from typing import Any
 
 import apsw
@@ -44,8 +45,18 @@ class Tx:
         self.rules.check()
         self._clear()
 
+    def mark(self) -> None:
+        """Remember this point: `undo` comes back to it, `keep` forgets it."""
+        self.flush()
+        self.db.execute("SAVEPOINT verb")
+
+    def keep(self) -> None:
+        """Let everything since the mark stand."""
+        self.flush()
+        self.db.execute("RELEASE verb")
+
     def undo(self) -> None:
-        """Take one verb back and keep those before it."""
+        """Take everything since the mark back, and keep what was before it."""
         self.db.execute("ROLLBACK TO verb")
         self.db.execute("RELEASE verb")
         self.rules.forget()
@@ -64,6 +75,10 @@ class Tx:
         """Collect one row for a statement."""
         self._writes[statement].append(values)
 
+    def write_all(self, statement: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Collect many rows for a statement."""
+        self._writes[statement] += rows
+
     def flush(self) -> None:
         """Send everything that was collected, then the turns, whose heads depend on it."""
         for statement, rows in self._writes.items():
@@ -76,13 +91,11 @@ class Tx:
         self.turns.flush(self.now)
         self.shelves.flush()
 
-    def take_seq(self) -> int:
-        """Give the next number for a body; only the writer calls it, so that numbers are unique."""
-        if not self._next_seq:
-            self._next_seq = one_value(self.db, _SQL.next_seq)
-        seq = self._next_seq
-        self._next_seq += 1
-        return seq
+    def take_seqs(self, count: int) -> int:
+        """Give the first of so many numbers for bodies; only the writer calls it, so they are unique."""
+        first = self._next_seq or int(one_value(self.db, _SQL.next_seq))
+        self._next_seq = first + count
+        return first
 
     # ── waking ────────────────────────────────────────────────────────────────
 

@@ -1,8 +1,8 @@
 """Run verbs on the file: one thread that writes, many verbs to a commit, and one that reads beside it.
 
-A verb is a plain function of a `Tx`. The writer takes all verbs that are waiting, runs each in a savepoint of
-one transaction, commits once, and only then answers: an answer means durable. A verb that raises undoes
-itself alone. If the commit fails, all of them failed.
+A verb is a plain function of a `Tx`. The writer takes all verbs that are waiting, runs them in one
+transaction, commits once, and only then answers: an answer means durable. If one raises, all are undone and
+run again, each in a savepoint of its own: so it undoes itself alone. If the commit fails, all of them failed.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import apsw
 
 from fairlane.model.errors import EnqueueUnknown, StoreError, StoreUnavailable
 from fairlane.model.instants import Instant
+from fairlane.store.sqlite.checkpoints import IDLE_SECONDS, Checkpoints
 from fairlane.store.sqlite.connect import Opened, translated
 from fairlane.store.sqlite.tx import Tx
 
@@ -106,7 +107,7 @@ class Lane(ABC):
         file: Opened | None = None
         is_last = False
         while not is_last:
-            group = [waiting.get()]
+            group = [self._wait(waiting)]
             while len(group) < GROUP_MOST and not waiting.empty():
                 group.append(waiting.get())
             is_last = _STOP in group
@@ -124,6 +125,10 @@ class Lane(ABC):
             _deliver(works)
         if file is not None:
             file.close()
+
+    def _wait(self, waiting: queue.SimpleQueue[Any]) -> Any:
+        """Give the next work."""
+        return waiting.get()
 
     @abstractmethod
     def _do(self, db: apsw.Connection, works: list[_Work]) -> None:
@@ -143,16 +148,27 @@ class Writer(Lane):
         super().__init__(connect, clock, "fairlane-sqlite-writer")
         self._wake = wake
         self._tx: Tx | None = None
+        self._log: Checkpoints | None = None
+
+    def _wait(self, waiting: queue.SimpleQueue[Any]) -> Any:
+        if self._log is not None:
+            self._log.after_commit()
+        while self._log is not None and self._log.pages:
+            try:
+                return waiting.get(timeout=IDLE_SECONDS)
+            except queue.Empty:
+                self._log.at_rest()
+        return waiting.get()
 
     def _do(self, db: apsw.Connection, works: list[_Work]) -> None:
+        if self._log is None or self._log.db is not db:
+            self._log = Checkpoints(db)
         tx = self._tx if self._tx is not None and self._tx.db is db else Tx(db)
         self._tx = None  # what it knows of a transaction that failed is not true
         is_sent = False
         try:
-            db.execute("BEGIN IMMEDIATE")
-            tx.begin(self._clock())
-            for work in works:
-                self._run(tx, work)
+            if not self._run_all(tx, works):
+                self._run_each(tx, works)
             is_sent = True
             db.execute("COMMIT")
         except apsw.Error as error:
@@ -166,11 +182,38 @@ class Writer(Lane):
             self._tx = tx
             self._wake(*tx.take_hints())
 
+    def _begin(self, tx: Tx) -> None:
+        tx.db.execute("BEGIN IMMEDIATE")
+        tx.begin(self._clock())
+
+    def _run_all(self, tx: Tx, works: list[_Work]) -> bool:
+        """Run all verbs without savepoints, which cost a copy of every page; False if one raised.
+
+        A verb hardly ever raises, and it touches nothing outside the transaction: it can be run again.
+        """
+        self._begin(tx)
+        try:
+            for work in works:
+                work.answer = work.verb(tx)
+                tx.flush()
+        except BaseException:  # noqa: BLE001 (it is raised again when each runs by itself)
+            _undo(tx.db)
+            return False
+        return True
+
+    def _run_each(self, tx: Tx, works: list[_Work]) -> None:
+        """Run each verb in a savepoint, so that one that raises undoes itself alone."""
+        tx.rules.forget()
+        tx.take_hints()
+        self._begin(tx)
+        for work in works:
+            self._run(tx, work)
+
     def _run(self, tx: Tx, work: _Work) -> None:
-        tx.db.execute("SAVEPOINT verb")
+        tx.mark()
         try:
             work.answer = work.verb(tx)
-            tx.flush()
+            tx.keep()
         except apsw.Error as error:
             if tx.db.in_transaction:
                 tx.undo()
@@ -180,8 +223,6 @@ class Writer(Lane):
         except BaseException as error:  # noqa: BLE001 (whatever it is, its caller is told)
             tx.undo()
             work.error = error
-        else:
-            tx.db.execute("RELEASE verb")
 
 
 class Reader(Lane):

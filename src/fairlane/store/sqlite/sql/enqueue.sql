@@ -2,7 +2,7 @@
 -- Index: body_id, the primary keys of idempotency and dedup. Locks: the writer's, so that limits are exact.
 
 -- name: same_id
-SELECT tenant FROM body WHERE id = ?1
+SELECT id, tenant FROM body WHERE id = ?1
 
 -- name: same_key
 SELECT id, fingerprint, state, settled_at FROM idempotency WHERE tenant = ?1 AND key = ?2

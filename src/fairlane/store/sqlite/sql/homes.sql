@@ -14,9 +14,10 @@ WHERE seq = ?18
 -- name: body_out
 DELETE FROM body WHERE seq = ?1
 
--- name: live_in
-INSERT INTO live VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
-                         ?21, ?22, ?23, ?24, ?25, ?26)
+-- name: live_new
+INSERT INTO live (seq, state, because, run_at, sort_key, attempt, failures, crashes, crashes_alone, snoozes, is_suspect,
+                  fence, is_cancel_asked, strand, expires_at, queue)
+VALUES (?1, ?2, ?3, ?4, ?5, 0, 0, 0, 0, 0, 0, 0, 0, ?6, ?7, ?8)
 
 -- name: live_set
 UPDATE live SET state = ?1, because = ?2, run_at = ?3, sort_key = ?4, attempt = ?5, failures = ?6, crashes = ?7,

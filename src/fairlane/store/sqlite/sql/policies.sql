@@ -11,6 +11,9 @@ ON CONFLICT (name) DO UPDATE SET value = value + 1
 -- name: read
 SELECT declared, override, paused, closed FROM policy WHERE kind = ?1 AND name = ?2
 
+-- name: read_many
+SELECT name, declared, override, paused, closed FROM policy WHERE kind = ?1 AND name = ?2
+
 -- name: write
 INSERT INTO policy (kind, name, declared, override, paused, closed) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
 ON CONFLICT (kind, name) DO UPDATE SET

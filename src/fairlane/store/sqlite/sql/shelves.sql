@@ -8,11 +8,19 @@ INSERT INTO queue (name, floor, arrival, pace) VALUES (?1, ?2, ?3, ?4)
 ON CONFLICT (name) DO UPDATE SET floor = excluded.floor, arrival = excluded.arrival, pace = excluded.pace
 
 -- name: read_task
-SELECT estimate, arrival, pace FROM task WHERE name = ?1
+SELECT 0, arrival, pace FROM task WHERE name = ?1
 
 -- name: write_task
-INSERT INTO task (name, estimate, arrival, pace) VALUES (?1, ?2, ?3, ?4)
-ON CONFLICT (name) DO UPDATE SET estimate = excluded.estimate, arrival = excluded.arrival, pace = excluded.pace
+-- ?2 is a measure, which other shelves have.
+INSERT INTO task (name, arrival, pace) VALUES (?1, ?3, ?4)
+ON CONFLICT (name) DO UPDATE SET arrival = excluded.arrival, pace = excluded.pace
+
+-- name: read_estimate
+SELECT estimate FROM estimate WHERE queue = ?1 AND task = ?2
+
+-- name: write_estimate
+INSERT INTO estimate (queue, task, estimate) VALUES (?1, ?2, ?3)
+ON CONFLICT (queue, task) DO UPDATE SET estimate = excluded.estimate
 
 -- name: read_gate
 SELECT used, arrival, pace FROM gate WHERE name = ?1

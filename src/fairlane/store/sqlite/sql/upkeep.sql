@@ -33,25 +33,37 @@ FROM live JOIN body USING (seq) WHERE live.state = {running} AND body.tenant = ?
 -- name: running_count
 SELECT coalesce(sum(running), 0) FROM turn WHERE tenant = ?1
 
+-- name: edge_of_bodies
+-- The last of the bodies that a pass looks at, and the one after it if there is one.
+SELECT enqueued_at, id FROM body WHERE tenant = ?1 AND (enqueued_at, id) > (?2, ?3)
+ORDER BY enqueued_at, id LIMIT 2 OFFSET ?4
+
 -- name: contents_of
--- What a tenant's jobs still hold, running ones left out. An erased body is empty; a stored one never is.
+-- What a tenant's jobs still hold, running ones left out, after ?2, ?3 and up to ?4, ?5. An erased body is empty;
+-- a stored one never is.
 SELECT {body}, {live}, {history}, {dead}
 FROM body LEFT JOIN live USING (seq) LEFT JOIN history USING (seq) LEFT JOIN dead USING (seq)
-WHERE body.tenant = ?1 AND live.state IS NOT {running}
+WHERE body.tenant = ?1 AND (body.enqueued_at, body.id) > (?2, ?3) AND (body.enqueued_at, body.id) <= (?4, ?5)
+  AND live.state IS NOT {running}
   AND (live.seq IS NOT NULL OR length(body.payload) > 0 OR body.tags IS NOT NULL OR body.created_by IS NOT NULL
        OR body.idempotency_key IS NOT NULL OR body.correlation_id IS NOT NULL OR body.dedup_key IS NOT NULL)
-ORDER BY body.id LIMIT ?2
+ORDER BY body.enqueued_at, body.id LIMIT ?6
 
 -- name: keys_of
 DELETE FROM idempotency WHERE tenant = ?1
   AND NOT EXISTS (SELECT 1 FROM body JOIN live USING (seq) WHERE body.id = idempotency.id)
 
+-- name: edge_of_live
+-- The last of the hot jobs that a pass looks at, and the one after it if there is one.
+SELECT seq FROM live WHERE seq > ?1 ORDER BY seq LIMIT 2 OFFSET ?2
+
 -- name: waiting
+-- ?1 to ?3 tenant, queue and task or null, ?4 how many, after ?5 and up to ?6 or the end.
 SELECT {body}, {live}, live.strand, live.expires_at, live.gate, live.is_alone, live.charged
-FROM live JOIN body USING (seq)
-WHERE live.state <> {running} AND (?1 IS NULL OR body.tenant = ?1) AND (?2 IS NULL OR body.queue = ?2)
-  AND (?3 IS NULL OR body.task = ?3)
-ORDER BY body.enqueued_at, body.id LIMIT ?4
+FROM live CROSS JOIN body USING (seq)
+WHERE live.seq > ?5 AND live.seq <= coalesce(?6, 9223372036854775807) AND live.state <> {running}
+  AND (?1 IS NULL OR body.tenant = ?1) AND (?2 IS NULL OR body.queue = ?2) AND (?3 IS NULL OR body.task = ?3)
+ORDER BY live.seq LIMIT ?4
 
 -- name: homes
 SELECT 'hot', count(*) FROM live JOIN body USING (seq) WHERE ?1 IS NULL OR tenant = ?1
@@ -60,7 +72,8 @@ UNION ALL SELECT 'dead', count(*) FROM dead JOIN body USING (seq) WHERE ?1 IS NU
 
 -- name: books
 SELECT queue, tenant, delayed + ready, running FROM turn
-WHERE delayed + ready + running > 0 AND (?1 IS NULL OR tenant = ?1) ORDER BY queue, tenant
+WHERE delayed + ready + running > 0 AND (?1 IS NULL OR tenant = ?1) AND (queue, tenant) > (?2, ?3)
+ORDER BY queue, tenant LIMIT ?4
 
 -- name: gates
 SELECT name, used FROM gate WHERE used > 0 ORDER BY name

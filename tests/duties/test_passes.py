@@ -1,0 +1,290 @@
+"""Each duty is one pass that says when to come back; any number of leaders does no harm (S38, S61)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from fairlane.app.worker_settings import WorkerSettings
+from fairlane.duties import clean, expire, promote, prune
+from fairlane.duties.duties import Duties
+from fairlane.duties.lead import LEASE, Lead
+from fairlane.duties.reclaim import EVERY, Reclaim
+from fairlane.model.instants import DAY, HOUR, SECOND, Instant, Micros
+from fairlane.model.lifecycle import State
+from fairlane.model.retention import Retention
+from fairlane.model.scope import Scope
+from fairlane.runtime.clock import MachineClock
+from fairlane.store.contract.claims import RECLAIM_MOST
+from fairlane.store.contract.registry import LeaveRequest, WorkersRequest
+from tests.contract.world import World
+from tests.worker.world import until
+
+RENEW = 4 * SECOND
+
+
+class Beside:
+    """A process's own clock, beside the store's: it goes with it unless a test says otherwise."""
+
+    def __init__(self, world: World) -> None:
+        """Begin with the store's time."""
+        self._world = world
+        self.behind: Micros = 0
+
+    def wall(self) -> Instant:
+        """Say what time it is."""
+        return self._world.now
+
+    def elapsed(self) -> Micros:
+        """Count on."""
+        return self._world.now - self.behind
+
+    async def wait(self, duration: Micros) -> None:
+        """Never wait."""
+
+
+def reclaim_of(world: World) -> tuple[Reclaim, Beside]:
+    """Give a reclaiming duty, and the clock it looks at."""
+    clock = Beside(world)
+    return Reclaim(clock, RENEW, 3), clock
+
+
+# ── reclaim ──────────────────────────────────────────────────────────────────
+
+
+async def _alive(world: World, seconds: int, worker: str = "w2") -> None:
+    """Let time pass while a worker beats."""
+    for _ in range(seconds // 4):
+        world.advance(4)
+        await world.beat(worker)
+
+
+async def test_a_dead_worker_s_jobs_are_taken_back_and_told_of(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Another worker lives, so the store was not away: the job is ready again within 18 seconds."""
+    duty, _ = reclaim_of(world)
+    await world.register("w1")
+    await world.register("w2")
+    await _alive(world, 8)
+    job = await world.enqueue()
+    await world.claim_one(worker="w1")
+    await _alive(world, 12)
+    assert await duty(world.store) == EVERY == SECOND
+    assert (await world.get(job.id)).state is State.READY
+    (told,) = [one.__dict__ for one in caplog.records if one.__dict__.get("event") == "job_lost"]
+    assert (told["tenant"], told["job"], told["worker"]) == ("acme", str(job.id), "w1")
+
+
+async def test_a_living_claim_is_left_alone(world: World) -> None:
+    """Its lease has not ended."""
+    duty, _ = reclaim_of(world)
+    await world.register("w2")
+    await _alive(world, 8)
+    job = await world.enqueue()
+    await world.claim_one(worker="w1")
+    await _alive(world, 8)
+    await duty(world.store)
+    assert (await world.get(job.id)).state is State.RUNNING
+
+
+async def test_reclaiming_rests_while_and_after_all_workers_were_silent(world: World) -> None:
+    """S38: the store was away, not they; whoever reports back in time keeps its job."""
+    duty, _ = reclaim_of(world)
+    await world.register("w1")
+    await _alive(world, 8, "w1")
+    job = await world.enqueue()
+    claim = await world.claim_one(worker="w1")
+    world.advance(60)
+    assert await duty(world.store) == EVERY
+    assert (await world.get(job.id)).state is State.RUNNING
+    await world.beat("w1")
+    world.advance(4)
+    assert await duty(world.store) == EVERY
+    assert (await world.get(job.id)).state is State.RUNNING
+    assert (await world.renew(claim)).stale == ()
+    world.advance(1)
+    await world.beat("w1")
+    await duty(world.store)
+    assert (await world.get(job.id)).state is State.RUNNING
+
+
+async def test_after_the_rest_what_nobody_renewed_is_taken_back(world: World) -> None:
+    """One renew interval and a second after the first heartbeat back."""
+    duty, _ = reclaim_of(world)
+    await world.register("w1")
+    job = await world.enqueue()
+    await world.claim_one(worker="w1")
+    world.advance(60)
+    await world.register("w2")
+    assert await duty(world.store) > 0
+    assert (await world.get(job.id)).state is State.RUNNING
+    world.advance(4)
+    await world.beat("w2")
+    world.advance(1)
+    await duty(world.store)
+    assert (await world.get(job.id)).state is State.READY
+
+
+@pytest.mark.parametrize("jump", [6, -6])
+async def test_reclaiming_rests_after_the_store_s_clock_has_jumped(
+    world: World, caplog: pytest.LogCaptureFixture, jump: int
+) -> None:
+    """By more than five seconds against the own monotonic clock."""
+    duty, clock = reclaim_of(world)
+    await world.register("w2")
+    await _alive(world, 8)
+    job = await world.enqueue()
+    await world.claim_one(worker="w1", lease=SECOND)
+    await duty(world.store)
+    clock.behind = jump * SECOND
+    world.advance(3)
+    await world.beat("w2")
+    assert await duty(world.store) == EVERY
+    assert (await world.get(job.id)).state is State.RUNNING
+    assert [one.__dict__["cause"] for one in caplog.records if "cause" in one.__dict__] == ["jump"]
+    await _alive(world, 4)
+    world.advance(1)
+    await duty(world.store)
+    assert (await world.get(job.id)).state is State.READY
+
+
+async def test_a_pass_is_bounded_and_comes_back_at_once_for_the_rest(world: World) -> None:
+    """500 expired claims at a time."""
+    duty, _ = reclaim_of(world)
+    await world.register("w2")
+    await _alive(world, 8)
+    await world.enqueue_many(RECLAIM_MOST + 1)
+    await world.claim(RECLAIM_MOST + 1, worker="w1", lease=SECOND)
+    await _alive(world, 4)
+    assert await duty(world.store) == 0
+    assert await duty(world.store) == EVERY
+
+
+async def test_two_leaders_at_once_do_no_harm(world: World) -> None:
+    """Correctness never depends on there being one: each job is taken back once."""
+    first, second = reclaim_of(world)[0], reclaim_of(world)[0]
+    await world.register("w2")
+    await _alive(world, 8)
+    jobs = await world.enqueue_many(20)
+    await world.claim(20, worker="w1", lease=SECOND)
+    await _alive(world, 4)
+    await asyncio.gather(*(duty(world.store) for duty in (first, second, first, second)))
+    for job in jobs:
+        record = await world.get(job.id)
+        assert (record.state, record.failures, len(record.attempts)) == (State.READY, 1, 1)
+
+
+# ── the others ───────────────────────────────────────────────────────────────
+
+
+async def test_promote_makes_due_jobs_ready_and_looks_closer_while_any_are_delayed(world: World) -> None:
+    """Seldom where there is nothing to do."""
+    assert await promote.promote(world.store) == promote.EVERY
+    job = await world.enqueue(delay=10 * SECOND)
+    assert await promote.promote(world.store) == promote.SOON
+    world.advance(10)
+    await promote.promote(world.store)
+    assert (await world.get(job.id)).state is State.READY
+    await world.enqueue_many(1_000, delay=SECOND)
+    await world.enqueue_many(10, delay=SECOND)
+    world.advance(1)
+    passes = [await promote.promote(world.store) for _ in range(3)]
+    assert passes == [0, promote.SOON, promote.EVERY]
+
+
+async def test_expire_cancels_what_may_no_longer_start(world: World) -> None:
+    """Without a dead letter, and in bounded passes."""
+    job = await world.enqueue(expires_in=SECOND)
+    assert await expire.expire(world.store) == expire.EVERY
+    world.advance(2)
+    await expire.expire(world.store)
+    assert (await world.get(job.id)).state is State.CANCELLED
+    await world.enqueue_many(1_000, expires_in=SECOND)
+    await world.enqueue_many(1, expires_in=SECOND)
+    world.advance(2)
+    assert await expire.expire(world.store) == 0
+
+
+async def test_prune_removes_what_was_kept_long_enough(world: World) -> None:
+    """By the retention that the application declares."""
+    retention = Retention(succeeded=DAY)
+    await world.enqueue()
+    job = await world.run()
+    assert await prune.prune(world.store, retention) == prune.EVERY
+    assert await world.is_known(job.id)
+    world.advance(DAY / SECOND + 1)
+    await prune.prune(world.store, retention)
+    assert not await world.is_known(job.id)
+
+
+async def test_clean_forgets_workers_that_were_silent_for_an_hour(world: World) -> None:
+    """Not sooner: somebody may want to see which worker died."""
+    await world.register("w1")
+    world.advance(HOUR / SECOND - 1)
+    assert await clean.clean(world.store) == clean.EVERY
+    request = WorkersRequest(scope=Scope.all())
+    assert len(await world.store.registry.workers(request)) == 1
+    world.advance(2)
+    await clean.clean(world.store)
+    assert await world.store.registry.workers(request) == ()
+
+
+# ── the lead ─────────────────────────────────────────────────────────────────
+
+
+async def test_one_process_leads_and_another_follows_when_it_stops(world: World) -> None:
+    """By its lease running out, or at once when it leaves."""
+    first, second = Lead("w1"), Lead("w2")
+    await first(world.store)
+    await second(world.store)
+    assert (first.is_mine, second.is_mine) == (True, False)
+    world.advance(LEASE / SECOND - 1)
+    await first(world.store)
+    world.advance(2)
+    await second(world.store)
+    assert (first.is_mine, second.is_mine) == (True, False)
+    await world.store.registry.leave(LeaveRequest(scope=Scope.all(), worker="w1"))
+    await second(world.store)
+    await first(world.store)
+    assert (first.is_mine, second.is_mine) == (False, True)
+
+
+async def test_all_duties_are_done_by_whoever_leads_and_by_nobody_else(world: World) -> None:
+    """The leader promotes, expires and reclaims; the follower asks for the lead and does nothing."""
+    settings = WorkerSettings(renew_every=RENEW)
+    await world.register("w9")
+    await _alive(world, 8, "w9")
+    lost = await world.enqueue()
+    await world.claim_one(worker="w1", lease=SECOND)
+    due, late = await world.enqueue(delay=SECOND), await world.enqueue(expires_in=SECOND)
+    world.advance(3)
+    calls: list[str] = []
+    made = [Duties(name, lambda: world.store, MachineClock(), Retention(), settings) for name in ("a", "b")]
+    for one in made:
+        one._duties = (*one._duties, _note(calls, one))
+    tasks = [asyncio.ensure_future(one.run()) for one in made]
+    await until(lambda: len(calls) >= 1)
+    wanted = [State.READY, State.CANCELLED, State.READY]
+    async with asyncio.timeout(20):
+        while [(await world.get(job.id)).state for job in (due, late, lost)] != wanted:
+            await asyncio.sleep(0.005)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert set(calls) == {"a"}
+    assert (await world.get(lost.id)).failures == 1
+    await made[0].leave()
+    follower = Lead("b")
+    await follower(world.store)
+    assert follower.is_mine
+
+
+def _note(calls: list[str], duties: Duties) -> Any:
+    async def note(store: object) -> Micros:
+        calls.append(duties._name)
+        return SECOND
+
+    return note

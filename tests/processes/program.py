@@ -1,0 +1,217 @@
+"""A process with an application in it, to be stopped, killed and paused.
+
+``python -m tests.processes.program ROLE FILE LEDGER``. Roles: worker, burst, scheduler. Settings come from
+the environment. It writes down, outside of the store, what its handlers and its settlements saw.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from fairlane import Backoff, Context, Fairlane, Lane
+from fairlane.app.worker_settings import WorkerSettings
+from fairlane.duties.command import run_scheduler
+from fairlane.model import ledger
+from fairlane.model.instants import SECOND
+from fairlane.runtime.logs import JsonFormatter
+from fairlane.store.contract import Store
+from fairlane.store.contract.claims import (
+    ReclaimReply,
+    ReclaimRequest,
+    RenewReply,
+    RenewRequest,
+    SettleReply,
+    SettleRequest,
+)
+from fairlane.store.opening import StoreClock, open_store, register_scheme
+from fairlane.worker.command import run_worker
+from tests.faults.campaign import Ledger, moment
+
+_book: Ledger | None = None
+
+
+def write(record: ledger.Record) -> None:
+    """Append to this process's record, if it keeps one."""
+    if _book is not None:
+        _book.write(record)
+
+
+class RecordedClaims:
+    """The claims facet, with what it answers written down."""
+
+    def __init__(self, real: Any) -> None:
+        """Stand before the real one."""
+        self._real = real
+
+    def __getattr__(self, verb: str) -> Any:
+        return getattr(self._real, verb)
+
+    async def settle(self, request: SettleRequest) -> SettleReply:
+        """Write down what was accepted, and what was stale."""
+        asked = {one.id: one for one in request.settlements}
+        at = moment()
+        reply: SettleReply = await self._real.settle(request)
+        for done in reply.settled:
+            settlement = asked[done.id]
+            write(
+                ledger.Settled(
+                    job=str(done.id),
+                    attempt=attempts[str(done.id), settlement.fence],
+                    fence=settlement.fence,
+                    event=settlement.event,
+                    state=done.state,
+                    at=at,
+                )
+            )
+        for id in reply.stale:
+            write(ledger.Stale(job=str(id), fence=asked[id].fence, at=moment()))
+        if reply.claimed is not None:
+            _remember(reply.claimed.claims)
+        return reply
+
+    async def claim(self, request: Any) -> Any:
+        """Remember the numbers of attempts."""
+        reply = await self._real.claim(request)
+        _remember(reply.claims)
+        return reply
+
+    async def renew(self, request: RenewRequest) -> RenewReply:
+        """Write down what was stale."""
+        fences = {one.id: one.fence for one in request.renewals}
+        reply: RenewReply = await self._real.renew(request)
+        for id in reply.stale:
+            write(ledger.Stale(job=str(id), fence=fences[id], at=moment()))
+        return reply
+
+    async def reclaim(self, request: ReclaimRequest) -> ReclaimReply:
+        """Write down what was taken back."""
+        at = moment()
+        reply: ReclaimReply = await self._real.reclaim(request)
+        for lost in reply.lost:
+            write(ledger.Reclaimed(job=str(lost.id), fence=lost.fence, state=lost.state, at=at))
+        return reply
+
+
+attempts: dict[tuple[str, int], int] = {}
+
+
+def _remember(claims: Any) -> None:
+    for claim in claims:
+        attempts[str(claim.job.id), claim.fence] = claim.job.attempt
+
+
+class RecordedStore:
+    """A store whose claims are recorded."""
+
+    def __init__(self, real: Store) -> None:
+        """Stand before the real one."""
+        self._real = real
+        self.claims = RecordedClaims(real.claims)
+
+    def __getattr__(self, facet: str) -> Any:
+        return getattr(self._real, facet)
+
+
+def _open(url: str, clock: StoreClock | None) -> Store:
+    return cast("Store", RecordedStore(open_store(url.replace("recorded:", "sqlite:", 1), clock=clock)))
+
+
+def make_app(file: Path) -> Fairlane:
+    """Make the application that all processes of a test share."""
+    register_scheme("recorded", _open)
+    said = json.loads(os.environ.get("FAIRLANE_TEST", "{}"))
+    slots = said.pop("slots", 4)
+    app = Fairlane(f"recorded:///{file}", lanes=[Lane("main", slots, ["default"])])
+    settings = WorkerSettings(**{name: round(value * SECOND) for name, value in said.items()})
+    app.settings = msgspec.structs.replace(app.settings, worker=settings)
+
+    def begin(ctx: Context) -> None:
+        write(
+            ledger.Started(
+                job=str(ctx.job.id),
+                attempt=ctx.attempt,
+                fence=ctx.fence,
+                worker=str(os.getpid()),
+                pid=os.getpid(),
+                at=moment(),
+                tenant=ctx.tenant,
+            )
+        )
+
+    def end(ctx: Context, outcome: str) -> None:
+        said = cast("Any", outcome)
+        write(
+            ledger.Ended(job=str(ctx.job.id), attempt=ctx.attempt, fence=ctx.fence, outcome=said, at=moment())
+        )
+
+    @app.task(name="short", retry=Backoff.delays(0.01), max_attempts=100)
+    async def short(ctx: Context, seconds: float) -> None:
+        begin(ctx)
+        await asyncio.sleep(seconds)
+        end(ctx, "returned")
+
+    @app.task(name="plain", retry=Backoff.delays(0.01), max_attempts=100)
+    def plain(ctx: Context, seconds: float) -> None:
+        begin(ctx)
+        time.sleep(seconds)
+        end(ctx, "returned")
+
+    @app.task(name="endless", on_shutdown="requeue")
+    async def endless(ctx: Context) -> None:
+        begin(ctx)
+        await asyncio.Event().wait()
+
+    @app.task(name="blocking", timeout=1)
+    async def blocking(ctx: Context) -> None:
+        begin(ctx)
+        time.sleep(60)  # noqa: ASYNC251 (the point of it)
+
+    @app.task(name="deaf", timeout=1, max_attempts=1)
+    async def deaf(ctx: Context) -> None:
+        begin(ctx)
+        while True:
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                continue
+
+    @app.task(name="forks")
+    def forks(ctx: Context) -> str:
+        begin(ctx)
+        child = os.fork()
+        if not child:
+            # A child of a worker holds no claim: whatever it does, its parent's job goes on.
+            os._exit(7)
+        _, status = os.waitpid(child, 0)
+        short.using(tags=["after"]).enqueue(0)
+        end(ctx, "returned")
+        return f"child left with {os.waitstatus_to_exitcode(status)}"
+
+    return app
+
+
+def main(role: str, file: str, record: str) -> int:
+    """Play one role to its end."""
+    global _book  # noqa: PLW0603 (there is one process)
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonFormatter())
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    if record != "-":
+        _book = Ledger(Path(record))
+    app = make_app(Path(file))
+    if role == "scheduler":
+        return run_scheduler(app)
+    return run_worker(app, burst=role == "burst", duties=role != "idler")
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

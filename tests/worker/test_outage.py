@@ -1,0 +1,98 @@
+"""A store that is away: what runs goes on, settlements are kept, and it is said once (S66)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from fairlane import Fairlane, State, StoreUnavailable
+from fairlane.worker.worker import Worker
+from tests.worker.world import ALL_VERBS, LONG, QUICK, World, until
+
+
+async def test_settlements_are_kept_until_the_store_is_back(
+    world: World, app: Fairlane, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The handler ends during the outage; its job is settled after it, once, and both are said once."""
+    caplog.set_level("INFO", "fairlane")
+    began, release, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    @app.task(name="slow")
+    async def slow() -> str:
+        began.set()
+        await release.wait()
+        ended.set()
+        return "kept"
+
+    job = await slow.using(tenant="acme").aenqueue()
+    async with world.working(app, settings=LONG) as worker:
+        await began.wait()
+        world.away = ALL_VERBS
+        release.set()
+        await ended.wait()
+        await until(lambda: len(world.requests("settle")) >= 3)
+        assert (await job.arefresh()).state is State.RUNNING
+        world.away = frozenset()
+        assert await (await world.ended(job)).aresult() == "kept"
+        await until(lambda: worker.settled == 1)
+        await until(lambda: "store_back" in events(caplog))
+    assert events(caplog).count("store_away") == 1
+    assert (await job.arefresh()).attempt == 1
+
+
+def events(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Name the events that were logged."""
+    return [str(record.__dict__.get("event")) for record in caplog.records]
+
+
+async def test_a_settlement_whose_answer_was_lost_is_not_counted_twice(world: World, app: Fairlane) -> None:
+    """It is sent again and is stale; the job is as the first one made it."""
+
+    @app.task(name="noop")
+    async def noop() -> None: ...
+
+    job = await noop.using(tenant="acme").aenqueue()
+    world.deaf = ["settle"]
+    async with world.working(app) as worker:
+        await world.ended(job)
+        await until(lambda: len(world.requests("settle")) >= 2 and not worker._floor.holdings)  # type: ignore[union-attr]
+        await world.ended(await noop.using(tenant="acme").aenqueue())
+    assert (await job.arefresh()).attempt == 1
+    assert worker.settled == 1
+
+
+async def test_a_claim_whose_answer_was_lost_comes_back_by_its_lease(world: World, app: Fairlane) -> None:
+    """Nobody here knows of the claim, so nobody renews it; the duties bring the job back."""
+
+    @app.task(name="noop")
+    async def noop() -> None: ...
+
+    job = await noop.using(tenant="acme").aenqueue()
+    world.deaf = ["claim"]
+    async with world.working(app):
+        ended = await world.ended(job)
+    assert [attempt.outcome for attempt in ended.attempts] == ["lost", "succeeded"]
+
+
+async def test_a_worker_whose_store_is_away_at_the_start_says_so(world: World, app: Fairlane) -> None:
+    """It fails at once instead of waiting for nobody knows what."""
+    world.away = ALL_VERBS
+    with pytest.raises(StoreUnavailable):
+        await Worker(app, settings=QUICK).run()
+    world.away = frozenset()
+
+
+async def test_a_worker_that_was_forgotten_introduces_itself_again(world: World, app: Fairlane) -> None:
+    """The registry was cleaned while it could not be heard."""
+    from fairlane.model.scope import Scope  # noqa: PLC0415 (only here)
+    from fairlane.store.contract.registry import LeaveRequest, WorkersRequest  # noqa: PLC0415
+
+    async with world.working(app) as worker:
+        registry = app.client.store.registry
+        await registry.leave(LeaveRequest(scope=Scope.all(), worker=worker.id))
+        await until(lambda: len(world.requests("register")) == 2)
+        beats = len(world.requests("heartbeat"))
+        await until(lambda: len(world.requests("heartbeat")) > beats)
+        views = await registry.workers(WorkersRequest(scope=Scope.all()))
+        assert [view.card.id for view in views] == [worker.id]

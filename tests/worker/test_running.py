@@ -1,0 +1,369 @@
+"""Handlers run where they belong, with what they need, and their results and errors are settled."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from fairlane import (
+    Backoff,
+    Cancel,
+    Context,
+    ErrorClass,
+    Fail,
+    Fairlane,
+    JobFailed,
+    Queue,
+    Retry,
+    Snooze,
+    State,
+    current_job,
+    current_tenant,
+)
+from fairlane.model.payload import RESULT_SIZE
+from tests.worker.world import World, thread_name, until
+
+
+async def test_an_async_handler_runs_in_the_worker_s_loop(world: World, app: Fairlane) -> None:
+    """It shares the loop, and its result is kept."""
+
+    @app.task(name="where")
+    async def where() -> str:
+        assert asyncio.get_running_loop() is loop
+        return thread_name()
+
+    loop = asyncio.get_running_loop()
+    job = await where.using(tenant="acme").aenqueue()
+    await world.burst(app)
+    assert await job.aresult() == threading.main_thread().name
+
+
+async def test_a_plain_handler_runs_in_a_thread(world: World, app: Fairlane) -> None:
+    """It cannot block the loop."""
+
+    @app.task(name="where")
+    def where() -> str:
+        return thread_name()
+
+    job = await where.using(tenant="acme").aenqueue()
+    await world.burst(app)
+    assert (await job.aresult()).startswith("fairlane-handler")
+
+
+async def test_plain_handlers_run_side_by_side_as_slots_allow(world: World, app: Fairlane) -> None:
+    """Each waits for all others: with one thread they would never end."""
+    barrier = threading.Barrier(16, timeout=20)
+
+    @app.task(name="meet")
+    def meet() -> None:
+        barrier.wait()
+
+    jobs = [await meet.using(tenant="acme").aenqueue() for _ in range(16)]
+    worker = await world.burst(app)
+    assert (worker.settled, worker.failed) == (len(jobs), 0)
+
+
+@pytest.mark.parametrize("kind", ["async", "plain"])
+async def test_a_handler_sees_its_attempt(world: World, app: Fairlane, kind: str) -> None:
+    """Arguments, tenant, job, attempt, fence and deadline, as context and as ambient values."""
+    seen: list[Any] = []
+
+    def look(ctx: Context, to: str, pages: int) -> None:
+        seen.extend((to, pages, ctx.tenant, current_tenant(), ctx.attempt, ctx.fence, ctx.deadline))
+        seen.extend((ctx.job.id, current_job().id, ctx.job.attempts[-1].outcome))
+
+    if kind == "plain":
+        task = app.task(name="look", timeout=60)(look)
+    else:
+
+        @app.task(name="look", timeout=60)
+        async def task(ctx: Context, to: str, pages: int) -> None:
+            look(ctx, to, pages)
+
+    job = await task.using(tenant="acme").aenqueue("ann", pages=3)
+    await world.burst(app)
+    to, pages, tenant, ambient, attempt, fence, deadline, own, current, outcome = seen
+    assert (to, pages, tenant, ambient, attempt, outcome) == ("ann", 3, "acme", "acme", 1, "running")
+    assert own == current == job.id
+    record = await world.record(app, job.id)
+    assert fence == record.fence
+    took = deadline - record_started(record)
+    assert 59 < took.total_seconds() < 62
+
+
+def record_started(record: Any) -> Any:
+    """Give the start of the last attempt."""
+    from fairlane.model.instants import to_datetime  # noqa: PLC0415 (only here)
+
+    return to_datetime(record.attempts[-1].started_at)
+
+
+# ── outcomes ─────────────────────────────────────────────────────────────────
+
+
+class Odd(Exception):  # noqa: N818 (an error whose own text fails)
+    """Cannot even say what it is."""
+
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+def leave() -> None:
+    """End the process, or so it thinks."""
+    sys.exit(3)
+
+
+def interrupt() -> None:
+    """Be interrupted, or so it seems."""
+    raise KeyboardInterrupt
+
+
+def cancel_self() -> None:
+    """Raise what only the loop should."""
+    raise asyncio.CancelledError
+
+
+def generator_exit() -> None:
+    """Raise what only Python should."""
+    raise GeneratorExit
+
+
+def raising(error: BaseException) -> Callable[[], None]:
+    """Make a function that raises."""
+
+    def fail() -> None:
+        raise error
+
+    return fail
+
+
+OUTCOMES: list[tuple[str, Callable[[], Any], State, str, ErrorClass | None, int]] = [
+    ("nothing", lambda: None, State.SUCCEEDED, "", None, 0),
+    ("a Retry raised", raising(Retry("busy", after=60)), State.DELAYED, "retry", ErrorClass.RETRYABLE, 1),
+    ("a Retry returned", lambda: Retry("busy"), State.DELAYED, "retry", ErrorClass.RETRYABLE, 1),
+    ("a Snooze", raising(Snooze(60, "not now")), State.DELAYED, "snooze", None, 0),
+    ("a Snooze returned", lambda: Snooze(60), State.DELAYED, "snooze", None, 0),
+    ("a Fail", raising(Fail("no such fax")), State.DEAD, "failed", ErrorClass.NON_RETRYABLE, 1),
+    ("a Cancel", raising(Cancel("not needed")), State.CANCELLED, "chosen", None, 0),
+    ("a Cancel returned", lambda: Cancel("not needed"), State.CANCELLED, "chosen", None, 0),
+    ("an error", raising(ValueError("x")), State.DELAYED, "retry", ErrorClass.RETRYABLE, 1),
+    ("a broken line", raising(ConnectionError("x")), State.DELAYED, "retry", ErrorClass.TRANSIENT, 1),
+    ("an error without text", raising(Odd()), State.DELAYED, "retry", ErrorClass.RETRYABLE, 1),
+    ("SystemExit", leave, State.DELAYED, "retry", ErrorClass.RETRYABLE, 1),
+    ("KeyboardInterrupt", interrupt, State.DELAYED, "retry", ErrorClass.RETRYABLE, 1),
+    ("CancelledError", cancel_self, State.DELAYED, "retry", ErrorClass.RETRYABLE, 1),
+    ("GeneratorExit", generator_exit, State.DELAYED, "retry", ErrorClass.RETRYABLE, 1),
+    ("StopIteration", raising(StopIteration()), State.DELAYED, "retry", ErrorClass.RETRYABLE, 1),
+]
+
+
+@pytest.mark.parametrize("kind", ["async", "plain"])
+@pytest.mark.parametrize(
+    ("does", "state", "word", "error_class", "failures"),
+    [case[1:] for case in OUTCOMES],
+    ids=[case[0] for case in OUTCOMES],
+)
+async def test_whatever_a_handler_says_or_raises_is_settled(
+    world: World,
+    app: Fairlane,
+    kind: str,
+    does: Callable[[], Any],
+    state: State,
+    word: str,
+    error_class: ErrorClass | None,
+    failures: int,
+) -> None:
+    """S28: outcomes raised or returned, errors of any kind; the worker lives on and runs the next job."""
+    if kind == "plain":
+
+        @app.task(name="odd")
+        def odd() -> Any:
+            return does()
+    else:
+
+        @app.task(name="odd")
+        async def odd() -> Any:
+            await asyncio.sleep(0)
+            return does()
+
+    @app.task(name="next")
+    async def after() -> None: ...
+
+    job = await odd.using(tenant="acme", priority=50).aenqueue()
+    other = await after.using(tenant="acme").aenqueue()
+    await world.burst(app)
+    ended, record = await job.arefresh(), await world.record(app, job.id)
+    assert (ended.state, ended.failures) == (state, failures)
+    assert (ended.because or "").partition(":")[0] == word
+    assert ended.attempts[-1].error_class is error_class
+    assert (await other.arefresh()).state is State.SUCCEEDED
+    if isinstance(does, type(lambda: 0)) and error_class is not None:
+        assert record.attempts[-1].failure is not None
+
+
+async def test_a_failed_attempt_is_tried_again_by_the_task_s_policy(world: World, app: Fairlane) -> None:
+    """The task's retry comes before the queue's; the last failure makes the job dead."""
+    tries: list[int] = []
+
+    @app.task(name="flaky", retry=Backoff.delays(0, 0))
+    async def flaky(ctx: Context) -> None:
+        tries.append(ctx.attempt)
+        raise ValueError
+
+    job = await flaky.using(tenant="acme").aenqueue()
+    async with world.working(app):
+        dead = await world.ended(job)
+    assert (tries, dead.state, dead.failures) == ([1, 2, 3], State.DEAD, 3)
+    with pytest.raises(JobFailed):
+        await dead.aresult()
+
+
+async def test_a_queue_s_policy_holds_for_tasks_without_one(world: World) -> None:
+    """S26: task, then queue."""
+    app = world.app(queues=[Queue("mail", retry=Backoff.never())])
+
+    @app.task(name="flaky", queue="mail")
+    async def flaky() -> None:
+        raise ValueError
+
+    job = await flaky.using(tenant="acme").aenqueue()
+    await world.burst(app)
+    assert (await job.arefresh()).state is State.DEAD
+
+
+async def test_a_task_s_classifier_decides_and_one_that_raises_is_silent(
+    world: World, app: Fairlane, caplog: pytest.LogCaptureFixture
+) -> None:
+    """S27: its own error is logged, and the failure is retryable."""
+
+    def classify(error: BaseException) -> ErrorClass | None:
+        if isinstance(error, KeyError):
+            return ErrorClass.NON_RETRYABLE
+        message = "no idea"
+        raise RuntimeError(message)
+
+    @app.task(name="sorted", classify=classify)
+    async def sort(kind: str) -> None:
+        raise KeyError if kind == "key" else ValueError
+
+    known, odd = [await sort.using(tenant="acme").aenqueue(kind) for kind in ("key", "other")]
+    await world.burst(app)
+    assert (await known.arefresh()).state is State.DEAD
+    assert (await odd.arefresh()).attempts[-1].error_class is ErrorClass.RETRYABLE
+    assert [
+        record.__dict__["job"] for record in caplog.records if record.__dict__["event"] == "classifier_failed"
+    ] == [str(odd.id)]
+
+
+# ── results ──────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [(object(), "result"), ("x" * (RESULT_SIZE + 1), "the limit is"), (float("nan"), "result")],
+    ids=["of no known type", "too large", "no number"],
+)
+async def test_a_result_that_cannot_be_kept_makes_the_job_dead_and_says_that_the_work_was_done(
+    world: World, app: Fairlane, result: object, said: str
+) -> None:
+    """S34: running the work again would not help."""
+
+    @app.task(name="odd", retry=Backoff.delays(0))
+    async def odd() -> Any:
+        return result
+
+    job = await odd.using(tenant="acme").aenqueue()
+    await world.burst(app)
+    dead = await job.arefresh()
+    last = dead.attempts[-1]
+    assert (dead.state, dead.attempt, last.error_class) == (State.DEAD, 1, ErrorClass.NON_RETRYABLE)
+    assert "the work was done" in str(last.message)
+    assert said in str(last.message)
+
+
+async def test_a_result_that_nobody_wants_is_not_kept(world: World, app: Fairlane) -> None:
+    """`keep_result=False` also spares the encoding."""
+
+    @app.task(name="quiet", keep_result=False)
+    async def quiet() -> object:
+        return object()
+
+    job = await quiet.using(tenant="acme").aenqueue()
+    await world.burst(app)
+    assert await job.aresult() is None
+
+
+# ── enqueue from inside ──────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("kind", ["async", "plain"])
+async def test_a_handler_enqueues_for_its_own_tenant_below_its_own_job(
+    world: World, app: Fairlane, kind: str
+) -> None:
+    """S22: correlation and parent flow on, from the loop and from a thread, without a dead lock."""
+
+    @app.task(name="child")
+    async def child(n: int) -> None: ...
+
+    if kind == "plain":
+
+        @app.task(name="parent")
+        def parent() -> None:
+            for n in range(3):
+                child.enqueue(n)
+    else:
+
+        @app.task(name="parent")
+        async def parent() -> None:
+            for n in range(3):
+                await child.aenqueue(n)
+
+    job = await parent.using(tenant="acme", correlation_id="order-7").aenqueue()
+    worker = await world.burst(app)
+    below = await app.jobs.afind(parent=job.id)
+    assert {one.correlation_id for one in below} == {"order-7"}
+    assert {(one.tenant, one.state) for one in below} == {("acme", State.SUCCEEDED)}
+    assert worker.settled == 4
+
+
+async def test_many_plain_handlers_that_enqueue_share_one_store(world: World, app: Fairlane) -> None:
+    """The worker's loop has one, and all plain callers and the renewals together have one."""
+
+    @app.task(name="child")
+    def child() -> None: ...
+
+    @app.task(name="parent")
+    def parent() -> None:
+        child.enqueue()
+
+    for _ in range(50):
+        await parent.using(tenant="acme").aenqueue()
+    worker = await world.burst(app)
+    assert (worker.settled, worker.failed, world.opened) == (100, 0, 2)
+
+
+async def test_a_slow_handler_does_not_hold_up_the_settlement_of_others(world: World, app: Fairlane) -> None:
+    """A settlement is sent at once, however long others run."""
+    release = asyncio.Event()
+
+    @app.task(name="slow")
+    async def slow() -> None:
+        await release.wait()
+
+    @app.task(name="fast")
+    async def fast() -> None: ...
+
+    first = await slow.using(tenant="acme").aenqueue()
+    others = [await fast.using(tenant="acme").aenqueue() for _ in range(40)]
+    async with world.working(app) as worker:
+        for other in others:
+            await world.ended(other)
+        assert worker.running == 1
+        release.set()
+        await world.ended(first)
+        await until(lambda: worker.running == 0)

@@ -1,0 +1,260 @@
+"""Running jobs that are cancelled, or lose their lease: told, stopped, settled by nobody else's leave."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+from fairlane import CancelReply, Context, Fairlane, State
+from fairlane.model.instants import SECOND
+from fairlane.model.scope import Scope
+from fairlane.store.contract.claims import ReclaimRequest
+from tests.worker.world import ALL_VERBS, LONG, QUICK, LeapingClock, World, changed, until
+
+
+async def test_cancelling_a_running_job_stops_its_async_handler_within_two_seconds(
+    world: World, app: Fairlane
+) -> None:
+    """S30: it gets CancelledError, and the job is cancelled with the reason that was given."""
+    began = asyncio.Event()
+
+    @app.task(name="slow")
+    async def slow() -> None:
+        began.set()
+        await asyncio.Event().wait()
+
+    job = await slow.using(tenant="acme").aenqueue()
+    async with world.working(app):
+        await began.wait()
+        asked_at = time.monotonic()
+        assert await job.acancel("ordered twice") is CancelReply.REQUESTED
+        gone = await world.ended(job)
+        assert time.monotonic() - asked_at < 2
+    assert (gone.state, gone.because) == (State.CANCELLED, "asked: ordered twice")
+    assert gone.attempts[-1].outcome == "cancelled"
+
+
+async def test_a_plain_handler_sees_that_its_job_is_cancelled(world: World, app: Fairlane) -> None:
+    """`ctx.check` raises, and the job is cancelled."""
+    began = threading.Event()
+
+    @app.task(name="slow")
+    def slow(ctx: Context) -> None:
+        began.set()
+        while True:
+            ctx.check()
+            threading.Event().wait(0.005)
+
+    job = await slow.using(tenant="acme").aenqueue()
+    async with world.working(app):
+        await until(began.is_set)
+        await job.acancel("enough")
+        assert (await world.ended(job)).because == "asked: enough"
+
+
+async def test_a_handler_that_returns_although_its_job_was_cancelled_has_succeeded(
+    world: World, app: Fairlane
+) -> None:
+    """S30: the work is done; and a handler that raises anything instead is cancelled, never retried."""
+    began: list[str] = []
+
+    @app.task(name="stubborn")
+    async def stubborn(how: str) -> str:
+        began.append(how)
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            if how == "raises":
+                raise ValueError from None
+        return "done"
+
+    jobs = [await stubborn.using(tenant="acme").aenqueue(how) for how in ("returns", "raises")]
+    async with world.working(app):
+        await until(lambda: len(began) == 2)
+        for job in jobs:
+            await job.acancel("enough")
+        states = [(await world.ended(job)).state for job in jobs]
+    assert states == [State.SUCCEEDED, State.CANCELLED]
+
+
+async def test_a_handler_that_ignores_its_cancel_is_given_up_in_the_end(world: World, app: Fairlane) -> None:
+    """S30: asked, after ten seconds pressed, after five more given up."""
+    clock = LeapingClock()
+    began, release = asyncio.Event(), asyncio.Event()
+    cancels: list[float] = []
+
+    @app.task(name="deaf")
+    async def deaf() -> None:
+        began.set()
+        while not release.is_set():
+            try:
+                await release.wait()
+            except asyncio.CancelledError:
+                cancels.append(clock.elapsed())
+
+    job = await deaf.using(tenant="acme").aenqueue()
+    async with world.working(app, clock=clock, settings=LONG) as worker:
+        await began.wait()
+        await job.acancel("enough")
+        await until(lambda: len(cancels) == 1)
+        clock.leap(10)
+        await until(lambda: len(cancels) == 2)
+        assert (await job.arefresh()).state is State.RUNNING
+        clock.leap(5)
+        gone = await world.ended(job)
+        assert (gone.state, gone.because) == (State.CANCELLED, "asked: enough")
+        release.set()
+        await until(lambda: not worker.has_abandoned)
+
+
+# ── lost leases ──────────────────────────────────────────────────────────────
+
+
+async def test_a_lost_claim_stops_its_handler_and_settles_nothing(world: World, app: Fairlane) -> None:
+    """Somebody reclaimed the job: the next renewal says stale, and the old attempt has no say any more."""
+    began: list[int] = []
+    left = asyncio.Event()
+
+    @app.task(name="slow")
+    async def slow(ctx: Context) -> str:
+        began.append(ctx.attempt)
+        if ctx.attempt == 1:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                left.set()
+        return f"attempt {ctx.attempt}"
+
+    job = await slow.using(tenant="acme").aenqueue()
+    async with world.working(app, duties=False, settings=LONG) as worker:
+        await until(lambda: began == [1])
+        world.ahead = 200_000 * SECOND
+        reply = await app.client.store.claims.reclaim(ReclaimRequest(scope=Scope.all()))
+        assert [lost.id for lost in reply.lost] == [job.id]
+        await left.wait()
+        ended = await world.ended(job)
+        await until(lambda: worker.running == 0)
+    assert await ended.aresult() == "attempt 2"
+    assert [attempt.outcome for attempt in ended.attempts] == ["lost", "succeeded"]
+    assert worker.settled == 1
+
+
+async def test_handlers_are_stopped_when_their_lease_could_not_be_renewed_in_time(
+    world: World, app: Fairlane
+) -> None:
+    """S37: by the worker's own clock, before anybody can have taken the job; it is settled if nobody did."""
+    began, left = asyncio.Event(), asyncio.Event()
+
+    @app.task(name="slow")
+    async def slow(ctx: Context) -> str:
+        if ctx.attempt > 1:
+            return "again"
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            left.set()
+        return "never"
+
+    job = await slow.using(tenant="acme", tags=["x"]).aenqueue()
+    async with world.working(app, duties=False):
+        await began.wait()
+        world.away = ALL_VERBS
+        asked_at = time.monotonic()
+        await left.wait()
+        assert time.monotonic() - asked_at < QUICK.lease / SECOND
+        world.away = frozenset()
+        again = await world.when(job, lambda one: one.failures == 1)
+    assert again.attempts[0].outcome == "failed"
+    assert "lease" in str(again.attempts[0].message)
+
+
+async def test_a_blocking_handler_cannot_stall_the_renewals(world: World, app: Fairlane) -> None:
+    """It holds the loop for longer than the lease, and keeps its job all the same."""
+    others = world.app()
+
+    @app.task(name="blocking")
+    async def blocking() -> str:
+        time.sleep(QUICK.lease / SECOND + 1)  # noqa: ASYNC251 (the point of it)
+        return "kept"
+
+    job = await blocking.using(tenant="acme").aenqueue()
+    async with world.working(app, duties=False):
+        ended = await world.ended(job)
+    assert (await ended.aresult(), ended.attempt) == ("kept", 1)
+    assert others.settings.url == "watched://here"
+
+
+async def test_one_call_renews_all_and_carries_the_newest_progress(world: World, app: Fairlane) -> None:
+    """S62: progress has no write of its own."""
+    release = asyncio.Event()
+    began: list[int] = []
+
+    @app.task(name="slow")
+    async def slow(ctx: Context, number: int) -> None:
+        ctx.progress(0.1, "begun")
+        ctx.progress(0.5, f"half of {number}")
+        began.append(number)
+        await release.wait()
+
+    jobs = [await slow.using(tenant="acme").aenqueue(number) for number in range(5)]
+    async with world.working(app):
+        await until(lambda: len(began) == 5)
+        # The second renewal is asked for when the first was answered.
+        await until(lambda: sum(len(one.renewals) == 5 for one in world.requests("renew")) > 1)
+        last = world.requests("renew")[-1]
+        assert {one.id for one in last.renewals} == {job.id for job in jobs}
+        noted = [
+            one.progress for request in world.requests("renew") for one in request.renewals if one.progress
+        ]
+        assert sorted(progress.note for progress in noted) == [f"half of {number}" for number in range(5)]
+        record = await world.record(app, jobs[3].id)
+        assert record.progress is not None
+        assert (record.progress.fraction, record.progress.note) == (0.5, "half of 3")
+        release.set()
+
+
+async def test_leases_are_renewed_only_until_ten_seconds_after_the_hard_limit(
+    world: World, app: Fairlane
+) -> None:
+    """S31: and a loop that has not turned for that long is a fact that the worker tells."""
+    clock = LeapingClock()
+    began, release = threading.Event(), threading.Event()
+
+    @app.task(name="blocking", timeout=60)
+    async def blocking() -> None:
+        began.set()
+        release.wait(20)
+
+    job = await blocking.using(tenant="acme").aenqueue()
+    told = threading.Event()
+    facts: list[bool] = []
+
+    def watch(worker_is: list[object]) -> None:
+        began.wait(20)
+        clock.leap(71)
+        told.wait(20)
+        renewed = len(world.requests("renew"))
+        threading.Event().wait(1)
+        facts.append(len(world.requests("renew")) == renewed)
+        release.set()
+
+    watcher = threading.Thread(target=watch, args=([],))
+    watcher.start()
+    async with world.working(app, clock=clock, settings=LONG, duties=False) as worker:
+        worker.on_standstill = told.set
+        await until(lambda: bool(facts))
+        assert worker.is_standing_still
+    watcher.join()
+    assert facts == [True]
+    assert (await job.arefresh()).is_finished
+
+
+@pytest.mark.parametrize("lease", [1, 12])
+def test_the_time_without_renewal_is_shorter_than_the_lease(lease: int) -> None:
+    """Also for the shortest lease there is time to renew at all."""
+    settings = changed(QUICK, lease=lease * SECOND)
+    assert 0 < max(settings.lease - SECOND, settings.lease // 2) < settings.lease

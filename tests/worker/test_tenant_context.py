@@ -1,0 +1,278 @@
+"""Whose work it is: known below the handler, surrounded by the application's hook, walled off (S9)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import pytest
+
+from fairlane import (
+    ConfigError,
+    Context,
+    ErrorClass,
+    Fairlane,
+    OutsideTenant,
+    State,
+    TenantMismatch,
+    current_job,
+    current_tenant,
+)
+from fairlane.app.ambient import walled
+from tests.worker.world import LONG, LeapingClock, World, until
+
+schema: ContextVar[str] = ContextVar("schema", default="none")
+
+
+async def test_tenant_and_job_are_known_below_the_handler(world: World, app: Fairlane) -> None:
+    """In tasks that it starts, in threads of asyncio, and each handler knows its own among many."""
+    seen: list[tuple[str, str, str]] = []
+
+    async def below() -> tuple[str, str]:
+        await asyncio.sleep(0)
+        return current_tenant(), str(current_job().id)
+
+    @app.task(name="async")
+    async def outer(ctx: Context) -> None:
+        for found in await asyncio.gather(below()) + [
+            await asyncio.to_thread(lambda: (current_tenant(), str(current_job().id)))
+        ]:
+            seen.append((ctx.tenant, *found))
+            assert found == (ctx.tenant, str(ctx.job.id))
+
+    @app.task(name="plain")
+    def plain(ctx: Context) -> None:
+        assert (current_tenant(), current_job().id) == (ctx.tenant, ctx.job.id)
+        seen.append((ctx.tenant, current_tenant(), ""))
+
+    for number in range(10):
+        await outer.using(tenant=f"t{number}").aenqueue()
+        await plain.using(tenant=f"t{number}").aenqueue()
+    worker = await world.burst(app)
+    assert (worker.settled, worker.failed, len(seen)) == (20, 0, 30)
+
+
+@pytest.mark.parametrize("hook", ["plain", "async"])
+@pytest.mark.parametrize("kind", ["plain", "async"])
+@pytest.mark.parametrize("end", ["returns", "raises"])
+async def test_the_hook_surrounds_every_attempt_in_the_same_context(
+    world: World, app: Fairlane, kind: str, hook: str, end: str
+) -> None:
+    """What it sets, the handler sees; it is left whatever the handler does, and sees the error."""
+    events: list[str] = []
+
+    @contextmanager
+    def surround(ctx: Context) -> Generator[None]:
+        schema.set(f"schema of {ctx.tenant}")
+        events.append("enter")
+        try:
+            yield
+        except ValueError:
+            events.append("error")
+            raise
+        finally:
+            events.append(f"leave {schema.get()}")
+
+    @asynccontextmanager
+    async def asurround(ctx: Context) -> AsyncGenerator[None]:
+        await asyncio.sleep(0)
+        with surround(ctx):
+            yield
+
+    app.tenant_context(surround if hook == "plain" else asurround)
+
+    def work() -> str:
+        events.append(schema.get())
+        if end == "raises":
+            raise ValueError
+        return schema.get()
+
+    if kind == "plain":
+
+        @app.task(name="work", max_attempts=1)
+        def task() -> str:
+            return work()
+    else:
+
+        @app.task(name="work", max_attempts=1)
+        async def task() -> str:
+            await asyncio.sleep(0)
+            return work()
+
+    job = await task.using(tenant="acme").aenqueue()
+    await world.burst(app)
+    left = "leave schema of acme"
+    middle = ["error"] if end == "raises" else []
+    assert events == ["enter", "schema of acme", *middle, left]
+    assert (await job.arefresh()).state is (State.DEAD if end == "raises" else State.SUCCEEDED)
+    assert schema.get() == "none"
+
+
+@pytest.mark.parametrize("cause", ["timeout", "cancel"])
+async def test_the_hook_is_left_on_timeout_and_cancel(world: World, app: Fairlane, cause: str) -> None:
+    """An async handler that is stopped leaves it on its way out."""
+    clock, began, events = LeapingClock(), asyncio.Event(), list[str]()
+
+    @app.tenant_context
+    @contextmanager
+    def surround(ctx: Context) -> Generator[None]:
+        events.append("enter")
+        try:
+            yield
+        finally:
+            events.append("leave")
+
+    @app.task(name="slow", timeout=60, max_attempts=1)
+    async def slow() -> None:
+        began.set()
+        await asyncio.Event().wait()
+
+    job = await slow.using(tenant="acme").aenqueue()
+    async with world.working(app, clock=clock, settings=LONG):
+        await began.wait()
+        if cause == "timeout":
+            clock.leap(61)
+        else:
+            await job.acancel()
+        ended = await world.ended(job)
+    assert events == ["enter", "leave"]
+    assert ended.state is (State.DEAD if cause == "timeout" else State.CANCELLED)
+
+
+async def test_an_async_hook_around_an_abandoned_thread_is_left(world: World, app: Fairlane) -> None:
+    """The thread goes on, what surrounds it does not wait for it."""
+    clock, began, release, left = LeapingClock(), threading.Event(), threading.Event(), asyncio.Event()
+
+    @app.tenant_context
+    @asynccontextmanager
+    async def surround(ctx: Context) -> AsyncGenerator[None]:
+        try:
+            yield
+        finally:
+            left.set()
+
+    @app.task(name="stuck", timeout=60, max_attempts=1)
+    def stuck() -> None:
+        began.set()
+        release.wait(20)
+
+    job = await stuck.using(tenant="acme").aenqueue()
+    async with world.working(app, clock=clock, settings=LONG) as worker:
+        await until(began.is_set)
+        clock.leap(61)
+        await left.wait()
+        assert (await world.ended(job)).attempts[-1].error_class is ErrorClass.TIMEOUT
+        release.set()
+        await until(lambda: worker.running == 0)
+
+
+async def test_a_hook_that_raises_fails_the_attempt(world: World, app: Fairlane) -> None:
+    """The handler never runs, and the worker lives on."""
+    ran: list[int] = []
+
+    @app.tenant_context
+    def surround(ctx: Context) -> AbstractContextManager[None]:
+        message = "no such schema"
+        raise LookupError(message)
+
+    @app.task(name="work")
+    async def work() -> None:
+        ran.append(1)
+
+    job = await work.using(tenant="acme").aenqueue()
+    await world.burst(app)
+    failed = await job.arefresh()
+    assert (failed.state, failed.attempts[-1].message, ran) == (State.DELAYED, "no such schema", [])
+
+
+def test_there_is_one_hook() -> None:
+    """A second one would leave open which comes first."""
+    app = Fairlane()
+
+    @app.tenant_context
+    @contextmanager
+    def one(ctx: Context) -> Generator[None]:
+        yield
+
+    with pytest.raises(ConfigError):
+        app.tenant_context(one)
+
+
+# ── walls ────────────────────────────────────────────────────────────────────
+
+
+def call_in_thread(call: Callable[[], Any], *, with_context: bool) -> Any:
+    """Run something in a thread of one's own, and give what came of it."""
+    found: list[Any] = []
+    context = contextvars.copy_context()
+
+    def run() -> None:
+        try:
+            found.append(context.run(call) if with_context else call())
+        except Exception as error:  # noqa: BLE001 (given to who asked)
+            found.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+async def test_in_a_worker_a_call_from_a_thread_of_the_handler_s_own_is_refused(
+    world: World, app: Fairlane
+) -> None:
+    """S9: not unscoped. With the handler's context, or with a reason, it is allowed."""
+    found: list[Any] = []
+
+    @app.task(name="note")
+    def note() -> None: ...
+
+    def as_system() -> Any:
+        with app.as_system(reason="nightly count"):
+            return sum(app.jobs.count().values())
+
+    def as_other() -> Any:
+        with app.tenant("globex"):
+            return note.enqueue()
+
+    @app.task(name="starts")
+    def starts(ctx: Context) -> None:
+        for call in (note.enqueue, app.jobs.count, ctx.job.refresh, as_other):
+            found.append(call_in_thread(call, with_context=False))
+        found.append(call_in_thread(note.enqueue, with_context=True))
+        found.append(call_in_thread(as_system, with_context=False))
+
+    await note.using(tenant="globex").aenqueue()
+    await starts.using(tenant="acme").aenqueue()
+    with walled():
+        await world.burst(app)
+    assert [type(one) for one in found[:4]] == [OutsideTenant] * 4
+    assert found[4].tenant == "acme"
+    assert found[5] >= 2
+
+
+async def test_acting_for_all_tenants_is_logged_with_its_reason(
+    app: Fairlane, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Inside a tenant it is the only widening; it ends with its block."""
+
+    @app.task(name="note")
+    async def note() -> None: ...
+
+    await note.using(tenant="globex").aenqueue()
+    with app.tenant("acme"):
+        with app.as_system(reason="nightly count"):
+            assert sum((await app.jobs.acount()).values()) == 1
+            assert (await note.using(tenant="globex").aenqueue()).tenant == "globex"
+        assert sum((await app.jobs.acount()).values()) == 0
+        with pytest.raises(TenantMismatch):
+            await note.using(tenant="globex").aenqueue()
+    (record,) = [one for one in caplog.records if one.__dict__.get("event") == "as_system"]
+    assert (record.__dict__["reason"], record.__dict__["tenant"]) == ("nightly count", "acme")
+    with pytest.raises(ValueError, match="needs a reason"), app.as_system(reason=" "):
+        pass

@@ -1,0 +1,188 @@
+"""A small world for tests of the worker: a real SQLite file, watched, and workers in the test's own loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, cast
+from uuid import UUID
+
+import msgspec
+
+from fairlane import Fairlane, Job
+from fairlane.app.worker_settings import WorkerSettings
+from fairlane.model.errors import StoreUnavailable
+from fairlane.model.instants import SECOND, Instant, Micros
+from fairlane.model.job import JobRecord
+from fairlane.model.scope import Scope
+from fairlane.runtime.clock import MachineClock
+from fairlane.store.contract import Store
+from fairlane.store.contract.jobs import GetRequest
+from fairlane.store.opening import StoreClock, open_store, register_scheme
+from fairlane.worker.worker import Worker
+
+PATIENCE = 20.0
+"""How long a test waits for a fact before it says that it never came true."""
+
+QUICK = WorkerSettings(lease=3 * SECOND, renew_every=SECOND // 4, shutdown_deadline=10 * SECOND)
+"""Leases short enough to see them end."""
+
+LONG = WorkerSettings(lease=100_000 * SECOND, renew_every=SECOND // 4, shutdown_deadline=10 * SECOND)
+"""Leases that outlast whatever a driven clock does."""
+
+
+async def until(is_so: Callable[[], bool], what: str = "") -> None:
+    """Wait until a fact is true; a test that waits in vain fails."""
+    deadline = time.monotonic() + PATIENCE
+    while not is_so():
+        assert time.monotonic() < deadline, what or "it never came true"
+        await asyncio.sleep(0.002)
+
+
+class LeapingClock(MachineClock):
+    """The machine's clock, moved on by what a test wants to have passed."""
+
+    def __init__(self) -> None:
+        """Begin with the machine's time."""
+        self._leap: Micros = 0
+
+    def elapsed(self) -> Micros:
+        """Count on, leaps included."""
+        return super().elapsed() + self._leap
+
+    def leap(self, seconds: float) -> None:
+        """Let so much time have passed."""
+        self._leap += round(seconds * SECOND)
+
+
+class _Facet:
+    """A facet that notes what it is asked, and fails while its store is away."""
+
+    def __init__(self, facet: object, world: World) -> None:
+        self._facet = facet
+        self._world = world
+
+    def __getattr__(self, verb: str) -> Callable[..., Awaitable[Any]]:
+        real: Callable[..., Awaitable[Any]] = getattr(self._facet, verb)
+
+        async def watched(*requests: Any) -> Any:
+            self._world.asked.append((verb, *requests))
+            if verb in self._world.away and verb != "aclose":
+                message = "the store is away"
+                raise StoreUnavailable(message)
+            if verb in self._world.before:
+                self._world.before.pop(verb)()
+            answer = await real(*requests)
+            if verb in self._world.deaf:
+                self._world.deaf.remove(verb)
+                message = "the answer was lost"
+                raise StoreUnavailable(message)
+            return answer
+
+        return watched
+
+
+class _WatchedStore:
+    def __init__(self, store: Store, world: World) -> None:
+        for name in ("jobs", "claims", "policies", "registry", "dead", "upkeep"):
+            setattr(self, name, _Facet(getattr(store, name), world))
+
+
+ALL_VERBS = frozenset(
+    "claim renew settle asked_to_cancel reclaim promote expire heartbeat register lead pulse wait prune".split()
+)
+
+
+class World:
+    """One SQLite file behind the scheme `watched`, what is asked of it, and applications on it."""
+
+    def __init__(self, folder: Path) -> None:
+        """Begin with no file."""
+        self.url = f"sqlite:////{folder}/fairlane.db"
+        self.asked: list[tuple[Any, ...]] = []
+        self.away: frozenset[str] = frozenset()
+        self.deaf: list[str] = []
+        self.before: dict[str, Callable[[], None]] = {}
+        self.opened = 0
+        self.ahead: Micros = 0
+        self.apps: list[Fairlane] = []
+        register_scheme("watched", self._open)
+
+    def _open(self, url: str, clock: StoreClock | None) -> Store:
+        assert clock is None
+        self.opened += 1
+        return cast("Store", _WatchedStore(open_store(self.url, clock=self), self))
+
+    def now(self) -> Instant:
+        """Be the store's clock: the machine's, moved on by what a test wants to have passed."""
+        return time.time_ns() // 1_000 + self.ahead
+
+    def app(self, **said: Any) -> Fairlane:
+        """Make an application on this file."""
+        made = Fairlane("watched://here", **said)
+        self.apps.append(made)
+        return made
+
+    def requests(self, verb: str) -> list[Any]:
+        """Give what was asked with a verb."""
+        return [request for name, *rest in self.asked for request in rest if name == verb]
+
+    @asynccontextmanager
+    async def working(self, app: Fairlane, **said: Any) -> AsyncIterator[Worker]:
+        """Have a worker run meanwhile, and stop it at the end."""
+        said.setdefault("settings", QUICK)
+        worker = Worker(app, **said)
+        running = asyncio.ensure_future(worker.run())
+        try:
+            await until(lambda: worker.is_ready or running.done())
+            yield worker
+        finally:
+            if not running.done():
+                worker.stop()
+            await asyncio.wait_for(running, PATIENCE)
+
+    async def burst(self, app: Fairlane, **said: Any) -> Worker:
+        """Run everything that is claimable now."""
+        said.setdefault("settings", QUICK)
+        worker = Worker(app, burst=True, **said)
+        await asyncio.wait_for(worker.run(), PATIENCE)
+        return worker
+
+    async def record(self, app: Fairlane, id: UUID) -> JobRecord:
+        """Read a job as the store keeps it."""
+        found = await app.client.store.jobs.get(GetRequest(scope=Scope.all(), ids=(id,)))
+        return found[id]
+
+    async def ended(self, job: Job[Any]) -> Job[Any]:
+        """Wait for a job's end."""
+        newer = job
+        deadline = time.monotonic() + PATIENCE
+        while not newer.is_finished:
+            assert time.monotonic() < deadline, f"{newer.task} is {newer.state}, because {newer.because}"
+            await asyncio.sleep(0.01)
+            newer = await newer.arefresh()
+        return newer
+
+    async def when(self, job: Job[Any], is_so: Callable[[Job[Any]], bool]) -> Job[Any]:
+        """Wait until a job is as wanted."""
+        deadline = time.monotonic() + PATIENCE
+        newer = await job.arefresh()
+        while not is_so(newer):
+            assert time.monotonic() < deadline, f"{newer.task} is {newer.state}, because {newer.because}"
+            await asyncio.sleep(0.01)
+            newer = await newer.arefresh()
+        return newer
+
+
+def changed(settings: WorkerSettings, **said: Any) -> WorkerSettings:
+    """Give settings with some values changed."""
+    return msgspec.structs.replace(settings, **said)
+
+
+def thread_name() -> str:
+    """Name the running thread."""
+    return threading.current_thread().name

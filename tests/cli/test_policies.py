@@ -132,7 +132,7 @@ def test_a_pause_holds_jobs_until_it_is_resumed(store: Desk, kind: str, name: st
     answer = store.says("pause", kind, name, "--note", "wrong data")
     assert answer == f"{kind} {name} is paused, until `fairlane resume {kind} {name}`.\n"
     shown = store.says("explain", str(job.id))
-    assert f"Reason: paused ({kind} {name}).\nPaused by ops@desk now: wrong data\n" in shown
+    assert f"Reason: paused ({kind} {name} paused by ops@desk: wrong data).\n" in shown
     assert store.says("resume", kind, name) == f"{kind} {name} is no longer paused.\n"
     assert "Reason: no_worker" in store.says("explain", str(job.id))
     assert store.says("resume", kind, name) == f"{kind} {name} was neither paused nor closed.\n"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 from uuid import UUID
 
 import click
@@ -15,11 +15,6 @@ from fairlane.cli.moments import ago, iso, stamp
 from fairlane.cli.session import Session, now_of
 from fairlane.cli.shown import CLOSED
 from fairlane.model.instants import Instant, to_instant
-from fairlane.model.layers import Hold, Kind, Subject
-from fairlane.model.scope import Scope
-from fairlane.store.contract.policies import ReadRequest
-
-_ALL: Final = Scope.all()
 
 
 @click.command(cls=Command)
@@ -31,31 +26,17 @@ def explain(session: Session, id: UUID) -> None:
     What holds it, until when if that is known, and how many jobs of its tenant go first.
     """
 
-    async def read(app: Fairlane) -> tuple[Job[Any], Waiting, Hold | None, Instant]:
-        job = await app.jobs.aget(id)
-        why = await app.jobs.aexplain(id)
-        return job, why, await _hold(app, why), await now_of(app)
+    async def read(app: Fairlane) -> tuple[Job[Any], Waiting, Instant]:
+        return await app.jobs.aget(id), await app.jobs.aexplain(id), await now_of(app)
 
-    job, why, hold, now = session.run(read)
-    session.output.answer("\n".join(_sentences(job, why, hold, now)), _as_json(job, why, hold))
+    job, why, now = session.run(read)
+    session.output.answer("\n".join(_sentences(job, why, now)), _as_json(job, why))
 
 
-async def _hold(app: Fairlane, why: Waiting) -> Hold | None:
-    """Give the pause that holds the job, with who set it and why."""
-    if why.reason != "paused":
-        return None
-    kind, _, name = why.subject.partition(" ")
-    subject = Subject(Kind(kind), name)
-    views = await app.client.store.policies.read(ReadRequest(scope=_ALL, subjects=(subject,)))
-    return views[subject].paused
-
-
-def _sentences(job: Job[Any], why: Waiting, hold: Hold | None, now: Instant) -> Iterator[str]:
+def _sentences(job: Job[Any], why: Waiting, now: Instant) -> Iterator[str]:
     yield f"Job {job.id} of task {job.task}, tenant {job.tenant}, queue {job.queue}, is {job.state.value}."
     until = "" if why.until is None else f", until {stamp(to_instant(why.until))} ({_away(why, now)})"
     yield f"Reason: {why.reason}{_about(why)}{until}."
-    if hold is not None:
-        yield f"Paused by {hold.who} {ago(hold.set_at, now)}: {hold.reason}"
     if why.ahead is not None:
         are = "job of its tenant goes" if why.ahead == 1 else "jobs of its tenant go"
         yield f"Ahead: {why.ahead} {are} first in this queue."
@@ -72,7 +53,7 @@ def _away(why: Waiting, now: Instant) -> str:
     return "" if why.until is None else ago(to_instant(why.until), now)
 
 
-def _as_json(job: Job[Any], why: Waiting, hold: Hold | None) -> dict[str, Any]:
+def _as_json(job: Job[Any], why: Waiting) -> dict[str, Any]:
     return {
         "id": str(job.id),
         "state": job.state.value,
@@ -80,7 +61,5 @@ def _as_json(job: Job[Any], why: Waiting, hold: Hold | None) -> dict[str, Any]:
         "subject": CLOSED.text(why.subject),
         "until": iso(why.until),
         "ahead": why.ahead,
-        "paused_by": None if hold is None else hold.who,
-        "paused_because": None if hold is None else hold.reason,
         "advice": why.advice,
     }

@@ -8,6 +8,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from tests.acceptance.crew import Crew
+from tests.acceptance.working import Stage
 from tests.acceptance.world import World
 from tests.invariants import check
 from tests.stores import MEMORY
@@ -23,3 +25,23 @@ async def world() -> AsyncIterator[World]:
             await check(made.store)
         finally:
             await made.aclose()
+
+
+@pytest.fixture
+def stage() -> Stage:
+    """An empty stage for handlers."""
+    return Stage()
+
+
+@pytest.fixture
+async def crew() -> AsyncIterator[Crew]:
+    """A folder for worker processes; nobody of them is left at the end, and the books balance."""
+    with TemporaryDirectory(dir=MEMORY) as folder:
+        made = Crew(Path(folder))
+        try:
+            yield made
+            made.end()
+            await check(made.app.client.store)
+        finally:
+            made.end()
+            await made.app.aclose()

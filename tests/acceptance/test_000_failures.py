@@ -1,11 +1,10 @@
-"""Description A, when jobs fail: retries, dead letters, and walls between organisations."""
+"""Description A, when jobs fail: retries and dead letters."""
 
 from __future__ import annotations
 
 import pytest
 
-from fairlane import ErrorClass, Fail, JobNotFound, State, TenantMismatch
-from fairlane.app.context import Context, Rein, handling
+from fairlane import ErrorClass, Fail, State
 from fairlane.model.instants import SECOND, to_datetime
 from fairlane.store.contract.dead import DeadGetRequest
 from tests.acceptance.presets import Preset, isolation, work
@@ -55,26 +54,6 @@ async def test_000_tm_4b_three_retries_are_a_list_of_three_delays(world: World, 
         world.advance(60)
     assert states == [State.DELAYED, State.DELAYED, State.DELAYED, State.DEAD]
     assert (await job.arefresh()).max_attempts == 4
-
-
-async def test_000_tm_6_a_job_cannot_reach_for_another_organisation(world: World, preset: Preset) -> None:
-    """Naming it is refused, its job is as unknown as one that never was, and the attempt fails."""
-    app, mail = preset.app, preset["email.send"]
-    foreign = await mail.using(tenant="globex").aenqueue()
-    await preset["send_fax"].using(tenant="acme").aenqueue()
-    claim = await world.take("critical")
-    context = Context(job=app.client.show(claim.job), fence=claim.fence, rein=Rein())
-    with handling(context):
-        with pytest.raises(TenantMismatch) as refused:
-            await mail.using(tenant="globex").aenqueue()
-        with pytest.raises(TenantMismatch):
-            await app.jobs.afind(tenant="globex")
-        with pytest.raises(JobNotFound):
-            await app.jobs.aget(foreign.id)
-        assert await app.jobs.acancel(foreign.id) == {}
-    assert (await foreign.arefresh()).state is State.READY
-    assert (await app.jobs.acount(tenant="globex"))[State.READY] == 1
-    assert refused.value.tenant == "globex"
 
 
 async def test_000_rt_1_a_retried_job_goes_behind_those_that_were_due_before(

@@ -15,7 +15,7 @@ from fairlane import Fairlane, JobNotFound, State, StoreError, Task
 from fairlane.model.instants import DAY, SECOND
 from fairlane.model.judge import Succeeded
 from fairlane.model.payload import encode_result
-from fairlane.store.contract.claims import ClaimRequest, Renewal, RenewRequest, Wish
+from fairlane.store.contract.claims import Renewal, RenewRequest
 from tests.acceptance.presets import work
 from tests.acceptance.world import ALL, LEASE, World
 
@@ -138,10 +138,7 @@ async def test_001_fm_2_a_holder_that_was_cut_off_can_change_nothing_afterwards(
     stale = await world.take(worker="cut-off")
     world.advance(LEASE / SECOND)
     assert [lost.id for lost in (await world.reclaim()).lost] == [job.id]
-    request = ClaimRequest(
-        scope=ALL, worker="other", lease=LEASE, wishes=(Wish("default", 1),), total=1, isolates=True
-    )
-    (fresh,) = (await world.store.claims.claim(request)).claims
+    fresh = await world.take(worker="other")
     assert fresh.fence > stale.fence
     renewal = RenewRequest(scope=ALL, worker="cut-off", lease=LEASE, renewals=(Renewal(job.id, stale.fence),))
     assert (await world.store.claims.renew(renewal)).stale == (job.id,)
@@ -166,10 +163,7 @@ async def test_001_fm_3_a_crashed_workers_job_comes_back_with_the_attempt_counte
     assert (back.state, back.attempt, back.failures) == (State.READY, 1, 1)
     (lost,) = back.attempts
     assert (lost.outcome, lost.worker, lost.error_class) == ("lost", "doomed", "crash")
-    request = ClaimRequest(
-        scope=ALL, worker="other", lease=LEASE, wishes=(Wish("default", 2),), total=2, isolates=True
-    )
-    again = [claim.job for claim in (await world.store.claims.claim(request)).claims]
+    again = [claim.job for claim in await world.claim(2, worker="other")]
     assert [(one.id, one.attempt) for one in again] == [(job.id, 2), (later.id, 1)]
 
 
@@ -181,10 +175,7 @@ async def test_001_ec_1_work_that_was_done_but_not_acknowledged_runs_once_more_a
     first = await world.take()
     world.advance(LEASE / SECOND)
     await world.reclaim()
-    request = ClaimRequest(
-        scope=ALL, worker="w2", lease=LEASE, wishes=(Wish("default", 1),), total=1, isolates=True
-    )
-    (second,) = (await world.store.claims.claim(request)).claims
+    second = await world.take(worker="w2")
     assert await world.settle(second, Succeeded(encode_result(2)), worker="w2") is State.SUCCEEDED
     assert await world.settle(first, Succeeded(encode_result(1))) is None
     ended = await job.arefresh()

@@ -230,7 +230,7 @@ async def test_001_rt_4_errors_on_the_permanent_list_go_straight_to_the_dead_let
 async def test_001_rt_4_a_job_marked_no_retry_goes_straight_to_the_dead_letters(world: World) -> None:
     """By the task, or by what the handler raises."""
     app = world.app()
-    await app.task(name="once", retry=Backoff.never())(work).aenqueue()
+    await app.task(name="once", retry=Backoff.never())(work).using(max_attempts=5).aenqueue()
     assert await world.fail(BOOM) is State.DEAD
     await app.task(name="many")(work).aenqueue()
     assert await world.fail(Fail("no")) is State.DEAD

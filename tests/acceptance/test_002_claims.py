@@ -12,6 +12,7 @@ from fairlane import Backoff, ErrorClass, Fail, Job, Retry, State
 from fairlane.model.instants import SECOND, to_datetime
 from fairlane.store.contract.dead import DeadGetRequest
 from tests.acceptance.presets import C_RETRY, Preset, strict
+from tests.acceptance.working import burst
 from tests.acceptance.world import ALL, World
 
 BOOM = RuntimeError("boom")
@@ -188,3 +189,25 @@ async def test_002_dl_1_a_dead_letter_keeps_payload_history_creation_and_correla
     assert to_datetime(letter.job.enqueued_at) == job.enqueued_at
     assert letter.job.correlation_id == "c0ffee"
     assert [one.number for one in letter.job.attempts] == [1, 2]
+
+
+async def test_002_cm_3_the_version_of_a_payload_is_stored_and_older_ones_are_upcast(world: World) -> None:
+    """What is stored keeps its version; the handler sees the arguments of its own."""
+    old = world.app()
+
+    async def first(message_id: int) -> None:
+        """Version one."""
+
+    job = await old.task(name="fetch", version=1)(first).aenqueue(789)
+    new = world.app()
+    seen: list[int] = []
+
+    async def second(message: int) -> None:
+        seen.append(message)
+
+    fetch = new.task(name="fetch", version=2)(second)
+    fetch.upcast(1)(lambda said: {"message": said["message_id"]})
+    newer = await fetch.aenqueue(790)
+    await burst(new)
+    assert seen == [789, 790]
+    assert [(await world.record(one)).version for one in (job, newer)] == [1, 2]

@@ -8,17 +8,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
-from fairlane import Fairlane, Job, Task
+from fairlane import Fairlane, Job, Lane, Queue, Task
 from fairlane.app.declaration import Declaration
 from fairlane.model.enums import NO_ENUMS
 from fairlane.model.failure import BUILT_IN
 from fairlane.model.instants import SECOND, Instant, Micros
 from fairlane.model.job import Claim, JobRecord
 from fairlane.model.judge import Ending, Succeeded, interpret, judge
-from fairlane.model.layers import GateRules, Kind, QueueRules, Rules, Subject, TaskRules
 from fairlane.model.lifecycle import State
 from fairlane.model.payload import decode_arguments, encode_result, verify
-from fairlane.model.policy import Gate
 from fairlane.model.retention import Retention
 from fairlane.model.scope import Scope
 from fairlane.store.contract import Store
@@ -33,9 +31,9 @@ from fairlane.store.contract.claims import (
     Wish,
 )
 from fairlane.store.contract.jobs import BATCH_MOST, GetRequest
-from fairlane.store.contract.policies import PutRequest
 from fairlane.store.contract.upkeep import PruneReply, PruneRequest
 from fairlane.store.opening import StoreClock, open_store, register_scheme
+from fairlane.worker.declare import declare_policies
 from tests.acceptance.presets import Preset
 from tests.oracle.clock import DrivenClock
 
@@ -75,6 +73,11 @@ class World:
         self.apps.append(made)
         return made
 
+    def one_lane(self, slots: int, *queues: str) -> Fairlane:
+        """Make an application with one lane over some queues."""
+        named = queues or ("default",)
+        return self.app(queues=[Queue(name) for name in named], lanes=[Lane("main", slots, named)])
+
     async def open(self, preset: Preset) -> Preset:
         """Put a preset into force."""
         self.apps.append(preset.app)
@@ -83,18 +86,7 @@ class World:
 
     async def declare(self) -> None:
         """Write what the newest application declares, as the start of its worker does (S54)."""
-        settings, registry = self.apps[-1].settings, self.apps[-1].client.registry
-        rules: dict[Subject, Rules] = {}
-        for queue in settings.queues.values():
-            rules[Subject(Kind.QUEUE, queue.name)] = QueueRules(
-                queue.limits, queue.rate, queue.max_waiting, queue.cost
-            )
-        for task in registry:
-            gate = task.gate.name if isinstance(task.gate, Gate) else task.gate
-            rules[Subject(Kind.TASK, task.name)] = TaskRules(task.rate, gate)
-        for one in settings.gates:
-            rules[Subject(Kind.GATE, one.name)] = GateRules(one.limit, one.rate)
-        await self.store.policies.put(PutRequest(scope=ALL, rules=rules))
+        await declare_policies(self.apps[-1], self.store)
 
     async def fill(self, task: Task[..., Any], number: int, tenant: str = "acme") -> list[Job[Any]]:
         """Enqueue so many jobs of a task for a tenant, in batches."""

@@ -204,6 +204,16 @@ NAMING: Final[dict[str, Callable[[World, Scope, Subject], Awaitable[Any]]]] = {
 
 CARD: Final = registry.WorkerCard(id="w9", host="here", pid=9, version="1", queues=("default",), slots=1)
 
+
+async def _dedicate(world: World, scope: Scope) -> str:
+    """Try to dedicate a store that is in use."""
+    try:
+        await world.store.upkeep.dedicate(upkeep.DedicateRequest(scope=scope, purpose="tests"))
+    except ValueError as error:
+        return str(error)
+    return "dedicated"
+
+
 HARMLESS: Final[dict[str, Callable[[World, Scope], Awaitable[Any]]]] = {
     "registry.register": lambda w, s: w.store.registry.register(
         registry.RegisterRequest(scope=s, card=CARD, renew_every=SECOND)
@@ -219,6 +229,8 @@ HARMLESS: Final[dict[str, Callable[[World, Scope], Awaitable[Any]]]] = {
         registry.LeadRequest(scope=s, name="duties", worker="w9", lease=SECOND)
     ),
     "registry.pulse": lambda w, s: w.store.registry.pulse(Request(scope=s)),
+    "upkeep.purpose": lambda w, s: w.store.upkeep.purpose(Request(scope=s)),
+    "upkeep.dedicate": _dedicate,
     "registry.wake": lambda w, s: w.store.registry.wake(registry.WakeRequest(scope=s, queues=("default",))),
     "registry.wait": lambda w, s: w.store.registry.wait(
         registry.WaitRequest(scope=s, worker="w9", queues=("default",), at_most=1_000)

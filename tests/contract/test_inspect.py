@@ -62,7 +62,7 @@ async def test_the_lease_that_ends_first_is_told(world: World) -> None:
 
 
 async def test_looking_changes_nothing(world: World) -> None:
-    """It is safe on a store that is in use."""
+    """S50: it is safe on a store that is in use."""
     await world.enqueue_many(3)
     await world.claim_one()
     before = await world.sight()

@@ -16,6 +16,11 @@ def threads() -> set[threading.Thread]:
     return set(threading.enumerate())
 
 
+def relay_threads() -> int:
+    """Count the relays that run in this process."""
+    return sum(one.name == "fairlane-relay" for one in threads())
+
+
 def test_stopping_leaves_no_thread_and_moves_nothing_more(shop: Shop) -> None:
     """Neither its own nor those of the store that it opened; stopping twice, or unstarted, is fine."""
     before = threads()
@@ -24,7 +29,7 @@ def test_stopping_leaves_no_thread_and_moves_nothing_more(shop: Shop) -> None:
     shop.fill(5)
     relay.start()
     relay.start()
-    assert len([one for one in threads() if one.name == "fairlane-relay"]) == 1
+    assert relay_threads() == 1
     eventually(lambda: shop.rows() == [])
     relay.stop()
     relay.stop()
@@ -61,17 +66,23 @@ def test_a_blocking_run_ends_when_it_is_told_to(shop: Shop) -> None:
     assert not thread.is_alive()
 
 
-def test_a_forked_child_has_no_relay_and_does_not_wait_for_one(shop: Shop) -> None:
-    """The parent's goes on."""
+def test_a_forked_child_has_no_relay_until_it_starts_one(shop: Shop) -> None:
+    """It waits for none, and the parent's goes on."""
     with shop.relay() as relay:
         shop.fill(1)
         eventually(lambda: shop.rows() == [])
 
-        def is_gone() -> bool:
-            relay.stop()
-            return not [one for one in threads() if one.name == "fairlane-relay"]
+        def begins() -> bool:
+            relay.start()
+            return relay_threads() == 1
 
-        assert in_a_child(is_gone) == 0
+        def begins_anew() -> bool:
+            relay.stop()
+            was_gone = relay_threads() == 0
+            return was_gone and begins()
+
+        assert in_a_child(begins_anew) == 0
+        assert in_a_child(begins) == 0
         shop.fill(1)
         eventually(lambda: shop.rows() == [])
 

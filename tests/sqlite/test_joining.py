@@ -13,7 +13,14 @@ import apsw
 import pytest
 
 from fairlane.model.admission import RefusalKind
-from fairlane.model.errors import SchemaTooOld, StoreBusy, StoreError, TenantMismatch, Unsupported
+from fairlane.model.errors import (
+    SchemaTooNew,
+    SchemaTooOld,
+    StoreBusy,
+    StoreError,
+    TenantMismatch,
+    Unsupported,
+)
 from fairlane.model.instants import SECOND
 from fairlane.model.job import NewJob
 from fairlane.model.layers import Kind, QueueRules, Subject
@@ -22,7 +29,7 @@ from fairlane.model.limits import Limits
 from fairlane.model.scope import Scope
 from fairlane.store.contract.jobs import EnqueueReply, EnqueueRequest
 from fairlane.store.contract.registry import RegisterRequest, WaitRequest, WorkerCard
-from fairlane.store.sqlite import connect
+from fairlane.store.sqlite import connect, joining
 from fairlane.store.sqlite.store import SqliteStore
 from tests.contract.world import ALL, World
 from tests.oracle.clock import DrivenClock
@@ -107,6 +114,18 @@ async def test_a_refused_batch_leaves_the_transaction_as_it_was(world: World, ow
         assert (await send_in(world, own, world.new())).refused == ()
     assert orders(own) == ["kept"]
     assert len(await world.find_all()) == 2
+
+
+async def test_a_refused_batch_takes_back_what_it_had_written_already(
+    world: World, own: apsw.Connection
+) -> None:
+    """The second item's queue is counted in the file, for which the first is written before it is refused."""
+    await world.put({Subject(Kind.QUEUE, "tight"): QueueRules(max_waiting=1)})
+    await world.enqueue(queue="tight")
+    with own:
+        reply = await send_in(world, own, world.new("globex"), world.new(queue="tight"))
+        assert [one.index for one in reply.refused] == [1]
+    assert [job.queue for job in await world.find_all()] == ["tight"]
 
 
 async def test_limits_count_the_jobs_of_the_open_transaction(world: World, own: apsw.Connection) -> None:
@@ -223,6 +242,15 @@ async def test_a_file_without_a_schema_is_refused(file: Path) -> None:
     own.close()
 
 
+async def test_a_file_of_a_newer_version_is_refused(world: World, own: apsw.Connection) -> None:
+    """As it would be if the store had to open it now."""
+    (version,) = own.execute("PRAGMA user_version").fetchall()[0]
+    own.execute("PRAGMA user_version = 99")
+    with own, pytest.raises(SchemaTooNew, match="upgrade"):
+        await send_in(world, own, world.new())
+    own.execute(f"PRAGMA user_version = {version}")
+
+
 # ── the connection stays the application's ───────────────────────────────────
 
 
@@ -266,10 +294,11 @@ async def test_a_statement_that_is_being_read_goes_on(world: World, own: apsw.Co
 # ── others at the same time ──────────────────────────────────────────────────
 
 
-async def test_a_transaction_that_read_first_and_is_outdated_says_so(
-    world: World, own: apsw.Connection
+async def test_a_transaction_that_read_first_and_is_outdated_says_so_at_once(
+    world: World, own: apsw.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No repeat in the same transaction can help; the whole of it must be done again."""
+    monkeypatch.setattr(joining, "patience", lambda: lambda tries: pytest.fail("waited in vain"))
     own.execute("BEGIN")
     assert orders(own) == []
     await world.enqueue()

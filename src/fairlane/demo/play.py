@@ -18,7 +18,7 @@ from fairlane.runtime.clock import MachineClock
 LEDGER: Final = "DEMO_LEDGER"
 """The variable that names the folder of the ledger."""
 
-app = Fairlane(name="demo", lanes=[Lane("main", SLOTS, ["default"])])
+app = Fairlane(name="demo", config={}, lanes=[Lane("main", SLOTS, ["default"])])
 
 _clock: Final = MachineClock()
 _recorders: dict[int, Recorder] = {}

@@ -26,8 +26,15 @@ def in_words(duration: Micros) -> str:
 def row(tenant: str, tally: Tally) -> tuple[str, ...]:
     """Give one tenant's line of the table."""
     counts = (tally.came, tally.waiting, tally.running, tally.ended)
-    waits = [in_words(percentile(tally.waits, share)) if tally.waits else "-" for share in (0.5, 0.95)]
-    return (tenant, *(f"{count:,}" for count in counts), *waits)
+    return (
+        tenant,
+        *(f"{count:,}" for count in counts),
+        *(_wait(tally.waits, share) for share in (0.5, 0.95)),
+    )
+
+
+def _wait(waits: Sequence[Micros], share: float) -> str:
+    return in_words(percentile(waits, share)) if waits else "-"
 
 
 def line(figures: Figures, elapsed: Micros) -> str:
@@ -38,7 +45,7 @@ def line(figures: Figures, elapsed: Micros) -> str:
     return (
         f"  {elapsed / SECOND:4.0f} s   noisy: {noisy.waiting:>6,} waiting {noisy.ended:>6,} done   "
         f"quiet: {sum(one.waiting for one in quiet):>3} waiting {sum(one.ended for one in quiet):>4} done   "
-        f"quiet p95 {in_words(percentile(waits, 0.95))}"
+        f"quiet p95 {_wait(waits, 0.95)}"
     )
 
 

@@ -55,7 +55,7 @@ class Run:
 
     async def play(self, arrivals: Sequence[Arrival], show: Show) -> Verdict:
         """Bring all arrivals, see every job end, and say what the history checker says."""
-        async with Fairlane(self._url, name="demo") as app:
+        async with Fairlane(self._url, name="demo", config={}) as app:
             task: Task[[], None] = app.task(name=work.name)(work.func)
             await app.client.store.upkeep.migrate()
             with self._workers() as workers:
@@ -141,7 +141,9 @@ class Run:
 
     @contextmanager
     def _workers(self) -> Generator[list[subprocess.Popen[bytes]]]:
-        environment = {**os.environ, "FAIRLANE_URL": self._url, LEDGER: str(self._folder)}
+        # What is set for another application is not meant for this one.
+        own = {name: value for name, value in os.environ.items() if not name.startswith("FAIRLANE_")}
+        environment = {**own, "FAIRLANE_URL": self._url, LEDGER: str(self._folder)}
         command = [sys.executable, "-m", "fairlane", "worker", f"{work.func.__module__}:app"]
         workers: list[subprocess.Popen[bytes]] = []
         try:

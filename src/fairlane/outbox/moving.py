@@ -17,7 +17,7 @@ from fairlane.app.refusals import error_of
 from fairlane.model.admission import Refusal, RefusalKind
 from fairlane.model.instants import SECOND, Micros
 from fairlane.model.job import NewJob
-from fairlane.outbox.backlog import Backlog
+from fairlane.outbox.backlog import Backlog, Waiting
 from fairlane.outbox.holding import Holds
 from fairlane.outbox.row import UnreadableRowError, from_row
 from fairlane.store.contract.jobs import BATCH_BYTES, EnqueueReply
@@ -47,14 +47,7 @@ def move(backlog: Backlog, send: Send, holds: Holds, now: Micros, most: int) -> 
     rows = backlog.read(most, BATCH_BYTES, holds.held(now))
     if not rows:
         return Passed(0, None)
-    aside: dict[str, str] = {}
-    jobs: list[NewJob] = []
-    for row in rows:
-        try:
-            jobs.append(from_row(*row))
-        except UnreadableRowError as error:
-            aside[row.id] = str(error)
-            _tell_set_aside(row.id, row.tenant, str(error))
+    jobs, aside = _decoded(rows)
     while jobs:
         reply = send(tuple(jobs))
         if not reply.refused:
@@ -64,6 +57,19 @@ def move(backlog: Backlog, send: Send, holds: Holds, now: Micros, most: int) -> 
         holds.free(tenant)
     backlog.finish((str(job.id) for job in jobs), aside.items())
     return Passed(len(jobs), 0)
+
+
+def _decoded(rows: Sequence[Waiting]) -> tuple[list[NewJob], dict[str, str]]:
+    """Give the jobs that can be read, and by id what is wrong with the other rows."""
+    jobs: list[NewJob] = []
+    aside: dict[str, str] = {}
+    for row in rows:
+        try:
+            jobs.append(from_row(*row))
+        except UnreadableRowError as error:
+            aside[row.id] = str(error)
+            _tell_set_aside(row.id, row.tenant, str(error))
+    return jobs, aside
 
 
 def _without(

@@ -26,7 +26,7 @@ from fairlane.outbox.moving import Passed, move
 from fairlane.outbox.table import ParamStyle
 from fairlane.store.contract.jobs import BATCH_MOST, EnqueueReply
 
-_BACKOFF: Final = Backoff.exponential(1, cap=30, jitter=0.2)
+_BACKOFF: Final = Backoff.exponential(0.25, cap=30, jitter=0.2)
 
 _log: Final = getLogger("fairlane")
 _draw: Final = SystemRandom().random

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from fairlane.app.cards import card_of as task_card
+from fairlane.app import cards
 from fairlane.app.fairlane import Fairlane
 from fairlane.model.policy import Lane
 from fairlane.runtime.identity import host
@@ -22,5 +22,5 @@ def card_of(app: Fairlane, worker: str, lanes: Sequence[Lane]) -> WorkerCard:
         version=version("fairlane"),
         queues=tuple(dict.fromkeys(queue for lane in lanes for queue in lane.shares())),
         slots=sum(lane.slots for lane in lanes),
-        tasks=tuple(task_card(task, app.settings) for task in app.client.registry),
+        tasks=tuple(cards.card_of(task, app.settings) for task in app.client.registry),
     )

@@ -39,7 +39,8 @@ def settings_over(code: Settings, values: Values, declared: Collection[str]) -> 
     """Give the settings in force; what does not fit is noted with the values.
 
     `declared` are the queues of code and file: an environment variable cannot declare one. Only code can
-    close the set of queues, lest a file that tunes one queue shut out those that only tasks name.
+    close the set of queues, lest a file that tunes one queue shut out those that only tasks name. What code
+    says of where the store is was kept before: no value of it comes here.
     """
     _require(code, values)
     _check_planned(values)
@@ -53,8 +54,8 @@ def settings_over(code: Settings, values: Values, declared: Collection[str]) -> 
         _check_queues(values, lanes, sorted({DEFAULT_QUEUE, *declared}))
     built = msgspec.structs.replace(
         code,
-        url=code.url or app.get("url"),
-        namespace=code.namespace or app.get("namespace"),
+        url=app.get("url", code.url),
+        namespace=app.get("namespace", code.namespace),
         import_=app.get("import"),
         tenancy=app.get("tenancy", code.tenancy),
         fixed_queues=app.get("fixed_queues", code.fixed_queues),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import grp
 import os
 import sys
 import threading
@@ -35,7 +36,7 @@ _is_watching = False
 
 
 class Location:
-    """Where a store's file is and how durable it is, from `sqlite:///path?synchronous=full|normal`."""
+    """Where a store's file is, how durable and whose, from `sqlite:///path?synchronous=full|normal&group=name`."""
 
     def __init__(self, url: str) -> None:
         """Read the URL: three slashes for a relative path, four for an absolute one."""
@@ -46,10 +47,32 @@ class Location:
         self.path = Path(unquote(parts.path[1:])).absolute()
         options = {name: values[-1] for name, values in parse_qs(parts.query).items()}
         wanted = options.pop("synchronous", "full")
+        group = options.pop("group", None)
         if wanted not in _SYNCHRONOUS or options:
             message = "it has options that are not known."
-            raise ConfigError(message, key="url", allowed="?synchronous=full or ?synchronous=normal")
+            allowed = "?synchronous=full or ?synchronous=normal, ?group=name"
+            raise ConfigError(message, key="url", allowed=allowed)
         self.synchronous = _SYNCHRONOUS[wanted]
+        self.group = None if group is None else _group_number(group)
+
+
+def _group_number(name: str) -> int:
+    """Give the number of a group that this user may give files to."""
+    own = {os.getegid(), *os.getgroups()}
+    allowed = "a group of this user: " + ", ".join(sorted(_group_names(own)))
+    try:
+        number = grp.getgrnam(name).gr_gid
+    except KeyError:
+        raise ConfigError(f"there is no group {name!r}.", key="url", allowed=allowed) from None
+    if number not in own and os.geteuid() != 0:
+        raise ConfigError(f"this user is not in group {name!r}.", key="url", allowed=allowed)
+    return number
+
+
+def _group_names(numbers: set[int]) -> Iterator[str]:
+    for number in numbers:
+        with suppress(KeyError):  # a number without a name
+            yield grp.getgrgid(number).gr_name
 
 
 class Opened:
@@ -88,7 +111,7 @@ def connect(location: Location, known: Identity | None = None) -> Opened:
     With `known` it must be that file, and none is made.
     """
     path = location.path
-    identity = _take(path, known)
+    identity = _take(path, known, location.group)
     db: apsw.Connection | None = None
     try:
         db = open_file(path)
@@ -190,14 +213,14 @@ def hurried(db: apsw.Connection, seconds: float) -> Iterator[None]:
 # is an `ATTACH` of the file by the standard library, of which Python gives no sign.
 
 
-def _take(path: Path, known: Identity | None) -> Identity:
+def _take(path: Path, known: Identity | None, group: int | None) -> Identity:
     """Mark the file as ours in this process; refuse if another library has it open already.
 
     A missing file is made here, empty: once SQLite had made it, it would look as if another library had it.
     """
     with _guard:
         if known is None:
-            _make(path)
+            _make(path, group)
         identity = _found(path)
         if known is not None and identity != known:
             message = (
@@ -250,10 +273,14 @@ def _release(identity: Identity) -> None:
             del _held[identity]
 
 
-def _make(path: Path) -> None:
+def _make(path: Path, group: int | None) -> None:
     try:
         # Only if it is missing: closing a file that is open elsewhere in this process drops its locks.
-        os.close(os.open(path.resolve(), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644))
+        made = os.open(path.resolve(), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644 if group is None else 0o600)
+        if group is not None:
+            os.fchown(made, -1, group)
+            os.fchmod(made, 0o660)  # SQLite gives the log the same
+        os.close(made)
     except FileExistsError:
         return
     except FileNotFoundError as error:

@@ -36,7 +36,7 @@ class SqliteStore:
         self._opening = threading.Lock()
         now = clock or _system_clock
         self._reader = Reader(self._connect, now)
-        self._wake = Wake(self._location.path, self._version)
+        self._wake = Wake(self._location.path, self._version, self._location.group)
         self._writer = Writer(self._connect, now, self._wake.send)
         self.jobs = SqliteJobs(self._writer, self._reader, Joining(self._location, now))
         self.claims = SqliteClaims(self._writer, self._reader)

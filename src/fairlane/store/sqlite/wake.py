@@ -35,9 +35,10 @@ _decode = msgspec.msgpack.Decoder(Hint).decode
 class Wake:
     """The sockets of one file, and the hints that this process has heard."""
 
-    def __init__(self, path: Path, version: Callable[[], Awaitable[int]]) -> None:
-        """`version` tells a number that changes whenever anybody writes to the file."""
+    def __init__(self, path: Path, version: Callable[[], Awaitable[int]], group: int | None = None) -> None:
+        """`version` tells a number that changes whenever anybody writes to the file; `group` may wake."""
         self._folder = Path(f"{path}.wake")
+        self._group = group
         self._version = version
         self._heard: Counter[str] = Counter()
         self._seen: dict[str, Counter[str]] = {}
@@ -124,7 +125,7 @@ class Wake:
             changed.set()
 
     def _listen(self) -> None:
-        """Open this process's socket, readable and writable by its owner alone.
+        """Open this process's socket, for its owner alone or for a group.
 
         Where there can be none (a path beyond the 108 bytes of an address, a folder that is read only), the
         look every 250 ms must do.
@@ -138,14 +139,23 @@ class Wake:
         ear = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         ear.setblocking(False)  # noqa: FBT003 (the standard library's word)
         try:
-            self._folder.mkdir(mode=0o700, exist_ok=True)
+            with suppress(FileExistsError):
+                self._folder.mkdir(mode=0o700)
+                self._admit(self._folder, 0o700)
             ear.bind(str(name))
-            name.chmod(0o600)  # the folder keeps others out until then; a umask would hold for all threads
+            self._admit(name, 0o600)  # the folder keeps others out until then; a umask holds for all threads
         except OSError:
             ear.close()
             return
         self._socket, self._name = ear, name
         loop.add_reader(ear, self._receive, ear)
+
+    def _admit(self, path: Path, mode: int) -> None:
+        """Let the owner in, and the group as far as the owner if there is one."""
+        if self._group is not None:
+            os.chown(path, -1, self._group)
+            mode |= mode >> 3
+        path.chmod(mode)
 
     def _receive(self, receiver: socket.socket) -> None:
         with suppress(BlockingIOError):

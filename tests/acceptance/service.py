@@ -1,0 +1,55 @@
+"""An application for worker processes: its handlers write down what they do, and wait to be let go.
+
+    fairlane worker tests.acceptance.service:app
+
+Everything stands in the current folder: the store, the ledger, and `go`, the file whose existence lets `hold`
+end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Final
+
+from fairlane import Backoff, Context, Fairlane, Lane, Queue
+
+LEDGER: Final = "ledger"
+GO: Final = "go"
+
+
+def application(folder: Path) -> Fairlane:
+    """Make the application on a folder's store; its leases are short, so that tests see them end."""
+    retry = Backoff.delays(0.01)
+    app = Fairlane(
+        f"sqlite:///{folder}/fairlane.db",
+        queues=[Queue("default", retry=retry, max_attempts=5), Queue("urgent", retry=retry)],
+        lanes=[Lane("main", 4, {"urgent": 9, "default": 1})],
+        config={"worker": {"lease": 2, "renew_every": 0.5, "shutdown_deadline": 20}},
+    )
+
+    def write(*words: object) -> None:
+        line = " ".join(map(str, [*words, os.getpid()])) + "\n"
+        with (folder / LEDGER).open("a", encoding="utf-8") as ledger:
+            ledger.write(line)
+
+    async def hold(ctx: Context, number: int) -> int:
+        write("began", number)
+        while not (folder / GO).exists():  # noqa: ASYNC110 (another process says when)
+            await asyncio.sleep(0.01)
+        write("ended", number)
+        return ctx.attempt
+
+    async def note(number: int) -> int:
+        write("began", number)
+        await asyncio.sleep((number % 5) / 1_000)
+        write("ended", number)
+        return number
+
+    app.task(name="hold")(hold)
+    app.task(name="note")(note)
+    return app
+
+
+app = application(Path.cwd())

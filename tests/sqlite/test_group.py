@@ -1,0 +1,124 @@
+"""Hints reach users of one group if the URL says so, and nobody else (S56)."""
+
+from __future__ import annotations
+
+import asyncio
+import grp
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from fairlane.model.errors import ConfigError
+from fairlane.store.contract.registry import WaitRequest
+from fairlane.store.contract.request import Request
+from fairlane.store.sqlite import wake
+from fairlane.store.sqlite.connect import Location
+from fairlane.store.sqlite.store import SqliteStore
+from tests.contract.world import ALL
+
+OWN = grp.getgrgid(os.getegid()).gr_name
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """Give a folder that is not inside one which only its owner may enter."""
+    with TemporaryDirectory() as name:
+        yield Path(name)
+
+
+def share(folder: Path, group: int) -> None:
+    """Let a group make files in a folder, which then are the group's, too."""
+    os.chown(folder, -1, group)
+    folder.chmod(0o2770)
+
+
+async def hear(store: SqliteStore) -> None:
+    """Wait for a hint, but not for long: the socket is there then."""
+    await store.registry.wait(WaitRequest(scope=ALL, worker="w1", queues=("default",), at_most=1))
+
+
+def modes(file: Path) -> dict[str, int]:
+    """Give who may do what with the file, the folder of sockets and the one socket in it."""
+    sockets = Path(f"{file}.wake")
+    (socket,) = sockets.iterdir()
+    paths = {"file": file, "folder": sockets, "socket": socket}
+    assert {path.stat().st_gid for path in paths.values()} == {os.getegid()}
+    return {name: stat.S_IMODE(path.stat().st_mode) for name, path in paths.items()}
+
+
+@pytest.mark.parametrize(
+    ("options", "allowed"),
+    [
+        ("", {"file": 0o644, "folder": 0o700, "socket": 0o600}),
+        (f"?group={OWN}", {"file": 0o660, "folder": 0o770, "socket": 0o660}),
+    ],
+)
+@pytest.mark.parametrize("umask", [0o022, 0o077, 0o000])
+async def test_sockets_are_for_their_owner_or_for_a_group(
+    folder: Path, options: str, allowed: dict[str, int], umask: int
+) -> None:
+    """S56: nobody else may use them, whatever the umask; without a group it is the owner alone."""
+    file = folder / "fairlane.db"
+    before = os.umask(umask)
+    try:
+        store = SqliteStore(f"sqlite:///{file}{options}")
+        await hear(store)
+        found = modes(file)
+        await store.upkeep.aclose()
+    finally:
+        os.umask(before)
+    if not options:
+        allowed = {**allowed, "file": 0o644 & ~umask}
+    assert found == allowed
+
+
+def test_an_unknown_group_is_refused() -> None:
+    """The message says what is wrong and which groups there are."""
+    with pytest.raises(ConfigError, match=rf"no group 'nobodies-own'.*{OWN}"):
+        Location("sqlite:///x.db?group=nobodies-own")
+
+
+def test_a_group_of_others_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file cannot be given to it; root alone could, so this asks as somebody else."""
+    others = next(one for one in grp.getgrall() if one.gr_gid not in {os.getegid(), *os.getgroups()})
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(ConfigError, match=f"not in group '{others.gr_name}'"):
+        Location(f"sqlite:///x.db?group={others.gr_name}")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+@pytest.mark.parametrize("is_shared", [True, False])
+async def test_another_user_of_the_group_wakes_a_worker(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, *, is_shared: bool
+) -> None:
+    """S56: the hint itself gets through, and only with the group; the look every 250 ms is put off here."""
+    monkeypatch.setattr(wake, "POLL_SECONDS", 3600)
+    group = next(one for one in grp.getgrall() if one.gr_gid not in {0, 65534})
+    share(folder, group.gr_gid)
+    shared = f"sqlite:///{folder}/fairlane.db?group={group.gr_name}"
+    store = SqliteStore(shared)
+    await store.upkeep.census(Request(scope=ALL))
+    waiting = SqliteStore(shared if is_shared else f"sqlite:///{folder}/fairlane.db")
+    await hear(waiting)
+    before = waiting._wake._heard.total()
+    assert await asyncio.to_thread(enqueue_as_nobody, shared, group.gr_gid) == "ok"
+    for _ in range(20):  # what was sent lies in the socket by now; let the loop see it
+        await asyncio.sleep(0)
+    assert (waiting._wake._heard.total() > before) is is_shared
+    for one in (store, waiting):
+        await one.upkeep.aclose()
+
+
+def enqueue_as_nobody(url: str, group: int) -> str:
+    """Run the other user's program to its end and give what it said."""
+    command = (sys.executable, "-m", "tests.sqlite.other_user", url, str(group))
+    done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)  # noqa: S603 (our own program)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()

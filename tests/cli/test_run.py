@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sqlite3
@@ -26,6 +27,9 @@ app = Fairlane({url!r})
 @app.task(name="double")
 async def double(n: int) -> int:
     return 2 * n
+@app.task(name="measure", sensitive=["shoe_size"], max_attempts=1)
+def measure(shoe_size: int) -> None:
+    raise ValueError("password=hunter2")
 def connect():
     import sqlite3
     return sqlite3.connect({shop!r})
@@ -114,6 +118,28 @@ def test_a_published_task_can_be_enqueued_without_its_application(shop: Shop) ->
     code, _, err = shop.run(*words, "n=many")
     assert code == 1
     assert "arguments.n: is of type str" in err
+
+
+def test_what_a_task_calls_secret_stays_so_without_its_application(shop: Shop) -> None:
+    """S6: its worker has published the names; the error's text is redacted, in the log as on the screen."""
+    shop.run("--app", "shop:app", "migrate")
+    code, id, _ = shop.run("--app", "shop:app", "enqueue", "measure", "shoe_size=44", "--tenant", "acme")
+    assert code == 0
+    _, _, log = shop.run("worker", "shop:app", "--burst")
+    shown = shop.run("--url", shop.url, "jobs", "show", id.split()[0])[1]
+    assert '{"shoe_size":"[redacted]"}' in shown
+    assert "ValueError (retryable): password=[redacted]" in shown
+    assert "hunter2" not in log + shown
+
+
+def test_the_log_of_a_worker_is_lines_for_people_and_objects_for_programs(shop: Shop) -> None:
+    """On standard error, with the time."""
+    shop.double.using(tenant="acme").enqueue(1)
+    _, _, plain = shop.run("worker", "shop:app", "--burst")
+    assert plain
+    assert all(line[:4].isdigit() for line in plain.splitlines())
+    _, _, objects = shop.run("worker", "shop:app", "--burst", "--json")
+    assert {"time", "level", "message"} <= set(json.loads(objects.splitlines()[0]))
 
 
 def test_a_scheduler_leads_until_it_is_stopped(shop: Shop) -> None:

@@ -95,9 +95,9 @@ class Session:
 
     def log_to_stderr(self) -> None:
         """Let the log be seen: for commands that run on their own."""
-        import logging
+        from fairlane.cli.logs import log_to_stderr
 
-        logging.basicConfig(level=logging.DEBUG if self.is_debug else logging.INFO, stream=sys.stderr)
+        log_to_stderr(is_json=self.is_json, is_debug=self.is_debug)
 
     @cached_property
     def who(self) -> str:

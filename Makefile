@@ -8,7 +8,7 @@
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test check lint types tests test-all bench prove sabotage format diagram acceptance commands lock clean env force
+.PHONY: help demo test check lint types tests test-all bench bench-worker prove sabotage format diagram acceptance commands lock clean env force
 
 ENV ?= .venv
 BIN := $(ENV)/bin
@@ -71,6 +71,9 @@ demo: $(READY) ## a noisy neighbour and quiet tenants, fairly and first in, firs
 
 bench: $(READY) ## what a store costs through its contract; ARGS='--help' shows the options
 	$(BIN)/python -m benchmarks.contract $(ARGS)
+
+bench-worker: $(READY) ## what a worker costs: throughput, idling, pick-up, memory; ARGS='--help' shows the options
+	$(BIN)/python -m benchmarks.worker $(ARGS)
 
 prove: ## (not yet) the long campaigns, with published figures
 	@echo "make prove: the campaigns are not written yet; see CHANGELOG.md" >&2; exit 1

@@ -85,7 +85,9 @@ async def count_letters(store: Store) -> int:
 async def read_books(store: Store) -> Census:
     """Read all pages of the books, as if they were one."""
     whole = page = await store.upkeep.census(CensusRequest(scope=ALL))
-    while page.cursor is not None:
+    used: set[str | None] = {None}
+    while page.cursor not in used:
+        used.add(page.cursor)
         page = await store.upkeep.census(CensusRequest(scope=ALL, cursor=page.cursor))
         whole = msgspec.structs.replace(whole, tenants=whole.tenants + page.tenants)
     return msgspec.structs.replace(whole, cursor=None)

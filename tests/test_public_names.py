@@ -38,7 +38,7 @@ METHODS = {
     """,
     "Tasks": "client join task",
     "Task": "aenqueue bind enqueue func name queue upcast using",
-    "Context": "cancelled check log progress",
+    "Context": "cancelled check job log progress",
     "Outbox": "add add_many ddl statements",
     "Relay": "drain run session start stop",
     "Job": "acancel arefresh aresult cancel is_finished refresh result",

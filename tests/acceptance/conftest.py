@@ -22,7 +22,8 @@ async def world() -> AsyncIterator[World]:
         made = World(Path(folder))
         try:
             yield made
-            await check(made.store)
+            if made.is_recounted:
+                await check(made.store)
         finally:
             await made.aclose()
 

@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
-from fairlane import Job, Task
+from fairlane import Fairlane, Job, Task
 from fairlane.model.scope import Scope
 from fairlane.store.contract.inspection import InspectRequest
 from fairlane.store.contract.registry import WorkersRequest
@@ -18,6 +18,13 @@ from tests.acceptance.service import GO, LEDGER, application
 from tests.acceptance.working import until
 
 ROOT: Final = Path(__file__).parents[2]
+
+
+def task_of(app: Fairlane, name: str) -> Task[..., Any]:
+    """Give a task of the service."""
+    declared = app.client.registry.find(name)
+    assert declared is not None
+    return Task(declared, app)
 
 
 class Crew:
@@ -29,15 +36,9 @@ class Crew:
         self.app = application(folder)
         self.processes: list[subprocess.Popen[bytes]] = []
 
-    def task(self, name: str) -> Task[..., Any]:
-        """Give a task of the service."""
-        declared = self.app.client.registry.find(name)
-        assert declared is not None
-        return Task(declared, self.app)
-
     async def enqueue(self, name: str, *numbers: int, **options: Any) -> list[Job[Any]]:
         """Enqueue jobs of a task, one for each number."""
-        task = self.task(name).using(**options)
+        task = task_of(self.app, name).using(**options)
         return await self.app.aenqueue_many([task.bind(number) for number in numbers])
 
     def start(self, role: str = "worker") -> subprocess.Popen[bytes]:

@@ -145,5 +145,5 @@ async def test_001_nf_4_a_worker_at_rest_takes_at_most_50_mb(crew: Crew) -> None
     """After it has started and run a job."""
     worker = await crew.join()
     (job,) = await crew.enqueue("note", 1)
-    await job.aresult(30)
+    await job.aresult(60)
     assert resident(worker.pid) <= 50 * 2**20

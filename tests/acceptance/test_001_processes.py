@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 from pathlib import Path
 from time import monotonic
 
 from fairlane import Fairlane, State
 from fairlane.store.contract.registry import LIVE_WITHIN, WorkersRequest
-from tests.acceptance.crew import Crew
+from tests.acceptance.crew import Crew, task_of
 from tests.acceptance.service import application
 from tests.acceptance.working import until
 from tests.acceptance.world import ALL
@@ -60,15 +61,24 @@ async def is_draining(crew: Crew) -> bool:
     return [view.state for view in views] == ["draining"]
 
 
+async def seconds_of_a_process() -> float:
+    """Say how long a process takes here that does nothing: a busy machine is no fault of a worker."""
+    began_at = monotonic()
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", "import asyncio")
+    assert await process.wait() == 0
+    return monotonic() - began_at
+
+
 async def test_001_wk_9_an_idle_worker_reacts_to_sigterm_within_a_second(crew: Crew) -> None:
-    """It has run one job and waits for the next."""
+    """It has run one job and waits for the next; to the second comes what any process takes here."""
     (job,) = await crew.enqueue("note", 1)
     worker = crew.start()
-    await job.aresult(30)
+    await job.aresult(60)
+    slowness = await seconds_of_a_process()
     told_at = monotonic()
     worker.terminate()
     assert await crew.ended(worker) == 0
-    assert monotonic() - told_at < 1
+    assert monotonic() - told_at < 1 + slowness
 
 
 async def test_001_cp2_4_a_killed_worker_is_recognised_as_lost(crew: Crew) -> None:
@@ -95,7 +105,7 @@ async def test_001_cp2_4_a_killed_worker_is_recognised_as_lost(crew: Crew) -> No
     (other,) = live - {name}
     assert name not in views or views[name].beat_at < views[other].beat_at
     crew.go()
-    await job.aresult(30)
+    await job.aresult(60)
 
 
 async def test_001_ix_2_a_job_whose_worker_is_killed_runs_elsewhere_and_completes(crew: Crew) -> None:
@@ -108,7 +118,7 @@ async def test_001_ix_2_a_job_whose_worker_is_killed_runs_elsewhere_and_complete
     doomed.kill()
     await until(lambda: crew.count("began") == 2)
     crew.go()
-    assert await job.aresult(30) == 2
+    assert await job.aresult(60) == 2
     assert [(word, pid) for word, _, pid in crew.lines()] == [
         ("began", doomed.pid),
         ("began", other.pid),
@@ -119,11 +129,10 @@ async def test_001_ix_2_a_job_whose_worker_is_killed_runs_elsewhere_and_complete
 def produce(folder: Path, first: int) -> None:
     """Enqueue a hundred jobs, every tenth of them urgent, from a thread with an application of its own."""
     with application(folder) as app:
-        crew = Crew.__new__(Crew)
-        crew.app = app
+        note = task_of(app, "note")
         for number in range(first, first + 100):
             queue = "urgent" if number % 10 == 0 else None
-            crew.task("note").using(queue=queue, tenant=f"t{number % 3}").enqueue(number)
+            note.using(queue=queue, tenant=f"t{number % 3}").enqueue(number)
 
 
 async def test_001_ix_4_several_producers_and_workers_lose_nothing(crew: Crew) -> None:

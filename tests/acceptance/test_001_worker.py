@@ -82,12 +82,12 @@ async def test_001_cp2_5_three_slots_run_three_of_five_long_jobs_then_two(world:
         await until(lambda: len(stage.started) == 5)
         assert stage.present["hold"] == 2
         stage.let_go("hold")
-        assert [await job.aresult(30) for job in jobs] == list(range(5))
+        assert [await job.aresult(60) for job in jobs] == list(range(5))
     assert stage.most["hold"] == 3
 
 
 async def test_001_cp2_6_a_handler_is_ended_at_its_timeout(world: World) -> None:
-    """After one second of its five, and it failed as a timeout."""
+    """After about a second, long before its end, and it failed as a timeout."""
     app = world.app()
     ended = asyncio.Event()
 
@@ -101,7 +101,7 @@ async def test_001_cp2_6_a_handler_is_ended_at_its_timeout(world: World) -> None
     started = asyncio.get_running_loop().time()
     await burst(app)
     assert ended.is_set()
-    assert 1 <= asyncio.get_running_loop().time() - started < 5
+    assert 1 <= asyncio.get_running_loop().time() - started < 30  # of the sixty that it would take
     (attempt,) = (await job.arefresh()).attempts
     assert (attempt.outcome, attempt.error_class) == ("failed", ErrorClass.TIMEOUT)
 
@@ -136,12 +136,12 @@ async def test_001_cp2_7_a_paused_queue_runs_nothing_until_it_is_resumed(world: 
     await app.queues.apause("default", reason="deploy")
     async with at_work(app):
         jobs = await app.aenqueue_many([note.bind(number) for number in range(5)])
-        await (await note.using(queue="other").aenqueue(100)).aresult(30)
+        await (await note.using(queue="other").aenqueue(100)).aresult(60)
         assert seen == [100]
         assert (await app.jobs.aexplain(jobs[0].id)).reason == "paused"
         await app.queues.aresume("default")
         for job in jobs:
-            await job.aresult(30)
+            await job.aresult(60)
     assert seen == [100, 0, 1, 2, 3, 4]
 
 
@@ -198,7 +198,7 @@ async def test_001_ix_1_the_happy_path(world: World) -> None:
     task = app.task(name="add")(add)
     async with at_work(app):
         job = await task.aenqueue(2, b=3)
-        assert await job.aresult(30) == {"sum": 5}
+        assert await job.aresult(60) == {"sum": 5}
     assert runs == [2]
     ended = await job.arefresh()
     assert (ended.state, ended.attempt) == (State.SUCCEEDED, 1)
@@ -230,7 +230,7 @@ async def test_001_wk_4_what_a_handler_raises_never_ends_the_worker(
     good = app.task(name="good")(work)
     async with at_work(app):
         await until_ended(bad)
-        assert await (await good.aenqueue(7)).aresult(30) == 7
+        assert await (await good.aenqueue(7)).aresult(60) == 7
     ended = await bad.arefresh()
     assert (ended.state, ended.attempts[0].error_type) == (State.DEAD, name)
 
@@ -309,7 +309,7 @@ async def test_001_nf_10_one_misbehaving_queue_does_not_block_the_others(world: 
     async with at_work(app):
         await until(lambda: stage.present["hang"] == 2)
         jobs = await app.aenqueue_many([good.bind(number) for number in range(50)])
-        assert [await job.aresult(30) for job in jobs] == list(range(50))
+        assert [await job.aresult(60) for job in jobs] == list(range(50))
         assert stage.most["hang"] == 2
         stage.let_go("hang")
 

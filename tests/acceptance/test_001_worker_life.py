@@ -151,7 +151,7 @@ async def test_001_wk_12_a_short_outage_of_the_store_loses_no_job(world: World, 
             await until(lambda: is_leased(world, job))
             assert (await world.reclaim()).lost == ()
             stage.let_go("hold")
-            assert await job.aresult(30) == 1
+            assert await job.aresult(60) == 1
     assert [one.outcome for one in (await job.arefresh()).attempts] == ["succeeded"]
 
 

@@ -47,7 +47,7 @@ async def test_003_ln_2_the_fast_lane_never_runs_slow_jobs(world: World, stage: 
         assert worker.running == 6
         stage.let_go("fast")
         stage.let_go("slow")
-        await fast.aresult(30)
+        await fast.aresult(60)
         await until(lambda: stage.count("slow") == 20)
     assert stage.most["slow"] == 5
 

@@ -66,7 +66,7 @@ async def test_003_op_12_one_process_enqueues_and_another_runs(crew: Crew) -> No
     worker = crew.start()
     (at_once,) = await crew.enqueue("note", 1)
     (delayed,) = await crew.enqueue("note", 2, delay=0.5)
-    assert (await at_once.aresult(30), await delayed.aresult(30)) == (1, 2)
+    assert (await at_once.aresult(60), await delayed.aresult(60)) == (1, 2)
     assert {pid for _, _, pid in crew.lines()} == {worker.pid}
 
 
@@ -74,7 +74,7 @@ async def test_004_rg_3_a_task_without_a_handler_is_reported(crew: Crew) -> None
     """By the doctor, while a worker is there that does not know it."""
     (job,) = await crew.enqueue("note", 1)
     crew.start()
-    await job.aresult(30)
+    await job.aresult(60)
     stranger = Fairlane(f"sqlite:///{crew.folder}/fairlane.db")
     async with stranger:
         await stranger.task(name="NOBODY_KNOWS_IT")(work).aenqueue()

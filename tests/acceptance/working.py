@@ -16,7 +16,7 @@ from fairlane.worker.worker import Worker
 QUICK = WorkerSettings(renew_every=SECOND // 10, shutdown_deadline=SECOND // 10)
 """Beats often, and does not wait long at its end."""
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 """How long a fact may take to come true on a busy machine, in seconds."""
 
 

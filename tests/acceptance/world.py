@@ -45,7 +45,10 @@ _SCHEME: Final = "driven"
 
 
 class World:
-    """One file. What an application declares is in force once `declare` was called, as after a start."""
+    """One file. What an application declares is in force once `declare` was called, as after a start.
+
+    `is_recounted`: at the end of a test the store's books are compared with a recount of every job.
+    """
 
     def __init__(self, folder: Path, clock: DrivenClock | None = None) -> None:
         """Open nothing yet. A second world on the same folder and clock is like another machine."""
@@ -53,6 +56,7 @@ class World:
         self.folder = folder
         self.url = f"{_SCHEME}:///{folder}/fairlane.db"
         self.apps: list[Fairlane] = []
+        self.is_recounted = True
         register_scheme(_SCHEME, self._open)
         self.store = open_store(self.url)
 

@@ -25,7 +25,15 @@ async def begin(world: World, task: Task[..., None], rein: Rein) -> Context:
     await task.aenqueue("x")
     claim = await world.claim()
     job = task._tasks.client.show(claim.job)
-    return Context(job=job, fence=claim.fence, rein=rein, deadline=datetime(2030, 1, 1, tzinfo=UTC))
+    deadline = datetime(2030, 1, 1, tzinfo=UTC)
+    return Context(
+        tenant=job.tenant,
+        attempt=job.attempt,
+        show=lambda: job,
+        fence=claim.fence,
+        rein=rein,
+        deadline=deadline,
+    )
 
 
 async def test_a_context_says_whose_attempt_it_is(world: World, task: Task[..., None]) -> None:

@@ -246,7 +246,7 @@ async def test_waiting_for_a_result_inside_a_handler_warns(world: World, task: T
     outer, inner = await task.aenqueue("outer"), await task.aenqueue("inner")
     await world.succeed()
     await world.succeed()
-    context = Context(job=outer, fence=1, rein=Rein())
+    context = Context(tenant="acme", attempt=1, show=lambda: outer, fence=1, rein=Rein())
     with handling(context), pytest.warns(RuntimeWarning, match="dead lock"):
         await inner.aresult()
 

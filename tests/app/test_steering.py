@@ -311,6 +311,7 @@ async def test_draining_gives_up_after_its_time_and_the_pause_stays(world: World
     await app.aenqueue_by_name("note", {"text": "x"}, tenant="acme")
     await world.claim("bulk")
     clock = world.drive(app)
+    clock.meanwhile = [*[nothing] * 9, too_long]
     assert not await app.queues.adrain("bulk", reason="deploy", timeout=1.1)
     assert sum(clock.waits) == 1.1 * SECOND
     assert (await app.queues.aget("bulk")).paused is not None
@@ -337,6 +338,11 @@ async def test_draining_by_closing_waits_until_nothing_is_left(world: World, app
 
 async def nothing() -> None:
     """Let time pass."""
+
+
+async def too_long() -> None:
+    """End a wait that should have ended long ago."""
+    pytest.fail("it waits for ever")
 
 
 # ── purge and forget ─────────────────────────────────────────────────────────
@@ -406,6 +412,7 @@ TENANT_CALLS: list[Callable[[Fairlane], object]] = [
     lambda app: app.queues.reopen("bulk"),
     lambda app: app.queues.drain("bulk", reason="x"),
     lambda app: app.enqueue_by_name("note", {"text": "x"}, tenant="other"),
+    lambda app: app.enqueue_by_name("only-published", {}, tenant="other"),
 ]
 
 

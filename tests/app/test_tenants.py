@@ -39,7 +39,7 @@ def task(app: Fairlane) -> Task[..., None]:
 def context_of(task: Task[..., None], tenant: str = "acme", correlation_id: str | None = None) -> Context:
     """Make the context of a handler, as a worker will."""
     job = task.using(tenant=tenant, correlation_id=correlation_id).enqueue("running")
-    return Context(job=job, fence=1, rein=Rein())
+    return Context(tenant=tenant, attempt=1, show=lambda: job, fence=1, rein=Rein())
 
 
 # ── the tenant of an enqueue ─────────────────────────────────────────────────

@@ -201,6 +201,7 @@ def test_a_mistake_is_named_by_key_and_line_with_what_is_allowed(world: World, c
     said = str(error)
     assert error.key == case.key
     assert f"{case.key}: " in said
+    assert "?." not in said
     assert [word for word in case.words if word not in said] == []
     assert error.source.partition(":")[0] == str(world.folder / FILE)
     line = error.source.rpartition(":")[2]

@@ -24,6 +24,7 @@ async def counts(world: World, scope: Scope = ALL, limit: int = PAGE_MOST) -> tu
     found = page.counts
     while page.cursor is not None:
         assert 0 < len(page.counts) <= limit
+        assert len(found) < 100, "paging must end"
         page = await world.store.dead.count(DeadCountRequest(scope=scope, limit=limit, cursor=page.cursor))
         found += page.counts
     return found

@@ -185,7 +185,7 @@ async def test_a_pass_erases_no_more_than_asked(world: World) -> None:
     await world.run()
     await world.enqueue_many(2, delay=HOUR, tags=("zoe",))
     replies = [await forget(world, most=2)]
-    while replies[-1].cursor is not None:
+    while replies[-1].cursor is not None and len(replies) < 9:
         replies.append(await forget(world, most=2, cursor=replies[-1].cursor))
     assert [one.erased for one in replies] == [2, 2, 1]
     assert all(job == husk(job) for job in await world.find_all())

@@ -175,7 +175,8 @@ async def test_the_place_goes_to_who_had_the_least(world: World) -> None:
     assert await world.tenants_served(9) == ["busy"]
 
 
-async def test_the_line_is_in_the_order_of_turns_at_which_strands_came_to_it(world: World) -> None:
+@pytest.mark.parametrize("how", ["a place given back", "a raised limit"])
+async def test_the_line_is_in_the_order_of_turns_at_which_strands_came_to_it(world: World, how: str) -> None:
     """S43: neither who came first, nor who has the least by now: what it was served since does not count."""
     await _gate(world, 1)
     await world.enqueue("holder", task="gated")
@@ -186,7 +187,10 @@ async def test_the_line_is_in_the_order_of_turns_at_which_strands_came_to_it(wor
     await world.enqueue("modest", task="gated", priority=1)
     await world.enqueue_many(5, "modest", task="plain")
     assert await world.tenants_served(9) == ["modest"] * 5
-    await world.settle(holder)
+    if how == "a raised limit":
+        await world.override(Kind.GATE, "door", Change(limit=2))
+    else:
+        await world.settle(holder)
     (next_one,) = await world.claim(9)
     assert next_one.job.tenant == "modest"
     await world.settle(next_one)

@@ -131,10 +131,12 @@ async def test_a_pass_is_bounded_also_where_few_match(world: World) -> None:
     first = await world.purge(task="rare")
     assert (first.cancelled, first.cursor is None) == (0, False)
     total, cursor = 0, first.cursor
-    while cursor is not None:
+    for _ in range(9):
         reply = await world.purge(task="rare", cursor=cursor)
         total, cursor = total + reply.cancelled, reply.cursor
-    assert total == 1
+        if cursor is None:
+            break
+    assert (total, cursor) == (1, None)
     assert (await world.states()) == {State.READY: 10_049, State.CANCELLED: 1}
     assert (await world.get(rare.id)).state is State.CANCELLED
 

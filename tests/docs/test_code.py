@@ -2,7 +2,7 @@
 
 A block marked `python` is run, in the order of its page and in one namespace per page: as a doctest if it
 has a prompt, else as it stands. A block marked `python sketch` shows what cannot run here (a call that needs
-a store); it must still be Python.
+a store); it must still be Python. A block marked `python file=NAME` belongs to a story, see test_sessions.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PAGES = [page for page in pages() if "```py" in page.read_text(encoding="utf-8")
 def run(block: Block, page: Path, namespace: dict[str, Any]) -> None:
     """Run one block of Python, or only read it if it is a sketch."""
     source = "\n" * (block.line - 1) + block.text  # so that a failure names the page's own line
-    if block.info == "python sketch":
+    if block.info == "python sketch" or block.info.startswith("python file="):
         compile(source, page.name, "exec", dont_inherit=True)
     elif block.info != "python":
         pytest.fail(

@@ -1,4 +1,4 @@
-"""A filled file of every version is migrated: nothing in it is lost or changed, and work goes on (S63, S67)."""
+"""A filled file of every version is migrated: nothing is lost or changed, and work goes on (S63, S67)."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def _open(url: str, clock: StoreClock | None) -> Store:
     return cast("Store", RecordedStore(open_store(url.replace("recorded:", "sqlite:", 1), clock=clock)))
 
 
-def make_app(file: Path) -> Fairlane:
+def make_app(file: Path) -> Fairlane:  # noqa: C901 (a list of handlers)
     """Make the application that all processes of a test share."""
     register_scheme("recorded", _open)
     said = json.loads(os.environ.get("FAIRLANE_TEST", "{}"))

@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from fairlane import Context, Fairlane, Fail
+from fairlane import Context, Fail, Fairlane
 from fairlane.app.attempt_log import BYTES_KEPT, LINES_KEPT, Tail
 from fairlane.runtime.logs import JsonFormatter
 from tests.worker.world import World
@@ -71,7 +71,7 @@ async def test_what_a_handler_logs_is_kept_with_its_attempt(
         ctx.log.debug("not kept")
         ctx.log.info("sending page %d", 1)
         try:
-            raise KeyError("line 7")  # noqa: TRY301, EM101 (logged here, on purpose)
+            raise KeyError("line 7")  # noqa: TRY301 (logged here, on purpose)
         except KeyError:
             ctx.log.exception("no line")
         raise ValueError

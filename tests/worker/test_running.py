@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -168,7 +168,7 @@ OUTCOMES: list[tuple[str, Callable[[], Any], State, str, ErrorClass | None, int]
     [case[1:] for case in OUTCOMES],
     ids=[case[0] for case in OUTCOMES],
 )
-async def test_whatever_a_handler_says_or_raises_is_settled(
+async def test_whatever_a_handler_says_or_raises_is_settled(  # noqa: PLR0917 (a row of the table)
     world: World,
     app: Fairlane,
     kind: str,

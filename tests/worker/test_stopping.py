@@ -12,6 +12,7 @@ from fairlane import CancelReply, Context, Fairlane, State
 from fairlane.model.instants import SECOND
 from fairlane.model.scope import Scope
 from fairlane.store.contract.claims import ReclaimRequest
+from fairlane.worker.worker import Worker
 from tests.worker.world import ALL_VERBS, LONG, QUICK, LeapingClock, World, changed, until
 
 
@@ -172,9 +173,48 @@ async def test_handlers_are_stopped_when_their_lease_could_not_be_renewed_in_tim
     assert "lease" in str(again.attempts[0].message)
 
 
+async def test_a_task_that_runs_at_most_once_is_dead_when_its_lease_could_not_be_renewed(
+    world: World, app: Fairlane
+) -> None:
+    """S63: nobody knows how far it came, so it does not run again."""
+    began = asyncio.Event()
+
+    @app.task(name="once", at_most_once=True)
+    async def once() -> None:
+        began.set()
+        await asyncio.Event().wait()
+
+    job = await once.using(tenant="acme").aenqueue()
+    async with world.working(app, duties=False):
+        await began.wait()
+        world.away = ALL_VERBS
+        await until(lambda: stopping(world))
+        world.away = frozenset()
+        dead = await world.ended(job)
+    assert (dead.state, dead.attempt) == (State.DEAD, 1)
+    assert str(dead.because).startswith("lost")
+
+
+def stopping(world: World) -> bool:
+    """Whether a settlement was tried while the store was away."""
+    return bool(world.requests("settle"))
+
+
+async def test_a_worker_whose_renewing_thread_ends_does_not_go_on(world: World, app: Fairlane) -> None:
+    """Without it every lease would run out unnoticed."""
+
+    @app.task(name="closes")
+    def closes() -> None:
+        app.close()
+
+    await closes.using(tenant="acme").aenqueue()
+    worker = Worker(app, settings=QUICK)
+    with pytest.RaisesGroup(pytest.RaisesExc(RuntimeError, match="renewing thread has ended")):
+        await asyncio.wait_for(worker.run(), 20)
+
+
 async def test_a_blocking_handler_cannot_stall_the_renewals(world: World, app: Fairlane) -> None:
     """It holds the loop for longer than the lease, and keeps its job all the same."""
-    others = world.app()
 
     @app.task(name="blocking")
     async def blocking() -> str:
@@ -185,7 +225,6 @@ async def test_a_blocking_handler_cannot_stall_the_renewals(world: World, app: F
     async with world.working(app, duties=False):
         ended = await world.ended(job)
     assert (await ended.aresult(), ended.attempt) == ("kept", 1)
-    assert others.settings.url == "watched://here"
 
 
 async def test_one_call_renews_all_and_carries_the_newest_progress(world: World, app: Fairlane) -> None:

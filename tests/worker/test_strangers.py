@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import apsw
 import pytest
 
-from fairlane import ErrorClass, Fairlane, State
+from fairlane import ErrorClass, Fairlane, Job, State
+from fairlane.app.call import Call
+from fairlane.app.options import Options
 from fairlane.model.instants import SECOND
-from tests.worker.world import LONG, LeapingClock, World, until
+from fairlane.model.scope import Scope
+from fairlane.store.contract.registry import WakeRequest
+from tests.worker.world import LONG, LeapingClock, World
 
 
 @pytest.fixture
@@ -29,8 +35,6 @@ async def test_a_job_of_an_unknown_task_is_delayed_and_the_jobs_beside_it_go_on(
     @app.task(name="known")
     async def known() -> None: ...
 
-    strange = stranger.client.registry.find("strange")
-    assert strange is not None
     job = await _enqueue(stranger)
     beside = await known.using(tenant="acme").aenqueue()
     await world.burst(app)
@@ -69,7 +73,7 @@ async def test_a_task_that_no_live_worker_has_known_for_an_hour_makes_its_jobs_d
     async with world.working(app, clock=clock, settings=LONG, duties=False):
         clock.leap(3_600)
         world.ahead += 60 * SECOND
-        await app.client.store.registry.wake(_hint())
+        await app.client.store.registry.wake(WakeRequest(scope=Scope.all(), queues=("default",)))
         dead = await world.ended(job)
     assert (dead.state, dead.attempts[-1].error_class) == (State.DEAD, ErrorClass.UNKNOWN_TASK)
 
@@ -87,15 +91,8 @@ async def test_a_payload_that_has_rotted_is_dead_at_once_with_its_bytes_kept(
     good = await note.using(tenant="acme").aenqueue("good")
     path = world.url.removeprefix("sqlite:///")
     db = apsw.Connection(path)
-    table = next(
-        name
-        for (name,) in db.execute("select name from sqlite_master where type = 'table'")
-        if "payload" in [row[1] for row in db.execute(f"pragma table_info({name})")]
-    )
-    db.execute(
-        f"update {table} set payload = cast(replace(payload, 'good', 'evil') as blob) where id = ?",
-        (bad.id.bytes,),
-    )  # noqa: S608
+    rot = "update body set payload = cast(replace(payload, 'good', 'evil') as blob) where id = ?"
+    db.execute(rot, (bad.id.bytes,))
     assert db.changes() == 1
     db.close()
     await world.burst(app)
@@ -112,7 +109,8 @@ async def test_arguments_of_an_older_version_are_upcast_and_of_a_newer_one_are_u
     old, new = world.app(), world.app()
 
     @old.task(name="mail")
-    async def mail(recipient: str) -> None: ...
+    async def mail(recipient: str) -> list[str]:
+        return [recipient]
 
     @new.task(name="mail", version=2)
     async def newer(to: list[str]) -> list[str]:
@@ -135,21 +133,8 @@ async def test_arguments_of_an_older_version_are_upcast_and_of_a_newer_one_are_u
     assert (dead.state, dead.attempts[-1].error_class) == (State.DEAD, ErrorClass.UNDECODABLE)
 
 
-async def _enqueue(app: Fairlane) -> object:
-    from fairlane.app.call import Call  # noqa: PLC0415 (by name, as another process would)
-    from fairlane.app.options import Options  # noqa: PLC0415
-
+async def _enqueue(app: Fairlane) -> Job[Any]:
     declared = app.client.registry.find("strange")
     assert declared is not None
     (job,) = await app.aenqueue_many([Call(declared, Options(tenant="acme"), {})])
     return job
-
-
-def _hint() -> object:
-    from fairlane.model.scope import Scope  # noqa: PLC0415 (only here)
-    from fairlane.store.contract.registry import WakeRequest  # noqa: PLC0415
-
-    return WakeRequest(scope=Scope.all(), queues=("default",))
-
-
-assert until

@@ -39,9 +39,8 @@ async def test_tenant_and_job_are_known_below_the_handler(world: World, app: Fai
 
     @app.task(name="async")
     async def outer(ctx: Context) -> None:
-        for found in await asyncio.gather(below()) + [
-            await asyncio.to_thread(lambda: (current_tenant(), str(current_job().id)))
-        ]:
+        inner = await asyncio.to_thread(lambda: (current_tenant(), str(current_job().id)))
+        for found in (*await asyncio.gather(below()), inner):
             seen.append((ctx.tenant, *found))
             assert found == (ctx.tenant, str(ctx.job.id))
 
@@ -242,8 +241,8 @@ async def test_in_a_worker_a_call_from_a_thread_of_the_handler_s_own_is_refused(
 
     @app.task(name="starts")
     def starts(ctx: Context) -> None:
-        for call in (note.enqueue, app.jobs.count, ctx.job.refresh, as_other):
-            found.append(call_in_thread(call, with_context=False))
+        calls = (note.enqueue, app.jobs.count, ctx.job.refresh, as_other)
+        found.extend(call_in_thread(call, with_context=False) for call in calls)
         found.append(call_in_thread(note.enqueue, with_context=True))
         found.append(call_in_thread(as_system, with_context=False))
 

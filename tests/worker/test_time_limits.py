@@ -9,6 +9,8 @@ import pytest
 
 from fairlane import Context, ErrorClass, Fairlane, SoftTimeout, State
 from fairlane.app.context import Rein
+from fairlane.worker.attempt import Attempt
+from fairlane.worker.worker import Worker
 from tests.worker.world import LONG, LeapingClock, World, until
 
 
@@ -78,9 +80,9 @@ async def test_an_async_handler_that_will_not_stop_is_given_up_after_five_second
     assert worker.settled == 1
 
 
-def running(worker: object) -> object:
+def running(worker: Worker) -> Attempt | None:
     """Give the one attempt that runs."""
-    found = worker._floor.holdings.running()  # type: ignore[attr-defined]
+    found = [] if worker._floor is None else worker._floor.holdings.running()
     return found[0] if found else None
 
 
@@ -168,7 +170,7 @@ async def test_an_async_handler_gets_its_soft_timeout_once_where_it_awaits(
 async def test_a_soft_timeout_passes_through_what_the_handler_awaits_as_a_cancellation(
     world: World, app: Fairlane, clock: LeapingClock
 ) -> None:
-    """A task group is cancelled with its members, a lock's queue stays whole, `except Exception` is passed."""
+    """A task group is cancelled whole, a lock's queue stays in order, `except Exception` is passed."""
     began, member_left = asyncio.Event(), asyncio.Event()
     guard = asyncio.Lock()
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 from uuid import UUID
 
 import msgspec
@@ -24,6 +24,8 @@ from fairlane.store.contract import Store
 from fairlane.store.contract.jobs import GetRequest
 from fairlane.store.opening import StoreClock, open_store, register_scheme
 from fairlane.worker.worker import Worker
+
+T = TypeVar("T")
 
 PATIENCE = 20.0
 """How long a test waits for a fact before it says that it never came true."""
@@ -41,6 +43,14 @@ async def until(is_so: Callable[[], bool], what: str = "") -> None:
     while not is_so():
         assert time.monotonic() < deadline, what or "it never came true"
         await asyncio.sleep(0.002)
+
+
+async def until_async(read: Callable[[], Awaitable[T]], wanted: T) -> None:
+    """Wait until what is read is as wanted."""
+    deadline = time.monotonic() + PATIENCE
+    while (found := await read()) != wanted:
+        assert time.monotonic() < deadline, found
+        await asyncio.sleep(0.005)
 
 
 class LeapingClock(MachineClock):
@@ -92,9 +102,10 @@ class _WatchedStore:
             setattr(self, name, _Facet(getattr(store, name), world))
 
 
-ALL_VERBS = frozenset(
-    "claim renew settle asked_to_cancel reclaim promote expire heartbeat register lead pulse wait prune".split()
-)
+CLAIMS = {"claim", "renew", "settle", "asked_to_cancel", "reclaim", "promote", "expire"}
+REGISTRY = {"heartbeat", "register", "lead", "pulse", "wait", "prune"}
+ALL_VERBS = frozenset(CLAIMS | REGISTRY)
+"""What a worker and its duties ask."""
 
 
 class World:

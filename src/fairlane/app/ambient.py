@@ -6,7 +6,7 @@ In a worker process nobody acts without a tenant: code that belongs to none is r
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from logging import getLogger
@@ -23,11 +23,16 @@ _log: Final = getLogger("fairlane")
 
 
 class Ambient(msgspec.Struct, frozen=True):
-    """A tenant, the running job if there is one, and whether it may act for any tenant (S8)."""
+    """A tenant, what shows the running job if there is one, and whether it may act for any tenant (S8)."""
 
     tenant: str
-    job: Job[Any] | None = None
+    show: Callable[[], Job[Any]] | None = None
     is_wide: bool = False
+
+    @property
+    def job(self) -> Job[Any] | None:
+        """The running job; None outside of a handler."""
+        return None if self.show is None else self.show()
 
     def allow(self, tenant: str) -> None:
         """Raise `TenantMismatch` unless this tenant may be named here."""
@@ -104,7 +109,7 @@ def as_tenant(name: str) -> Generator[None]:
     if around is None:
         around = Ambient(name)
     elif around.tenant != name:
-        around = Ambient(name, around.job)
+        around = Ambient(name, around.show)
     # Inside the same tenant nothing changes: a handler keeps its job and what it may do.
     with inside(around):
         yield
@@ -120,7 +125,8 @@ def as_system(reason: str) -> Generator[None]:
     job = None if around is None else around.job
     about = {"reason": reason, "tenant": around and around.tenant, "job": job and str(job.id)}
     _log.warning("acting for all tenants: %s", reason, extra={"event": "as_system", **about})
-    with inside(Ambient(SYSTEM, job, is_wide=True)):
+    show = None if around is None else around.show
+    with inside(Ambient(SYSTEM, show, is_wide=True)):
         yield
 
 

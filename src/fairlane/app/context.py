@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from asyncio import CancelledError
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import cached_property
@@ -67,19 +68,32 @@ class Context:
     `fence` grows with every claim of the job: show it to outside systems that must refuse the late.
     """
 
-    job: Job[Any]
     tenant: str
     attempt: int
     fence: int
     deadline: datetime | None
 
-    def __init__(self, *, job: Job[Any], fence: int, rein: Rein, deadline: datetime | None = None) -> None:
-        self.job = job
-        self.tenant = job.tenant
-        self.attempt = job.attempt
+    def __init__(
+        self,
+        *,
+        tenant: str,
+        attempt: int,
+        show: Callable[[], Job[Any]],
+        fence: int,
+        rein: Rein,
+        deadline: datetime | None = None,
+    ) -> None:
+        self.tenant = tenant
+        self.attempt = attempt
         self.fence = fence
         self.deadline = deadline
+        self._show = show
         self._rein = rein
+
+    @cached_property
+    def job(self) -> Job[Any]:
+        """The job as it was when this attempt began."""
+        return self._show()  # made when somebody looks: most handlers never do
 
     @cached_property
     def log(self) -> LoggerAdapter[Logger]:
@@ -122,6 +136,11 @@ class Context:
         self._rein.note(Progress(min(1.0, max(0.0, float(fraction))), note[:NOTE_CHARS]))
 
 
+def ambient_of(context: Context, *, is_system: bool = False) -> Ambient:
+    """Say on whose behalf a handler acts; that of a task declared `system` may act for any tenant."""
+    return Ambient(context.tenant, lambda: context.job, is_system)
+
+
 def handling(context: Context, *, is_system: bool = False) -> AbstractContextManager[None]:
-    """Surround a handler with its tenant and its job; a task declared `system` may act for any tenant."""
-    return inside(Ambient(context.tenant, context.job, is_system))
+    """Surround a handler with its tenant and its job, for as long as the block lasts."""
+    return inside(ambient_of(context, is_system=is_system))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from logging import getLogger
 from typing import Final
 
+from fairlane.app.declared import declared_rules
 from fairlane.app.fairlane import Fairlane
-from fairlane.model.layers import GateRules, Kind, QueueRules, Rules, Subject, TaskRules
-from fairlane.model.policy import Gate, Queue
 from fairlane.model.scope import Scope
 from fairlane.store.contract import Store
 from fairlane.store.contract.policies import PutRequest
@@ -16,7 +15,8 @@ _log: Final = getLogger("fairlane.worker")
 
 
 async def declare_policies(app: Fairlane, store: Store) -> None:
-    """Write the declared values and log what was different before."""
+    """Write the declared values, log what was different before, and say what is not kept yet."""
+    _warn(app)
     request = PutRequest(scope=Scope.all(), rules=declared_rules(app))
     for difference in await store.policies.put(request):
         if difference.before is not None:
@@ -26,21 +26,14 @@ async def declare_policies(app: Fairlane, store: Store) -> None:
             _log.warning(text, subject, extra={"event": "policy_changed", **about})
 
 
-def declared_rules(app: Fairlane) -> dict[Subject, Rules]:
-    """Give what a store must know of the application's queues, tasks and gates."""
-    tasks = list(app.client.registry)
-    queues = dict.fromkeys([*app.settings.queues, *(task.queue for task in tasks)])
-    gates = [*app.settings.gates, *(task.gate for task in tasks if isinstance(task.gate, Gate))]
-    rules: dict[Subject, Rules] = {
-        Subject(Kind.QUEUE, name): _queue_rules(app.settings.queue(name)) for name in queues
-    }
-    for gate in gates:
-        rules[Subject(Kind.GATE, gate.name)] = GateRules(gate.limit, gate.rate)
-    for task in tasks:
-        gate_name = task.gate.name if isinstance(task.gate, Gate) else task.gate
-        rules[Subject(Kind.TASK, task.name)] = TaskRules(task.rate, gate_name)
-    return rules
-
-
-def _queue_rules(queue: Queue) -> QueueRules:
-    return QueueRules(queue.limits, queue.rate, queue.max_waiting, queue.cost)
+def _warn(app: Fairlane) -> None:
+    for task in app.client.registry:
+        wanted = {
+            "isolation": task.isolation == "process",
+            "breaker": task.breaker is not None,
+            "budget": task.budget is not None,
+        }
+        for option in (name for name, is_wanted in wanted.items() if is_wanted):
+            text = "task %s: this version does not keep its %s; its jobs run without"
+            about = {"event": "option_ignored", "task": task.name, "option": option}
+            _log.warning(text, task.name, option, extra=about)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from asyncio import CancelledError
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from fairlane.app.context import SoftTimeout
 from fairlane.model.failure import BUILT_IN, ErrorClass, Failure, bounded, describe
@@ -42,9 +42,11 @@ def raised(attempt: Attempt, error: BaseException) -> Ending:
 def _unwrapped(error: BaseException) -> BaseException:
     """Take a soft timeout out of the group that a task group puts it in, if nothing else went wrong there."""
     if isinstance(error, BaseExceptionGroup):
-        soft, rest = error.split(SoftTimeout)  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        soft, rest = group.split(SoftTimeout)
         if soft is not None and rest is None:
-            return SoftTimeout("inside a task group").with_traceback(error.__traceback__)
+            return SoftTimeout("inside a task group").with_traceback(group.__traceback__)
+        return group
     return error
 
 
@@ -71,6 +73,8 @@ def ending_of(attempt: Attempt, result: Any, error: BaseException | None) -> End
         return Cancelled(attempt.rein.stop_reason or "", Because.ASKED)
     if cause is Cause.SHUTDOWN and attempt.declared.on_shutdown == "requeue":
         return HandedBack()
+    if cause is Cause.LOST and attempt.claim.job.at_most_once:
+        return Failed(_failure(ErrorClass.CRASH, cause))  # nobody knows how far it came (S63)
     return Failed(_failure(ErrorClass.RETRYABLE, cause))
 
 

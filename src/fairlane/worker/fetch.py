@@ -79,6 +79,7 @@ class Fetch:
             return LOOK_AGAIN if desk.due_at is None else desk.due_at - now
         batch, desk.done = desk.done, []
         mark = self._absence.mark()
+        desk.is_asking = True
         try:
             await self._turn(batch, claim)
         except StoreError as error:
@@ -87,6 +88,8 @@ class Fetch:
             pause = self._absence.met(error)
             self._not_before = self._clock.elapsed() + pause
             return pause
+        finally:
+            desk.is_asking = False
         self._absence.over(mark)
         return 0
 

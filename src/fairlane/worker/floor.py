@@ -7,6 +7,7 @@ import random
 from typing import Any, Final
 
 from fairlane.app.client import Client
+from fairlane.app.declaration import Declaration, in_force
 from fairlane.app.worker_settings import WorkerSettings
 from fairlane.model.errors import StoreError
 from fairlane.model.instants import SECOND, Micros
@@ -58,6 +59,7 @@ class Floor:
         self._client = client
         self._settings = settings
         self._clock = clock
+        self._tasks: dict[str, Declaration] = {}
         self._strangers = Strangers(lambda: client.store, clock)
 
     # ── claims come ───────────────────────────────────────────────────────────
@@ -68,7 +70,7 @@ class Floor:
             self.watch.bell.ring()
         unknown: list[Attempt] = []
         for claim in claims:
-            declared = self._client.registry.find(claim.job.task)
+            declared = self._declared(claim.job.task)
             attempt = Attempt(claim, declared or STRANGER, desk, asked_at)
             older = self.holdings.add(attempt)
             if older is not None:
@@ -82,6 +84,15 @@ class Floor:
                 self._start(attempt)
         if unknown:
             await self._hand_back(unknown, asked_at)
+
+    def _declared(self, task: str) -> Declaration | None:
+        """Give what holds for a task here, the configuration laid over its decorator; None if unknown."""
+        found = self._tasks.get(task)
+        if found is None:
+            said = self._client.registry.find(task)
+            if said is not None:
+                found = self._tasks[task] = in_force(said, self._client.settings.tasks)
+        return found
 
     def _start(self, attempt: Attempt) -> None:
         try:
@@ -193,7 +204,9 @@ class Floor:
         return False
 
     def _is_quiet(self) -> bool:
-        return not self.holdings and not any(desk.is_hungry or desk.done for desk in self.desks)
+        return not self.holdings and not any(
+            desk.is_hungry or desk.is_asking or desk.done for desk in self.desks
+        )
 
     async def keep_time(self) -> Micros:
         """Watch the handlers, and the door."""

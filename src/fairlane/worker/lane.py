@@ -26,7 +26,8 @@ class Done(NamedTuple):
 class Desk:
     """A lane at work. A slot is taken from the claim until the settlement is accepted (S47).
 
-    `is_hungry` says that there may be something to claim: nobody has said otherwise since.
+    `is_hungry` says that there may be something to claim: nobody has said otherwise since. `is_asking` says
+    that a claim is on its way, whose answer nobody knows.
     """
 
     def __init__(self, lane: Lane) -> None:
@@ -35,6 +36,7 @@ class Desk:
         self.bell = Bell()
         self.done: list[Done] = []
         self.is_hungry = True
+        self.is_asking = False
         self.due_at: Micros | None = None
         self._clock = LaneClock(lane)
         self._running: Counter[str] = Counter()

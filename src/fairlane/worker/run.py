@@ -15,9 +15,9 @@ from functools import partial
 from types import coroutine
 from typing import Any, Final, TypeAlias
 
-from fairlane.app.ambient import Ambient, enter
+from fairlane.app.ambient import enter
 from fairlane.app.client import Client
-from fairlane.app.context import Context, SoftTimeout
+from fairlane.app.context import Context, SoftTimeout, ambient_of
 from fairlane.model.instants import to_datetime
 from fairlane.runtime.clock import Clock
 from fairlane.runtime.loops import start
@@ -53,10 +53,16 @@ class Runner:
         job, declared = attempt.claim.job, attempt.declared
         attempt.begin(self._clock.elapsed())
         deadline = None if job.timeout is None else to_datetime(self._clock.wall() + job.timeout)
-        shown = self._client.show(job)
-        context = Context(job=shown, fence=attempt.claim.fence, rein=attempt.rein, deadline=deadline)
+        context = Context(
+            tenant=job.tenant,
+            attempt=job.attempt,
+            show=partial(self._client.show, job),
+            fence=attempt.claim.fence,
+            rein=attempt.rein,
+            deadline=deadline,
+        )
         own = copy_context()
-        own.run(enter, Ambient(job.tenant, shown, declared.system))
+        own.run(enter, ambient_of(context, is_system=declared.system))
         given = (context,) if declared.handler.takes_context else ()
         call = partial(declared.handler.func, *given, **arguments)
         if self._client.tenant_context is not None:

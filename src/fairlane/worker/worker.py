@@ -131,7 +131,7 @@ class Worker:
                 *(self._serve(floor, desk) for desk in desks),
                 repeat(floor.keep_time, floor.watch.bell),
                 repeat(enduring(self._listen, self._absence), floor.thirst),
-                _until(beating),
+                _hold(beating),
             )
         finally:
             beating.cancel()
@@ -207,5 +207,10 @@ async def _until_gone(floor: Floor) -> None:
     await floor.gone.wait()
 
 
-async def _until(beating: Future[None]) -> None:
-    await asyncio.wrap_future(beating)
+async def _hold(beating: Future[None]) -> None:
+    """Fail if the renewing thread ends before its worker: without it every lease would run out."""
+    ended = asyncio.wrap_future(beating)
+    await asyncio.wait([ended])
+    cause = None if ended.cancelled() else ended.exception()
+    message = "the worker's renewing thread has ended; was the application closed under it?"
+    raise RuntimeError(message) from cause

@@ -86,9 +86,7 @@ class Configuration:
             kept = getattr(self.code, field)
             if kept is not None and path in given:
                 _tell_kept(field, given.pop(path).source)
-        values = Values(
-            given, {path: source for sheet in sheets for path, source in sheet.tables.items()}, environ
-        )
+        values = Values(given, from_file.tables, environ)
         declared = {*self.code.queues, *(path[1] for path in _below(from_file, "queues"))}
         settings = settings_over(self.code, values, declared)
         refuse([fault for sheet in sheets for fault in sheet.faults] + values.faults)

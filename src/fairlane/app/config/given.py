@@ -38,9 +38,8 @@ class Fault(msgspec.Struct, frozen=True):
 
     def error(self) -> ConfigError:
         """Make the error of it."""
-        return ConfigError(
-            f"{self.message}.", key=dotted(self.path), source=self.source, allowed=self.allowed
-        )
+        message = self.message if self.message.endswith("?") else f"{self.message}."
+        return ConfigError(message, key=dotted(self.path), source=self.source, allowed=self.allowed)
 
 
 def refuse(faults: Sequence[Fault]) -> None:

@@ -16,6 +16,7 @@ from fairlane.model.fairness import activate, is_forgettable
 from fairlane.model.instants import Instant
 from fairlane.model.layers import Kind, Subject
 from fairlane.store.sqlite.asking import all_rows, each_row, one_row, one_value
+from fairlane.store.sqlite.kept import Kept
 from fairlane.store.sqlite.shelves import Shelves
 from fairlane.store.sqlite.statements import load
 
@@ -129,12 +130,24 @@ class Turns:
         self._by_name: dict[tuple[str, str], Turn | None] = {}  # None: it is known that there is none
         self._strands: dict[int, Strand] = {}
         self._by_task: dict[tuple[int, str], Strand | None] = {}
+        self._kept_turns: Kept[tuple[str, str], Turn] = Kept()
+        self._kept_strands: Kept[tuple[int, str], Strand] = Kept()
         self._lowest: dict[str, int | None] = {}
         self._next: dict[str, int] = {}
         self._sequence = 0
 
+    def keep(self) -> None:
+        """Keep what is known for the next transaction."""
+        self._kept_turns.keep(self._by_name)
+        self._kept_strands.keep(self._by_task)
+
+    def forget(self) -> None:
+        """Keep nothing."""
+        self._kept_turns.forget()
+        self._kept_strands.forget()
+
     def clear(self) -> None:
-        """Forget everything."""
+        """Know nothing, but for what is kept."""
         for known in (self._turns, self._by_name, self._strands, self._by_task, self._lowest, self._next):
             known.clear()
         self._sequence = 0
@@ -158,15 +171,27 @@ class Turns:
         return strand
 
     def gather(self, places: set[tuple[str, str, str]]) -> None:
-        """Read the turns and strands of many (queue, tenant, task) at once."""
+        """Know the turns and strands of many (queue, tenant, task): what is not kept is read at once."""
         names = {(queue, tenant) for queue, tenant, _ in places} - self._by_name.keys()
-        self._by_name |= dict.fromkeys(names)
-        for row in each_row(self._db, _SQL.turn_named, names):
+        self._by_name |= self._kept_turns.recall(names)
+        self._turns |= {turn.id: turn for turn in map(self._by_name.get, names) if turn is not None}
+        unread = names - self._by_name.keys()
+        self._by_name |= dict.fromkeys(unread)
+        for row in each_row(self._db, _SQL.turn_named, unread):
             self.know(row)
         turns = ((self._by_name[queue, tenant], task) for queue, tenant, task in places)
-        tasks = {(turn.id, task) for turn, task in turns if turn is not None} - self._by_task.keys()
-        self._by_task |= dict.fromkeys(tasks)
-        for row in each_row(self._db, _SQL.strand_named, tasks):
+        self._gather_strands({(turn.id, task) for turn, task in turns if turn is not None})
+
+    def _gather_strands(self, tasks: set[tuple[int, str]]) -> None:
+        tasks -= self._by_task.keys()
+        for key, strand in self._kept_strands.recall(tasks).items():
+            self._by_task[key] = strand
+            if strand is not None:
+                strand.turn = self._turns[key[0]]
+                self._strands[strand.id] = strand
+        unread = tasks - self._by_task.keys()
+        self._by_task |= dict.fromkeys(unread)
+        for row in each_row(self._db, _SQL.strand_named, unread):
             self.know_strand(row, self._turns[row[1]])
 
     def find(self, queue: str, tenant: str) -> Turn | None:
@@ -329,7 +354,7 @@ class Turns:
             strand.is_changed = strand.is_new = False
             if not strand.jobs:
                 del self._strands[strand.id]
-                del self._by_task[strand.turn.id, strand.task]
+                self._by_task[strand.turn.id, strand.task] = None
         self._write_turns()
         self._drop_turns(now)
         if self._sequence:
@@ -363,7 +388,7 @@ class Turns:
         self._put(_SQL.turn_out, [(turn.id,) for turn in idle])
         for turn in idle:
             del self._turns[turn.id]
-            del self._by_name[turn.queue, turn.tenant]
+            self._by_name[turn.queue, turn.tenant] = None
 
     def _put(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
         if rows:

@@ -1,7 +1,8 @@
 """One write transaction as verbs see it: the connection, the instant, what is known, what is to be written.
 
 Writes are collected and sent in bulk by `flush`, which runs after every verb and before a verb reads what it
-may have written itself. Nothing known outlives the transaction except policies, which have a version.
+may have written itself. What is known outlives a transaction only where a version tells that it is still
+true: policies have one of their own, turns that of the file.
 """
 
 from __future__ import annotations
@@ -36,13 +37,28 @@ class Tx:
         self.tally: Counter[tuple[str, str, State]] = Counter()
         self._writes: defaultdict[str, list[tuple[Any, ...]]] = defaultdict(list)
         self._next_seq = 0
+        self._version = -1
         self._queues: set[str] = set()
         self._workers: set[str] = set()
 
     def begin(self, now: Instant) -> None:
-        """Start afresh: another process may have changed anything."""
+        """Start afresh; keep some of what was known if nobody else has written since."""
         self.now = now
         self.rules.check()
+        version = one_value(self.db, "PRAGMA data_version")
+        if version != self._version:
+            self.turns.forget()
+            self._version = version
+        self._clear()
+
+    def committed(self) -> None:
+        """Keep what may still be true in the next transaction."""
+        self.turns.keep()
+
+    def forget(self) -> None:
+        """Keep nothing: what is known was not committed."""
+        self.rules.forget()
+        self.turns.forget()
         self._clear()
 
     def mark(self) -> None:
@@ -59,8 +75,7 @@ class Tx:
         """Take everything since the mark back, and keep what was before it."""
         self.db.execute("ROLLBACK TO verb")
         self.db.execute("RELEASE verb")
-        self.rules.forget()
-        self._clear()
+        self.forget()
 
     def _clear(self) -> None:
         self.shelves.clear()

@@ -134,7 +134,8 @@ def _prune(tx: Tx, request: PruneRequest) -> PruneReply:
     keep = request.retention
     by_state = (keep.succeeded, keep.cancelled, keep.dead, keep.results)
     by_name = (msgspec.json.encode(keep.queues).decode(), msgspec.json.encode(keep.tenants).decode())
-    values = (tx.now, request.scope.tenant, request.most + 1, *by_state, *by_name)
+    shortest = min(*by_state, *keep.queues.values(), *keep.tenants.values())
+    values = (tx.now, request.scope.tenant, request.most + 1, *by_state, *by_name, tx.now - shortest)
     over = read_page(tx, _SQL.finished, values)
     jobs = results = 0
     for seq, job in over[: request.most]:

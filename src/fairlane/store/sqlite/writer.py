@@ -180,6 +180,7 @@ class Writer(Lane):
             raise
         else:
             self._tx = tx
+            tx.committed()
             self._wake(*tx.take_hints())
 
     def _begin(self, tx: Tx) -> None:
@@ -203,7 +204,7 @@ class Writer(Lane):
 
     def _run_each(self, tx: Tx, works: list[_Work]) -> None:
         """Run each verb in a savepoint, so that one that raises undoes itself alone."""
-        tx.rules.forget()
+        tx.forget()
         tx.take_hints()
         self._begin(tx)
         for work in works:

@@ -3,10 +3,12 @@
 
 -- name: finished
 -- ?1 now, ?2 tenant or null, ?3 how many, ?4 to ?6 times to keep by state, ?7 of results, ?8 and ?9 times by queue
--- and by tenant as JSON. Only rows that are over count towards the limit: those kept longer may stand before them.
+-- and by tenant as JSON, ?10 the instant of the shortest of all: nothing settled since is looked at.
+-- Only rows that are over count towards the limit: those kept longer may stand before them.
 SELECT {body}, {live}, {history}, {dead}
 FROM (SELECT seq, state, settled_at, length(result) > 0 AS has_result FROM history
-      UNION ALL SELECT seq, state, settled_at, 0 FROM dead) ended
+      WHERE settled_at <= ?10
+      UNION ALL SELECT seq, state, settled_at, 0 FROM dead WHERE settled_at <= ?10) ended
 JOIN body USING (seq)
 LEFT JOIN live USING (seq) LEFT JOIN history USING (seq) LEFT JOIN dead USING (seq)
 WHERE (?2 IS NULL OR body.tenant = ?2)

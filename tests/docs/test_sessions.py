@@ -1,0 +1,82 @@
+"""Pages that tell a story are played: their files are written, their commands run, their output compared.
+
+A block marked `python file=NAME` is a file of the story; later ones replace it. In a block marked `console`
+each line after `$ ` is a command, and what follows is what it prints, where `…` stands for anything.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools.pages import ROOT, Block, blocks, pages
+
+FILE = "python file="
+STORIES = [page for page in pages() if f"```{FILE}" in page.read_text(encoding="utf-8")]
+
+
+def commands(text: str) -> list[tuple[str, str]]:
+    r"""Give each command of a console block with what it prints.
+
+    >>> commands("$ ls\na\nb\n$ true\n")
+    [('ls', 'a\nb'), ('true', '')]
+    """
+    parts = re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]
+    return [(command, printed.strip()) for command, _, printed in (part.partition("\n") for part in parts)]
+
+
+def is_like(printed: str, told: str) -> bool:
+    """Whether output is what a page tells, `…` standing for anything."""
+    pattern = ".*".join(re.escape(part) for part in told.split("…"))
+    return re.fullmatch(pattern, printed.strip(), re.DOTALL) is not None
+
+
+def play(block: Block, folder: Path) -> None:
+    """Write a file, or run the commands of a block."""
+    if block.info.startswith(FILE):
+        (folder / block.info.removeprefix(FILE)).write_text(block.text, encoding="utf-8")
+        return
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("FAIRLANE_")}
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment["COLUMNS"] = "200"
+    for command, told in commands(block.text):
+        done = subprocess.run(  # noqa: S602 (our own page)
+            command,
+            shell=True,
+            cwd=folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        shown = "\n".join(line.rstrip() for line in done.stdout.splitlines())
+        assert is_like(shown, told), f"line {block.line}: {command} printed\n{shown}\nand not\n{told}"
+
+
+@pytest.mark.parametrize("page", STORIES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_story_happens_as_it_is_told(page: Path, tmp_path: Path) -> None:
+    """In an empty folder, from its first block to its last."""
+    for block in blocks(page.read_text(encoding="utf-8")):
+        if block.info == "console" or block.info.startswith(FILE):
+            play(block, tmp_path)
+
+
+def test_the_stories_are_those_we_mean() -> None:
+    """A page that is no longer found is no longer played."""
+    assert {page.name for page in STORIES} == {"README.md", "your-first-jobs.md"}
+
+
+@pytest.mark.parametrize(
+    ("printed", "told", "expected"),
+    [("a\nb", "a\nb", True), ("a 17 b", "a … b", True), ("a", "b", False), ("a\nb", "a", False)],
+)
+def test_output_is_compared_to_the_letter_but_for_the_gaps(printed: str, told: str, expected: bool) -> None:
+    """The check can fail."""
+    assert is_like(printed, told) is expected

@@ -157,7 +157,7 @@ def test_a_pause_may_end_by_itself(store: Desk, end: list[str]) -> None:
 
 def test_a_close_refuses_new_jobs_until_it_is_resumed(store: Desk) -> None:
     """Both at once are ended by one resume."""
-    store.says("close", "queue", "bulk", "--note", "moving")
+    store.says("close", "queue", "bulk", "--reason", "moving")
     store.says("pause", "queue", "bulk", "--note", "moving")
     view = store.do(lambda world: world.view(Kind.QUEUE, "bulk"))
     assert view.closed is not None

@@ -15,6 +15,7 @@ from fairlane.cli import kinds
 from fairlane.cli.application import find
 from fairlane.cli.command import Command
 from fairlane.cli.session import Session
+from fairlane.cli.terms import log
 from fairlane.model.errors import ConfigError, FairlaneError, StoreUnavailable
 from fairlane.outbox.table import ParamStyle
 
@@ -34,6 +35,7 @@ _FORM: Final = "MODULE:FUNCTION, as in shop.db:connect"
 )
 @click.option("--poll", type=kinds.DURATION, default=0.25, help="How often an empty outbox is looked at.")
 @click.option("--once", is_flag=True, help="Move what is there now, and end.")
+@log
 @click.pass_obj
 def relay(
     session: Session,
@@ -44,6 +46,7 @@ def relay(
     paramstyle: ParamStyle,
     poll: float,
     once: bool,
+    log_form: str | None,
 ) -> None:
     """Move jobs from your outbox to the store.
 
@@ -51,7 +54,7 @@ def relay(
     What goes wrong is logged and tried again; with --once it ends the command.
     """
     session.application = named or session.application
-    session.log_to_stderr()
+    session.log_to_stderr(log_form)
     moving = Relay(session.app, _opener(connect, sqlite), paramstyle=paramstyle, poll=poll)
     if once:
         number = _drain(moving)

@@ -8,16 +8,17 @@ import click
 
 from fairlane.cli.command import Command
 from fairlane.cli.session import Session
+from fairlane.cli.terms import log
 
 if TYPE_CHECKING:
     from fairlane import Fairlane
 
 
-def _own_app(session: Session, named: str | None) -> Fairlane:
+def _own_app(session: Session, named: str | None, log_form: str | None) -> Fairlane:
     """Give the application of the argument, which reads as in `uvicorn`, or of --app or the configuration."""
     if named is not None:
         session.application = named
-    session.log_to_stderr()
+    session.log_to_stderr(log_form)
     return session.own_app
 
 
@@ -26,9 +27,16 @@ def _own_app(session: Session, named: str | None) -> Fairlane:
 @click.option("--lane", "lanes", multiple=True, metavar="NAME", help="Serve only this lane; may be repeated.")
 @click.option("--burst", is_flag=True, help="End when nothing is claimable now and nothing runs.")
 @click.option("--duties/--no-duties", default=None, help="Promote, reclaim, expire and prune, or not.")
+@log
 @click.pass_obj
 def worker(
-    session: Session, *, named: str | None, lanes: tuple[str, ...], burst: bool, duties: bool | None
+    session: Session,
+    *,
+    named: str | None,
+    lanes: tuple[str, ...],
+    burst: bool,
+    duties: bool | None,
+    log_form: str | None,
 ) -> None:
     """Run the application's jobs until SIGTERM or Ctrl-C.
 
@@ -36,14 +44,15 @@ def worker(
     """
     from fairlane.worker.command import run_worker
 
-    app = _own_app(session, named)
+    app = _own_app(session, named, log_form)
     raise click.exceptions.Exit(run_worker(app, burst=burst, duties=duties, lanes=lanes or None))
 
 
 @click.command(cls=Command)
 @click.argument("named", metavar="[MODULE:APP]", required=False)
+@log
 @click.pass_obj
-def up(session: Session, *, named: str | None) -> None:
+def up(session: Session, *, named: str | None, log_form: str | None) -> None:
     """Make or migrate the store, then run jobs and duties.
 
     All that an application needs on one machine. On several machines run `fairlane migrate` once, and
@@ -51,7 +60,7 @@ def up(session: Session, *, named: str | None) -> None:
     """
     from fairlane.worker.command import run_worker
 
-    app = _own_app(session, named)
+    app = _own_app(session, named, log_form)
     reply = session.run(lambda app: app.client.store.upkeep.migrate(), makes_store=True)
     if reply.steps:
         session.output.remark(f"Migrated from schema {reply.before} to {reply.after}.")
@@ -60,12 +69,13 @@ def up(session: Session, *, named: str | None) -> None:
 
 @click.command(cls=Command)
 @click.argument("named", metavar="[MODULE:APP]", required=False)
+@log
 @click.pass_obj
-def scheduler(session: Session, *, named: str | None) -> None:
+def scheduler(session: Session, *, named: str | None, log_form: str | None) -> None:
     """Do the duties alone: promote, reclaim, expire, prune. Any number of them may run."""
     from fairlane.duties.command import run_scheduler
 
-    raise click.exceptions.Exit(run_scheduler(_own_app(session, named)))
+    raise click.exceptions.Exit(run_scheduler(_own_app(session, named, log_form)))
 
 
 @click.command(cls=Command, short_help="Show a noisy tenant and quiet ones, served fairly.")

@@ -93,11 +93,12 @@ class Session:
 
         return asyncio.run(inside())
 
-    def log_to_stderr(self) -> None:
-        """Let the log be seen: for commands that run on their own."""
+    def log_to_stderr(self, form: str | None = None) -> None:
+        """Let the log be seen, as text or as JSON: for commands that run on their own."""
         from fairlane.cli.logs import log_to_stderr
 
-        log_to_stderr(is_json=self.is_json, is_debug=self.is_debug)
+        is_json = self.is_json if form is None else form == "json"
+        log_to_stderr(is_json=is_json, is_debug=self.is_debug)
 
     @cached_property
     def who(self) -> str:

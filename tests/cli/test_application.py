@@ -31,15 +31,14 @@ def test_an_application_is_found_beside_the_command_with_all_its_imports(project
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("good", "app: 'good' names no application. Allowed: MODULE:APP, as in shop.jobs:app."),
-        ("good:", "app: 'good:' names no application."),
+        ("good", "app: 'good' names nothing. Allowed: MODULE:APP, as in shop.jobs:app."),
+        ("good:", "app: 'good:' names nothing."),
         ("good:ap", "app: good:ap is not there. Allowed: good:app."),
         ("good:hidden", "app: good:hidden is no Fairlane. Allowed: good:app."),
         ("good:app.nothing.here", "is not there. Allowed: good:app."),
         ("nowhere:app", "app: nowhere cannot be imported: ModuleNotFoundError: No module named 'nowhere'"),
         ("raises:app", "app: raises cannot be imported: RuntimeError: no database\n"),
         ("declares:app", "name: 'No Name' is not a legal name"),
-        ("homeless:app", "url: homeless:app names no store; give Fairlane(...) a URL"),
     ],
 )
 def test_an_application_that_cannot_be_used_is_a_matter_of_settings(

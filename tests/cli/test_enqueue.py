@@ -9,6 +9,7 @@ import pytest
 from fairlane.model.instants import MINUTE
 from fairlane.model.job import JobRecord
 from fairlane.model.payload import decode_arguments
+from fairlane.store.contract.registry import TaskCard
 from tests.cli.desk import Desk
 
 SHOP = """
@@ -133,15 +134,25 @@ def test_a_bad_line_is_named_and_its_batch_is_not_stored(shop: Desk) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["send_fax"], 2, "send_fax() missing a required argument: 'to'"),
-        (["send_fax", "to=x", "pagse=1"], 2, "send_fax() got an unexpected keyword argument 'pagse'"),
+        (["send_fax"], 1, "arguments.to: is missing; the task needs it"),
+        (["send_fax", "to=x", "pages=many"], 1, "arguments.pages: is of type str; give"),
+        (
+            ["send_fax", "to=x", "pagse=1"],
+            1,
+            "arguments.pagse: is no parameter of the task; did you mean 'pages'?",
+        ),
         (["send_fax", "to"], 2, "'to' is no KEY=VALUE"),
         (["send_fax", "to=x", "--args", "{}"], 2, "one of the three"),
         (["send_fax", "--args", "[1]"], 2, "--args is no JSON object of arguments"),
         (["send_fax", "to=x", "--delay", "soon"], 2, "'soon' is no duration; use seconds, or a number with"),
         (["send_fax", "to=x", "--priority", "101"], 1, "priority: is 101; use a whole number, -100 to 100"),
         (["send_fax", "to=x", "--queue", "nowhere"], 1, "queue: nowhere is not declared"),
-        (["fax"], 3, "fax is not known; known: anything, send_fax"),
+        (
+            ["send_fux", "--tenant", "acme"],
+            3,
+            "no worker has published a task 'send_fux'; did you mean 'send_fax'?",
+        ),
+        (["send_fux"], 2, "name the tenant with --tenant; `system` is the application itself"),
     ],
 )
 def test_what_does_not_fit_is_refused_before_anything_is_stored(
@@ -152,6 +163,48 @@ def test_what_does_not_fit_is_refused_before_anything_is_stored(
     assert (ran.code, ran.out) == (code, "")
     assert message in ran.err
     assert jobs_of(shop) == []
+
+
+def test_every_line_that_does_not_fit_is_named(shop: Desk) -> None:
+    """The whole batch is looked through, and none of it is stored."""
+    ran = enqueue(shop, "send_fax", "--stdin", stdin='{"to": "x"}\n{"to": 3}\n{}\n')
+    assert (ran.code, ran.out) == (1, "")
+    assert "[1] arguments.to: is of type int" in ran.err
+    assert "[2] arguments.to: is missing" in ran.err
+    assert jobs_of(shop) == []
+
+
+# ── without the application ──────────────────────────────────────────────────
+
+FAX = TaskCard(
+    name="send_fax",
+    queue="bulk",
+    schema=b'{"properties":{"to":{"type":"string"},"pages":{"type":"integer"}},"required":["to"],'
+    b'"additionalProperties":false}',
+    max_attempts=3,
+)
+
+
+def test_a_published_task_is_enqueued_by_its_name_alone(store: Desk) -> None:
+    """Its home, its attempts and its parameters are those that its worker has published."""
+    store.do(lambda world: world.register("w1", FAX))
+    ran = store.run("enqueue", "send_fax", "to=4930", "pages=3", "--tenant", "acme", "--priority", "4")
+    (job,) = jobs_of(store)
+    assert (ran.code, ran.out) == (0, f"{job.id} created\n")
+    assert decode_arguments(job.payload) == {"to": "4930", "pages": 3}
+    assert (job.tenant, job.queue, job.max_attempts, job.priority) == ("acme", "bulk", 3, 4)
+    refused = store.run("enqueue", "send_fax", "pages=x", "--tenant", "acme")
+    assert refused.code == 1
+    assert "[0] arguments.to: is missing" in refused.err
+    assert "[0] arguments.pages: is of type str" in refused.err
+
+
+def test_a_task_that_nobody_has_published_is_not_found(store: Desk) -> None:
+    """Exit code 3, with the name that was perhaps meant."""
+    store.do(lambda world: world.register("w1", FAX))
+    ran = store.run("enqueue", "send_fex", "to=x", "--tenant", "acme", "--json")
+    assert (ran.code, ran.told["error"]) == (3, "UnknownTask")
+    assert "did you mean 'send_fax'?" in ran.told["message"]
 
 
 def test_a_refusal_lists_its_problems_for_programs(shop: Desk) -> None:

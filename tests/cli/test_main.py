@@ -29,7 +29,8 @@ def test_every_command_is_there_and_says_in_one_line_what_it_does(desk: Desk) ->
     for name in PLACES:
         command = cli.get_command(context, name)
         assert command is not None
-        assert re.search(rf"^  {name} +\S.*", shown, re.MULTILINE), name
+        assert re.search(rf"^  {name} +[A-Z].*\.$", shown, re.MULTILINE), name
+    assert "..." not in shown.partition("Commands:")[2]
 
 
 @pytest.mark.parametrize("name", PLACES)
@@ -69,7 +70,9 @@ def test_without_a_store_the_command_says_how_to_name_one(desk: Desk) -> None:
     """Exit code 5: it is a matter of settings."""
     result = CliRunner().invoke(cli, ["jobs", "count"])
     assert (result.exit_code, result.stdout) == (5, "")
-    assert result.stderr.startswith("Error: url: no store is named; give --url, or --app MODULE:APP")
+    assert result.stderr.startswith(
+        "Error: url: no store is named; give --url (as in sqlite:///fairlane.db), set FAIRLANE_URL"
+    )
 
 
 def test_a_missing_file_is_not_made_by_looking_at_it(desk: Desk) -> None:

@@ -20,9 +20,20 @@ def load(name: str) -> Fairlane:
 
     `ConfigError` says which line failed, or which applications the module does have.
     """
+    module, found = find(name, "app", _FORM)
+    if isinstance(found, Fairlane):
+        return found
+    what = "is no Fairlane" if found is not None else "is not there"
+    known = sorted(key for key, value in vars(module).items() if isinstance(value, Fairlane))
+    allowed = ", ".join(f"{module.__name__}:{key}" for key in known) or "make one with app = Fairlane(...)"
+    raise ConfigError(f"{name} {what}.", key="app", allowed=allowed)
+
+
+def find(name: str, key: str, form: str) -> tuple[ModuleType, object]:
+    """Import the module of MODULE:NAME and give it with what NAME is in it, None if nothing."""
     module_name, separator, path = name.partition(":")
     if not separator or not module_name or not path:
-        raise ConfigError(f"{name[:80]!r} names no application.", key="app", allowed=_FORM)
+        raise ConfigError(f"{name[:80]!r} names nothing.", key=key, allowed=form)
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
@@ -30,14 +41,13 @@ def load(name: str) -> Fairlane:
     found: object = module
     for part in path.split("."):
         found = getattr(found, part, None)
-    if isinstance(found, Fairlane):
-        for other in found.settings.imports:
-            _import(other)
-        return found
-    what = "is no Fairlane" if found is not None else "is not there"
-    known = sorted(key for key, value in vars(module).items() if isinstance(value, Fairlane))
-    allowed = ", ".join(f"{module_name}:{key}" for key in known) or "make one with app = Fairlane(...)"
-    raise ConfigError(f"{name} {what}.", key="app", allowed=allowed)
+    return module, found
+
+
+def import_tasks(app: Fairlane) -> None:
+    """Import the modules that the application names besides its own, so that their tasks are known."""
+    for name in app.settings.imports:
+        _import(name)
 
 
 def _import(name: str) -> ModuleType:

@@ -102,7 +102,7 @@ class Root(click.Group):
             return Exit.INTERRUPTED
         except click.ClickException as error:
             if session.is_json:
-                _tell_json(session, type(error).__name__, error.format_message(), Exit.USAGE)
+                _tell_json(session, type(error).__name__, error.format_message(), error.exit_code)
             else:
                 error.show()
             return error.exit_code

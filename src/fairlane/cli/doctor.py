@@ -29,10 +29,10 @@ _VIEW: View[Finding] = View(
 @click.option("--problems", is_flag=True, help="Leave out what is well.")
 @click.pass_obj
 def doctor(session: Session, *, problems: bool) -> None:
-    """Check the store, its workers and its books, and say what to do about what is wrong.
+    """Check the store, its workers and its books.
 
-    Reads only, and for a few seconds at the most, so that it may be run on a store in use. Exits with 1 if
-    anything is bad; warnings do not count.
+    Says what is wrong, and what to do about it. Reads only, and for a few seconds at the most, so that it may
+    be run on a store in use. Exits with 1 if anything is bad; warnings do not count.
     """
     findings = _place(session)
     if worst(findings) != "bad":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -11,18 +11,13 @@ import click
 import msgspec
 
 from fairlane import Fairlane, Job
-from fairlane.app.call import Call
-from fairlane.app.declaration import Declaration
-from fairlane.app.options import Options, given
 from fairlane.cli import kinds
+from fairlane.cli.calls import Arguments, calls_of, texts_of
 from fairlane.cli.command import Command
 from fairlane.cli.output import View
 from fairlane.cli.session import Session
 from fairlane.cli.shown import job_json
-from fairlane.model.errors import Problem, UnknownTask
 from fairlane.store.contract.jobs import BATCH_MOST
-
-Arguments = dict[str, Any]
 
 _VIEW: Final[View[Job[Any]]] = View(
     {
@@ -67,67 +62,45 @@ def enqueue(
 ) -> None:
     """Enqueue a job of TASK, or one for each line of standard input.
 
-    A VALUE that reads as JSON (3, true, "text", [1, 2]) is that; anything else is text. With --app the task's
-    own parameters decide what fits, and a VALUE for one that is annotated `str` is always text. Lines of
+    A VALUE that reads as JSON (3, true, "text", [1, 2]) is that; anything else is text, and so is everything
+    for a parameter annotated `str`. Without --app the task must be one that a worker has published. Lines of
     standard input are stored in batches of 1,000, each whole or not at all.
     """
     if sum((bool(pairs), whole is not None, is_stream)) > 1:
         message = "give KEY=VALUE pairs, or --args, or --stdin: one of the three"
         raise click.UsageError(message)
-    said = given(**(options | {"tags": options["tags"] or None}))
-
-    declared = _declared(session.app, task)
-    # Lines are read outside of the event loop, where Ctrl-C ends a read that waits.
-    rows = _lines(sys.stdin) if is_stream else iter([_arguments(declared, pairs, whole)])
-    number = 0
-    while batch := list(islice(rows, BATCH_MOST)):
-        calls = [_call(declared, said, row, number + at, is_stream=is_stream) for at, row in enumerate(batch)]
-        _show(session, _send(session, calls))
-        number += len(batch)
+    options["tags"] = options["tags"] or None
     if is_stream:
+        # Lines are read outside of the event loop, where Ctrl-C ends a read that waits.
+        rows, number = _lines(sys.stdin), 0
+        while batch := list(islice(rows, BATCH_MOST)):
+            number += len(_send(session, task, batch, options))
         session.output.remark(f"{number} job(s) enqueued.")
+    elif whole is not None:
+        _send(session, task, [_object(whole, "--args")], options)
+    else:
+        texts = session.run(lambda app: texts_of(app, task))
+        _send(session, task, [dict(_pair(pair, texts) for pair in pairs)], options)
 
 
-def _send(session: Session, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
-    return session.run(lambda app: app.aenqueue_many(calls))
+def _send(
+    session: Session, task: str, rows: Sequence[Arguments], options: Mapping[str, Any]
+) -> Sequence[Job[Any]]:
+    """Store one batch, and show what became of it."""
 
+    async def work(app: Fairlane) -> list[Job[Any]]:
+        return await app.aenqueue_many(await calls_of(app, task, rows, options))
 
-def _declared(app: Fairlane, task: str) -> Declaration:
-    declared = app.registry.find(task)
-    if declared is None:
-        known = ", ".join(sorted(one.name for one in app.registry)) or "none; give --app MODULE:APP"
-        raise UnknownTask([Problem(0, "task", f"{task} is not known", f"known: {known}", "unknown_task")])
-    return declared
-
-
-def _show(session: Session, jobs: Sequence[Job[Any]]) -> None:
+    jobs = session.run(work)
     if session.is_json:
         session.output.table(jobs, _VIEW)
-        return
-    for job in jobs:
-        session.output.say(f"{job.id} {'created' if job.created else 'existing'}")
+    else:
+        for job in jobs:
+            session.output.say(f"{job.id} {'created' if job.created else 'existing'}")
+    return jobs
 
 
-def _call(declared: Declaration, said: Options, row: Arguments, number: int, *, is_stream: bool) -> Call[Any]:
-    try:
-        return Call(declared, said, declared.handler.bind((), row))
-    except TypeError as error:
-        where = f"line {number + 1}: " if is_stream else ""
-        raise click.UsageError(f"{where}{error}") from None
-
-
-def _arguments(declared: Declaration, pairs: tuple[str, ...], whole: str | None) -> Arguments:
-    if whole is not None:
-        return _object(whole, "--args")
-    texts = {
-        name
-        for name, parameter in declared.handler.signature.parameters.items()
-        if parameter.annotation in {str, "str"}
-    }
-    return dict(_pair(pair, texts) for pair in pairs)
-
-
-def _pair(pair: str, texts: Iterable[str]) -> tuple[str, Any]:
+def _pair(pair: str, texts: Collection[str]) -> tuple[str, Any]:
     """Read KEY=VALUE.
 
     >>> _pair("pages=3", ()), _pair("to=+49 30", ()), _pair("code=0017", ()), _pair("code=17", {"code"})

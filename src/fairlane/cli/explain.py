@@ -21,12 +21,13 @@ from fairlane.model.instants import Instant, to_instant
 @click.argument("id", type=kinds.JOB)
 @click.pass_obj
 def explain(session: Session, id: UUID) -> None:
-    """Say why a job is not running, until when, and what to do about it."""
+    """Say why a job is not running, and what to do.
+
+    What holds it, until when if that is known, and how many jobs of its tenant go first.
+    """
 
     async def read(app: Fairlane) -> tuple[Job[Any], Waiting, Instant]:
-        job = await app.jobs.aget(id)
-        why = await app.jobs.aexplain(id)
-        return job, why, await now_of(app)
+        return await app.jobs.aget(id), await app.jobs.aexplain(id), await now_of(app)
 
     job, why, now = session.run(read)
     session.output.answer("\n".join(_sentences(job, why, now)), _as_json(job, why))

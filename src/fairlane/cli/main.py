@@ -10,8 +10,10 @@ from fairlane.cli.command import Root
 
 PLACES: Final = {
     "demo": "fairlane.cli.run:demo",
+    "up": "fairlane.cli.run:up",
     "worker": "fairlane.cli.run:worker",
     "scheduler": "fairlane.cli.run:scheduler",
+    "relay": "fairlane.cli.relay:relay",
     "version": "fairlane.cli.version:version",
     "migrate": "fairlane.cli.store:migrate",
     "enqueue": "fairlane.cli.enqueue:enqueue",
@@ -19,7 +21,15 @@ PLACES: Final = {
     "explain": "fairlane.cli.explain:explain",
     "cancel": "fairlane.cli.steer:cancel",
     "run-now": "fairlane.cli.steer:run_now",
+    "queues": "fairlane.cli.queues:queues",
+    "tenants": "fairlane.cli.tenants:tenants",
+    "limits": "fairlane.cli.limits:limits",
+    "pause": "fairlane.cli.holds:pause",
+    "close": "fairlane.cli.holds:close",
+    "resume": "fairlane.cli.holds:resume",
+    "drain": "fairlane.cli.holds:drain",
     "workers": "fairlane.cli.workers:workers",
+    "config": "fairlane.cli.configuration:config",
     "doctor": "fairlane.cli.doctor:doctor",
 }
 """Each command and the object that it is."""

@@ -1,17 +1,25 @@
-"""`fairlane worker`, `scheduler` and `demo`: commands that run until they are told to stop, or are done."""
+"""`fairlane up`, `worker`, `scheduler`, `demo`: what runs until it is told to stop, or is done."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import click
 
 from fairlane.cli.command import Command
 from fairlane.cli.session import Session
+from fairlane.cli.terms import log
+
+if TYPE_CHECKING:
+    from fairlane import Fairlane
 
 
-def _name(session: Session, named: str | None) -> None:
-    """Take the application from the argument, which reads as in `uvicorn`, or from --app."""
+def _own_app(session: Session, named: str | None, log_form: str | None) -> Fairlane:
+    """Give the application of the argument, which reads as in `uvicorn`, or of --app or the configuration."""
     if named is not None:
         session.application = named
+    session.log_to_stderr(log_form)
+    return session.own_app
 
 
 @click.command(cls=Command)
@@ -19,9 +27,16 @@ def _name(session: Session, named: str | None) -> None:
 @click.option("--lane", "lanes", multiple=True, metavar="NAME", help="Serve only this lane; may be repeated.")
 @click.option("--burst", is_flag=True, help="End when nothing is claimable now and nothing runs.")
 @click.option("--duties/--no-duties", default=None, help="Promote, reclaim, expire and prune, or not.")
+@log
 @click.pass_obj
 def worker(
-    session: Session, *, named: str | None, lanes: tuple[str, ...], burst: bool, duties: bool | None
+    session: Session,
+    *,
+    named: str | None,
+    lanes: tuple[str, ...],
+    burst: bool,
+    duties: bool | None,
+    log_form: str | None,
 ) -> None:
     """Run the application's jobs until SIGTERM or Ctrl-C.
 
@@ -29,24 +44,41 @@ def worker(
     """
     from fairlane.worker.command import run_worker
 
-    _name(session, named)
-    session.log_to_stderr()
-    raise click.exceptions.Exit(run_worker(session.app, burst=burst, duties=duties, lanes=lanes or None))
+    app = _own_app(session, named, log_form)
+    raise click.exceptions.Exit(run_worker(app, burst=burst, duties=duties, lanes=lanes or None))
 
 
 @click.command(cls=Command)
 @click.argument("named", metavar="[MODULE:APP]", required=False)
+@log
 @click.pass_obj
-def scheduler(session: Session, *, named: str | None) -> None:
-    """Do the duties alone: promote, reclaim, expire, prune. Any number of them may run."""
-    from fairlane.duties.command import run_scheduler
+def up(session: Session, *, named: str | None, log_form: str | None) -> None:
+    """Make or migrate the store, then run jobs and duties.
 
-    _name(session, named)
-    session.log_to_stderr()
-    raise click.exceptions.Exit(run_scheduler(session.app))
+    All that an application needs on one machine. On several machines run `fairlane migrate` once, and
+    `fairlane worker` on each.
+    """
+    from fairlane.worker.command import run_worker
+
+    app = _own_app(session, named, log_form)
+    reply = session.run(lambda app: app.client.store.upkeep.migrate(), makes_store=True)
+    if reply.steps:
+        session.output.remark(f"Migrated from schema {reply.before} to {reply.after}.")
+    raise click.exceptions.Exit(run_worker(app, duties=True))
 
 
 @click.command(cls=Command)
+@click.argument("named", metavar="[MODULE:APP]", required=False)
+@log
+@click.pass_obj
+def scheduler(session: Session, *, named: str | None, log_form: str | None) -> None:
+    """Do the duties alone: promote, reclaim, expire, prune. Any number of them may run."""
+    from fairlane.duties.command import run_scheduler
+
+    raise click.exceptions.Exit(run_scheduler(_own_app(session, named, log_form)))
+
+
+@click.command(cls=Command, short_help="Show a noisy tenant and quiet ones, served fairly.")
 @click.option(
     "--seconds", type=click.FloatRange(8, 600), default=40, show_default=True, help="How long, about."
 )

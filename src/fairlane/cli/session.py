@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from fairlane.cli.exits import Exit
 from fairlane.model.errors import ConfigError, StoreUnavailable
 
 if TYPE_CHECKING:  # imported where they are used: `fairlane version` needs none of it
@@ -20,9 +21,13 @@ if TYPE_CHECKING:  # imported where they are used: `fairlane version` needs none
 
 T = TypeVar("T")
 
-URL_VARIABLE: Final = "FAIRLANE_URL"
 _NO_STORE: Final = (
-    "no store is named; give --url, or --app MODULE:APP, or set FAIRLANE_URL (as in sqlite:///fairlane.db)"
+    "no store is named; give --url (as in sqlite:///fairlane.db), set FAIRLANE_URL, "
+    "or write `url` into [app] of fairlane.toml"
+)
+_NO_APPLICATION: Final = (
+    "no application is named; give MODULE:APP (as in shop.jobs:app), set FAIRLANE_APP, "
+    "or write `import` into [app] of fairlane.toml"
 )
 
 
@@ -46,19 +51,33 @@ class Session:
 
     @cached_property
     def app(self) -> Fairlane:
-        """The application: the one that was named, or a bare one on the store that was."""
+        """The application: the one that was named, else a bare one on the store that was."""
         from fairlane import Fairlane
-        from fairlane.cli.application import load
+        from fairlane.cli.application import import_tasks, load
 
+        app = self._told(Fairlane() if self.application is None else load(self.application))
         if self.application is not None:
-            app = load(self.application)
-            if app.settings.url is None:
-                raise ConfigError(f"{self.application} names no store; give Fairlane(...) a URL", key="url")
-            return app
-        url = self.url or os.environ.get(URL_VARIABLE)
-        if not url:
+            import_tasks(app)
+        if app.settings.url is None:
             raise ConfigError(_NO_STORE, key="url")
-        return Fairlane(url)
+        return app
+
+    @cached_property
+    def own_app(self) -> Fairlane:
+        """The application with its tasks: the one that was named here, or in the configuration."""
+        from fairlane import Fairlane
+
+        if self.application is None:
+            self.application = self._told(Fairlane()).settings.import_
+        if self.application is None:
+            raise ConfigError(_NO_APPLICATION, key="app")
+        return self.app
+
+    def _told(self, app: Fairlane) -> Fairlane:
+        """Tell an application what the command line says, before it reads its configuration (S55)."""
+        options = {} if self.url is None else {"--url": ("app.url", self.url)}
+        app.configuration.use(file=None if self.config is None else Path(self.config), options=options)
+        return app
 
     def run(self, work: Callable[[Fairlane], Coroutine[Any, Any, T]], *, makes_store: bool = False) -> T:
         """Run an answer's work with the store open. Unless told so, no store is made where there is none."""
@@ -74,19 +93,20 @@ class Session:
 
         return asyncio.run(inside())
 
-    def log_to_stderr(self) -> None:
-        """Let the log be seen: for commands that run on their own."""
-        import logging
+    def log_to_stderr(self, form: str | None = None) -> None:
+        """Let the log be seen, as text or as JSON: for commands that run on their own."""
+        from fairlane.cli.logs import log_to_stderr
 
-        logging.basicConfig(level=logging.DEBUG if self.is_debug else logging.INFO, stream=sys.stderr)
+        is_json = self.is_json if form is None else form == "json"
+        log_to_stderr(is_json=is_json, is_debug=self.is_debug)
 
     @cached_property
     def who(self) -> str:
         """Who gives the orders, for those who wonder about them."""
-        import getpass
-        import socket
+        from fairlane.app.acting import actor
+        from fairlane.runtime.identity import host
 
-        return f"{getpass.getuser()}@{socket.gethostname()}"
+        return f"{actor(None)}@{host()}"
 
     def confirm(self, question: str, *, yes: bool) -> None:
         """Ask before something that cannot be undone; without a terminal it must be said in advance."""
@@ -95,7 +115,8 @@ class Session:
         if not sys.stdin.isatty():
             message = "this cannot be undone; say --yes"
             raise click.UsageError(message)
-        click.confirm(question, abort=True, err=True)
+        if not click.confirm(question, err=True):
+            raise click.exceptions.Exit(Exit.REFUSED)
 
     def keep(self, options: Mapping[str, Any]) -> None:
         """Take over the options that were given."""

@@ -14,7 +14,10 @@ from fairlane.cli.session import Session
 @click.command(cls=Command)
 @click.pass_obj
 def version(session: Session) -> None:
-    """Show the version of Fairlane; with --json also those of Python and SQLite."""
+    """Show the version of Fairlane.
+
+    With --json also those of Python and SQLite.
+    """
     if session.is_json:
         import apsw
 

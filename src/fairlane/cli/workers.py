@@ -22,7 +22,7 @@ _ALL: Final = Scope.all()
 @click.option("--live", is_flag=True, help="Only those that were heard of in the last 15 seconds.")
 @click.pass_obj
 def workers(session: Session, *, live: bool) -> None:
-    """List workers: where they run, what they serve, when they were last heard of."""
+    """List workers, what they serve, when last heard of."""
 
     async def read(app: Fairlane) -> tuple[tuple[WorkerView, ...], Instant]:
         request = WorkersRequest(scope=_ALL, seen_within=LIVE_WITHIN if live else None)

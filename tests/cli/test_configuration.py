@@ -1,0 +1,133 @@
+"""Where the store, the application and their settings come from, and `fairlane config` (S55)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from fairlane.cli.main import cli
+from tests.cli.desk import Desk, Ran
+
+BARE = "from fairlane import Fairlane\napp = Fairlane()\n"
+
+
+def run(*words: str) -> Ran:
+    """Run the command without the desk's --url."""
+    result = CliRunner().invoke(cli, list(words))
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return Ran(result.exit_code, result.stdout, result.stderr)
+
+
+def toml(url: str, more: str = "") -> str:
+    """Write a small configuration."""
+    return f'[app]\nurl = "{url}"\n{more}'
+
+
+@pytest.fixture
+def nowhere(store: Desk) -> str:
+    """A store that is not there."""
+    return f"sqlite:///{store.folder}/nowhere.db"
+
+
+def test_the_store_is_found_in_file_environment_and_options_in_that_order(
+    store: Desk, nowhere: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each wins over the one before; 4 is the exit code where the store is not there."""
+    store.write("fairlane.toml", toml(store.url))
+    assert run("jobs", "count").code == 0
+    monkeypatch.setenv("FAIRLANE_URL", nowhere)
+    assert run("jobs", "count").code == 4
+    assert run("jobs", "count", "--url", store.url).code == 0
+
+
+def test_the_file_is_the_one_that_is_named(
+    store: Desk, nowhere: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By option, then by environment, then the usual one."""
+    store.write("fairlane.toml", toml(nowhere))
+    store.write("other.toml", toml(store.url))
+    assert run("jobs", "count").code == 4
+    monkeypatch.setenv("FAIRLANE_CONFIG", "other.toml")
+    assert run("jobs", "count").code == 0
+    assert run("jobs", "count", "--config", "fairlane.toml").code == 4
+    missing = run("jobs", "count", "--config", "missing.toml")
+    assert (missing.code, missing.out) == (5, "")
+    assert "there is no such file" in missing.err
+
+
+def test_a_url_in_code_is_never_replaced(store: Desk, nowhere: str, caplog: pytest.LogCaptureFixture) -> None:
+    """S55: a test suite must not be sent to production; who typed the option is told."""
+    store.write("shop.py", f"from fairlane import Fairlane\napp = Fairlane({store.url!r})\n")
+    assert run("--app", "shop:app", "--url", nowhere, "jobs", "count").code == 0
+    assert "url is given in code, so that of --url is not used" in caplog.text
+
+
+def test_an_application_without_a_url_takes_that_of_the_command_line(store: Desk) -> None:
+    """One application for every place that it is deployed to."""
+    store.write("shop.py", BARE)
+    assert run("--app", "shop:app", "--url", store.url, "jobs", "count").code == 0
+    assert run("--app", "shop:app", "jobs", "count").code == 5
+
+
+def test_the_application_may_be_named_in_the_configuration(store: Desk) -> None:
+    """`import` in [app]; commands that need no tasks do not import it."""
+    store.write("fairlane.toml", toml(store.url, 'import = "broken:app"\n'))
+    store.write("broken.py", "raise RuntimeError('not today')\n")
+    assert run("jobs", "count").code == 0
+    ran = run("scheduler")
+    assert ran.code == 5
+    assert "broken cannot be imported: RuntimeError: not today" in ran.err
+
+
+@pytest.mark.parametrize("command", ["worker", "scheduler", "up"])
+def test_what_runs_tasks_must_know_the_application(store: Desk, command: str) -> None:
+    """Exit code 5, and how to name it."""
+    ran = store.run(command)
+    assert ran.code == 5
+    assert "app: no application is named; give MODULE:APP (as in shop.jobs:app), set FAIRLANE_APP" in ran.err
+
+
+def test_priorities_are_shown_as_the_application_counts_them(store: Desk) -> None:
+    """S19: 3 that goes before 7 is stored as -3, and shown as 3."""
+    store.write("fairlane.toml", toml(store.url, 'priority = "lower_first"\n'))
+    store.do(lambda world: world.enqueue(priority=-3))
+    (job,) = run("jobs", "list", "--json").objects
+    assert job["priority"] == 3
+
+
+def test_config_shows_every_setting_and_where_it_comes_from(
+    store: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """File with line, environment, command line; the rest is by default."""
+    store.write("fairlane.toml", '[app]\nurl = "${PLACE}"\n[worker]\nlease = "20s"\n')
+    monkeypatch.setenv("PLACE", store.url)
+    monkeypatch.setenv("FAIRLANE_WORKER__PROCESSES", "1")
+    ran = run("config", "--changed")
+    assert ran.code == 0
+    rows = [line.split() for line in ran.out.splitlines()]
+    assert rows[0] == ["KEY", "VALUE", "SOURCE"]
+    assert ["app.url", "${PLACE}", "fairlane.toml:2"] in rows
+    assert ["worker.lease", "20s", "fairlane.toml:4"] in rows
+    assert ran.err == "Read from: default, then code, then fairlane.toml, then environment.\n"
+    every = run("config", "--json").objects
+    assert {"key": "app.tenancy", "value": "open", "source": "default"} in every
+    assert len(every) > len(rows)
+
+
+def test_config_shows_no_password(store: Desk) -> None:
+    """A URL may hold one; a store that is not there needs not be opened to be shown."""
+    ran = run("--url", "postgresql://ada:hunter2@db/shop", "config", "--changed")
+    assert "hunter2" not in ran.out + ran.err
+
+
+def test_a_mistake_in_the_file_is_named_with_its_line(store: Desk) -> None:
+    """Exit code 5, for every command."""
+    store.write("fairlane.toml", toml(store.url, "[worker]\nleese = 3\n"))
+    ran = run("jobs", "count")
+    assert ran.code == 5
+    assert "leese" in ran.err
+    assert "fairlane.toml:4" in ran.err
+    assert Path("fairlane.toml").exists()

@@ -6,7 +6,7 @@ from fairlane.model.layers import Kind, Subject
 from fairlane.model.limits import Rate, has_room
 from fairlane.store.sqlite.rulebook import EVERYONE
 from fairlane.store.sqlite.shelves import Facts
-from fairlane.store.sqlite.turns import Parked, Turn
+from fairlane.store.sqlite.strands import Parked, Turn
 from fairlane.store.sqlite.tx import Tx
 
 

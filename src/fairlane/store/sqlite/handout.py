@@ -22,7 +22,7 @@ from fairlane.store.sqlite.blocks import count_start, queue_block, strand_block,
 from fairlane.store.sqlite.homes import Held, free_dedup, move, read_live
 from fairlane.store.sqlite.rows import EXPIRES_AT, SORT_KEY, Row
 from fairlane.store.sqlite.statements import load
-from fairlane.store.sqlite.turns import Parked, Strand, Turn
+from fairlane.store.sqlite.strands import Parked, Strand, Turn
 from fairlane.store.sqlite.tx import Tx
 from fairlane.store.sqlite.waking import Waking
 

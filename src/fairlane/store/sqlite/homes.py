@@ -24,7 +24,7 @@ from fairlane.store.sqlite.rows import (
     to_status,
 )
 from fairlane.store.sqlite.statements import load
-from fairlane.store.sqlite.turns import Strand
+from fairlane.store.sqlite.strands import Strand
 from fairlane.store.sqlite.tx import Tx
 
 _SQL = load("homes")

@@ -11,7 +11,7 @@ from fairlane.store.contract.claims import WAKE_MOST
 from fairlane.store.sqlite.asking import all_rows, one_row
 from fairlane.store.sqlite.blocks import gate_room
 from fairlane.store.sqlite.statements import load
-from fairlane.store.sqlite.turns import Strand, Turn
+from fairlane.store.sqlite.strands import Strand, Turn
 from fairlane.store.sqlite.tx import Tx
 
 _SQL = load("waking")

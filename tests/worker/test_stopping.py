@@ -275,9 +275,9 @@ async def test_progress_that_could_not_be_told_goes_with_the_next_renewal(
         await until(lambda: any(one.renewals[0].progress for one in world.requests("renew")))
         world.away = frozenset()
 
-        async def note() -> str | None:
+        async def note() -> str:
             progress = (await world.record(app, job.id)).progress
-            return None if progress is None else progress.note
+            return "" if progress is None else progress.note
 
         await until_async(note, "almost")
         release.set()

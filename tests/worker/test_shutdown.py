@@ -36,6 +36,16 @@ async def test_an_idle_worker_stops_within_a_second_and_leaves_the_registry(
     assert await app.client.store.registry.workers(request) == ()
 
 
+async def test_no_heartbeat_follows_the_leave_of_a_worker(world: World, app: Fairlane) -> None:
+    """Else it would be introduced again and look alive: nothing of it is asked after it has left."""
+    for _ in range(10):
+        worker = await world.burst(app, settings=changed(QUICK, renew_every=2_000), duties=False)
+        left = max(number for number, (verb, *_) in enumerate(world.asked) if verb == "leave")
+        assert [verb for verb, *_ in world.asked[left + 1 :]] == []
+        assert worker.running == 0
+    assert await app.client.store.registry.workers(WorkersRequest(scope=Scope.all())) == ()
+
+
 async def test_running_jobs_may_finish_before_the_deadline(world: World, app: Fairlane) -> None:
     """Nothing new is claimed meanwhile, and what waits stays where it is."""
     began, release = asyncio.Event(), asyncio.Event()

@@ -13,7 +13,7 @@ from fairlane.model.instants import SECOND
 from fairlane.model.scope import Scope
 from fairlane.store.contract.claims import ReclaimRequest
 from fairlane.worker.worker import Worker
-from tests.worker.world import ALL_VERBS, LONG, QUICK, LeapingClock, World, changed, until
+from tests.worker.world import ALL_VERBS, LONG, QUICK, LeapingClock, World, changed, until, until_async
 
 
 async def test_cancelling_a_running_job_stops_its_async_handler_within_two_seconds(
@@ -253,6 +253,33 @@ async def test_one_call_renews_all_and_carries_the_newest_progress(world: World,
         record = await world.record(app, jobs[3].id)
         assert record.progress is not None
         assert (record.progress.fraction, record.progress.note) == (0.5, "half of 3")
+        release.set()
+
+
+async def test_progress_that_could_not_be_told_goes_with_the_next_renewal(
+    world: World, app: Fairlane
+) -> None:
+    """The store was away for a moment; the newest word is not lost."""
+    began, release = asyncio.Event(), asyncio.Event()
+
+    @app.task(name="slow")
+    async def slow(ctx: Context) -> None:
+        world.away = frozenset({"renew"})
+        ctx.progress(0.7, "almost")
+        began.set()
+        await release.wait()
+
+    job = await slow.using(tenant="acme").aenqueue()
+    async with world.working(app, settings=LONG):
+        await began.wait()
+        await until(lambda: any(one.renewals[0].progress for one in world.requests("renew")))
+        world.away = frozenset()
+
+        async def note() -> str:
+            progress = (await world.record(app, job.id)).progress
+            return "" if progress is None else progress.note
+
+        await until_async(note, "almost")
         release.set()
 
 

@@ -56,6 +56,11 @@ class Rein:
         """Keep the newest progress."""
         self._progress = progress
 
+    def put_back(self, progress: Progress) -> None:
+        """Keep what was taken but could not be told, unless there is something newer."""
+        if self._progress is None:
+            self._progress = progress
+
     def take_progress(self) -> Progress | None:
         """Give the newest progress that was not taken yet, if there is any (S62)."""
         newest, self._progress = self._progress, None

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import sys
+import threading
 from collections.abc import Sequence
 from typing import Final
 
@@ -13,11 +14,15 @@ from fairlane.app.ambient import walled
 from fairlane.app.fairlane import Fairlane
 from fairlane.model.policy import Lane
 from fairlane.runtime.signals import on_stop
+from fairlane.worker import report
 from fairlane.worker.worker import Worker
 
 OK: Final = 0
 STOOD_STILL: Final = 70
 """The exit code of a worker whose event loop stood still (S31); a supervisor replaces it."""
+
+LAST_WORD: Final = 2.0
+"""Seconds that saying so may take."""
 
 
 def run_worker(
@@ -32,7 +37,7 @@ def run_worker(
     A second signal ends running jobs at once. In this process every Fairlane call needs a tenant (S9).
     """
     worker = Worker(app, burst=burst, duties=duties, lanes=lanes)
-    worker.on_standstill = lambda: exit_now(STOOD_STILL)
+    worker.on_standstill = lambda: _give_up(worker)
     with walled():
         asyncio.run(_work(app, worker))
     return OK
@@ -45,6 +50,15 @@ async def _work(app: Fairlane, worker: Worker) -> None:
     if worker.has_abandoned:
         # A handler that ignores its cancellation would keep the loop, and so the process, for ever.
         exit_now(OK)
+
+
+def _give_up(worker: Worker) -> None:
+    # The loop may stand still inside of logging itself, with a handler in its hands.
+    timer = threading.Timer(LAST_WORD, os._exit, (STOOD_STILL,))
+    timer.daemon = True
+    timer.start()
+    report.standstill(worker.id)
+    exit_now(STOOD_STILL)
 
 
 def exit_now(code: int) -> None:

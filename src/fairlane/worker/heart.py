@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 from fairlane.app.fairlane import Fairlane
@@ -11,7 +12,7 @@ from fairlane.model.instants import Micros
 from fairlane.model.scope import Scope
 from fairlane.runtime.absence import Absence, enduring
 from fairlane.runtime.clock import Clock
-from fairlane.runtime.loops import all_of, repeat
+from fairlane.runtime.loops import beside, repeat
 from fairlane.store.contract.registry import HeartbeatRequest, RegisterRequest, WorkerCard
 from fairlane.worker.floor import Floor
 from fairlane.worker.renew import Alarm, Renew
@@ -31,6 +32,7 @@ class Heart:
         alarm: Alarm,
         absence: Absence,
     ) -> None:
+        self._told: asyncio.Event | None = None
         self._card = card
         self._floor = floor
         self._every = settings.renew_every
@@ -50,7 +52,8 @@ class Heart:
         )
 
     async def beat(self, *, has_duties: bool) -> None:
-        """Beat until cancelled."""
+        """Beat until told to end."""
+        self._told = asyncio.Event()
         works = [
             repeat(enduring(self._renew.leases, self._absence)),
             repeat(enduring(self._renew.cancels, self._absence)),
@@ -59,7 +62,15 @@ class Heart:
         ]
         if has_duties:
             works.append(self._make_duties().run())
-        await all_of(*works)
+        await beside(self._until(self._told), *works)
+
+    async def end(self) -> None:
+        """Let the heart end: no heartbeat may follow the worker's leave, or it would be introduced again."""
+        if self._told is not None:
+            self._told.set()
+
+    async def _until(self, told: asyncio.Event) -> None:
+        await told.wait()
 
     async def _say(self) -> Micros:
         """Say that the worker lives; introduce it again if it was forgotten."""

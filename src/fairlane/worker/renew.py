@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 from uuid import UUID
 
+from fairlane.model.errors import StoreError
 from fairlane.model.instants import SECOND, Micros
 from fairlane.model.scope import Scope
 from fairlane.runtime.clock import Clock
@@ -70,7 +71,13 @@ class Renew:
         progress = {id: attempt.rein.take_progress() for id, attempt in kept.items()}
         renewals = tuple(Renewal(id, attempt.claim.fence, progress[id]) for id, attempt in kept.items())
         request = RenewRequest(scope=Scope.all(), worker=self._worker, lease=self._lease, renewals=renewals)
-        reply = await self._store().claims.renew(request)
+        try:
+            reply = await self._store().claims.renew(request)
+        except StoreError:
+            for id, untold in progress.items():
+                if untold is not None:
+                    kept[id].rein.put_back(untold)
+            raise
         for id in reply.stale:
             self._alarm.alarm(kept.pop(id), Cause.STALE)
         for attempt in kept.values():

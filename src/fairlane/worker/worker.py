@@ -57,7 +57,7 @@ class Worker:
         self.id = new_name("worker")
         self.settings = settings or app.settings.worker
         self.is_standing_still = False
-        self.on_standstill: Callable[[], None] = lambda: None
+        self.on_standstill: Callable[[], None] = lambda: report.standstill(self.id)
         self._app = app
         self._clock = clock or MachineClock()
         self._is_burst = burst
@@ -133,8 +133,10 @@ class Worker:
                 repeat(enduring(self._listen, self._absence), floor.thirst),
                 _hold(beating),
             )
+            await asyncio.wrap_future(client.portal.submit(heart.end()))
+            await asyncio.wrap_future(beating)
         finally:
-            beating.cancel()
+            beating.cancel()  # without effect on what has ended
             self._let_go(floor)
         await self._leave()
 
@@ -198,7 +200,6 @@ class Worker:
         """Hear that the worker's loop does not turn any more (S31)."""
         if not self.is_standing_still:
             self.is_standing_still = True
-            report.standstill(self.id)
             self.on_standstill()
 
 

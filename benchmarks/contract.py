@@ -20,7 +20,7 @@ from typing import Any
 from benchmarks import claims, profile, reading
 from benchmarks.stage import ALL, Bench, host, quantiles, seconds
 from fairlane.model.lifecycle import Home
-from fairlane.store.contract.request import Request
+from fairlane.store.contract import upkeep
 
 CLAIMED = 100
 PARTS = ("throughput", "claims", "reading", "profile")
@@ -40,7 +40,7 @@ async def throughput(folder: str, name: str, jobs: int, tenants: int, producers:
         if not taken:
             break
         spent["settle"] += await seconds(lambda taken=taken: bench.settle(taken))  # type: ignore[misc]
-    census = await bench.store.upkeep.census(Request(scope=ALL))
+    census = await bench.store.upkeep.census(upkeep.CensusRequest(scope=ALL))
     if census.homes != {Home.HISTORY: jobs}:
         message = f"{jobs} jobs went in, the homes hold {census.homes}"
         raise AssertionError(message)

@@ -265,7 +265,7 @@ def test_what_is_closed_takes_no_jobs_until_it_is_reopened(app: Fairlane) -> Non
 def test_the_task_whose_handler_acts_is_named(world: World, app: Fairlane) -> None:
     """A handler that pauses its own tenant is no person."""
     job = app.enqueue_by_name("note", {"text": "x"}, tenant="acme")
-    with handling(Context(job=job, fence=1, rein=Rein())):
+    with handling(Context(tenant=job.tenant, attempt=1, show=lambda: job, fence=1, rein=Rein())):
         app.tenants.pause("acme", reason="too fast")
     paused = app.tenants.get("acme").paused
     assert paused is not None
@@ -439,7 +439,8 @@ def test_from_inside_a_tenant_its_own_is_there_and_no_other_is_listed(app: Fairl
 def test_a_system_task_may_name_anybody(app: Fairlane) -> None:
     """S8."""
     job = app.enqueue_by_name("note", {"text": "x"}, tenant="system")
-    with handling(Context(job=job, fence=1, rein=Rein()), is_system=True):
+    context = Context(tenant=job.tenant, attempt=1, show=lambda: job, fence=1, rein=Rein())
+    with handling(context, is_system=True):
         assert app.tenants.get("acme").weight == 2
         assert app.queues.get("bulk").max_waiting == 50
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 import msgspec
 
+from fairlane.model.errors import Unsupported
 from fairlane.model.instants import SECOND
 from fairlane.model.job import Claim
 from fairlane.model.judge import Succeeded
@@ -85,6 +87,13 @@ def settling(
     verdicts = tuple(world.verdict(claim) for claim in target.claims)
     request = claims.SettleRequest(scope=scope, worker="w1", settlements=verdicts, claim=claim)
     return world.store.claims.settle(request)
+
+
+async def joining(world: World, scope: Scope, subject: Subject) -> None:
+    """Enqueue on what is no connection, which is all that every store can be asked; the scope comes first."""
+    request = jobs.EnqueueRequest(scope=scope, jobs=(world.new(subject.name),))
+    with suppress(Unsupported):
+        await world.store.jobs.enqueue_in(object(), request)
 
 
 Ask: TypeAlias = Callable[[World, Scope, Target], Awaitable[Any]]
@@ -175,6 +184,7 @@ SERVING_ALL: Final[dict[str, Ask]] = {
 
 NAMING: Final[dict[str, Callable[[World, Scope, Subject], Awaitable[Any]]]] = {
     "jobs.enqueue": lambda w, s, subject: w.send(w.new(subject.name), scope=s),
+    "jobs.enqueue_in": joining,
     "policies.put": lambda w, s, subject: w.store.policies.put(
         policies.PutRequest(scope=s, rules={subject: TenantRules(weight=9.0)})
     ),

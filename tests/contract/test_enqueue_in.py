@@ -7,8 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from fairlane.model.errors import TenantMismatch, Unsupported
-from fairlane.model.scope import Scope
+from fairlane.model.errors import Unsupported
 from fairlane.store.contract.jobs import EnqueueRequest
 from tests.contract.world import ALL, World
 
@@ -24,10 +23,3 @@ async def test_a_connection_that_cannot_be_joined_is_refused_with_the_way_out(
         with pytest.raises(Unsupported, match="outbox"):
             await world.store.jobs.enqueue_in(connection, request)
     assert await world.find_all() == []
-
-
-async def test_another_tenant_is_not_named_through_a_connection_either(world: World) -> None:
-    """S9: the scope is kept, or the store cannot do it at all."""
-    request = EnqueueRequest(scope=Scope("globex"), jobs=(world.new("acme"),))
-    with pytest.raises((TenantMismatch, Unsupported)):
-        await world.store.jobs.enqueue_in(object(), request)

@@ -45,12 +45,33 @@ def _copy(file: Path, folder: Path) -> Path:
     return folder / file.name
 
 
+def _size_of_log(file: Path) -> int:
+    return Path(f"{file}-wal").stat().st_size
+
+
 async def _refuses(actor: Actor, file: Path) -> None:
     for verb in (actor.enqueue, actor.counts, actor.start, actor.promote):
         with pytest.raises(StoreError, match="deleted or") as raised:
             await verb()
         assert str(file) in str(raised.value)
         assert not raised.value.retry_safe
+
+
+async def test_no_new_file_is_made_beside_the_log_of_one_that_was_moved_away(tmp_path: Path) -> None:
+    """SQLite would delete the log, and with it what was acknowledged: moved back, everything is there."""
+    file, away = tmp_path / "fairlane.db", tmp_path / "away.db"
+    actor, records = _open(file)
+    await actor.give(*(actor.new() for _ in range(5)))
+    assert _size_of_log(file)
+    file.rename(away)
+    other, _ = _open(file)
+    with pytest.raises(StoreError, match=r"missing, but its log fairlane\.db-wal is there.*put it back"):
+        await other.enqueue()
+    assert not file.exists()
+    await other.store.upkeep.aclose()
+    away.rename(file)
+    await actor.store.upkeep.aclose()
+    await verify(file, records)
 
 
 @pytest.mark.parametrize("has_read", [True, False])

@@ -71,9 +71,7 @@ class OracleJobs:
 
     async def enqueue(self, request: EnqueueRequest) -> EnqueueReply:
         """See the contract."""
-        for job in request.jobs:
-            if not request.scope.covers(job.tenant):
-                raise TenantMismatch(job.tenant, str(request.scope.tenant))
+        _refuse_foreign(request)
         draft = self._core.books.copy()
         now = self._core.now()
         enqueued: list[Enqueued] = []
@@ -99,6 +97,7 @@ class OracleJobs:
 
     async def enqueue_in(self, connection: Any, request: EnqueueRequest) -> EnqueueReply:
         """See the contract: there is no transaction of an application to join here."""
+        _refuse_foreign(request)
         raise Unsupported("the oracle has no connections; for another database use the outbox")
 
     # ── looking ───────────────────────────────────────────────────────────────
@@ -237,6 +236,12 @@ class OracleJobs:
 
 def _place(job: JobRecord) -> tuple[Instant, bytes]:
     return job.enqueued_at, job.id.bytes
+
+
+def _refuse_foreign(request: EnqueueRequest) -> None:
+    for job in request.jobs:
+        if not request.scope.covers(job.tenant):
+            raise TenantMismatch(job.tenant, str(request.scope.tenant))
 
 
 def _standing(books: Books, job: NewJob, request: EnqueueRequest, now: Instant) -> Standing:

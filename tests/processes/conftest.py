@@ -39,7 +39,7 @@ class Process:
         self.popen = subprocess.Popen(  # noqa: S603 (our own program)
             command,
             cwd=ROOT,
-            env={**os.environ, "FAIRLANE_TEST": json.dumps(settings)},
+            env={**os.environ, "PROGRAM_SETTINGS": json.dumps(settings)},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,

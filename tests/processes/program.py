@@ -15,13 +15,9 @@ import time
 from pathlib import Path
 from typing import Any, cast
 
-import msgspec
-
 from fairlane import Backoff, Context, Fairlane, Lane
-from fairlane.app.worker_settings import WorkerSettings
 from fairlane.duties.command import run_scheduler
 from fairlane.model import ledger
-from fairlane.model.instants import SECOND
 from fairlane.runtime.logs import JsonFormatter
 from fairlane.store.contract import Store
 from fairlane.store.contract.claims import (
@@ -128,11 +124,10 @@ def _open(url: str, clock: StoreClock | None) -> Store:
 def make_app(file: Path) -> Fairlane:  # noqa: C901 (a list of handlers)
     """Make the application that all processes of a test share."""
     register_scheme("recorded", _open)
-    said = json.loads(os.environ.get("FAIRLANE_TEST", "{}"))
+    said = json.loads(os.environ.get("PROGRAM_SETTINGS", "{}"))
     slots = said.pop("slots", 4)
-    app = Fairlane(f"recorded:///{file}", lanes=[Lane("main", slots, ["default"])])
-    settings = WorkerSettings(**{name: round(value * SECOND) for name, value in said.items()})
-    app.settings = msgspec.structs.replace(app.settings, worker=settings)
+    config = {"worker": said}
+    app = Fairlane(f"recorded:///{file}", config=config, lanes=[Lane("main", slots, ["default"])])
 
     def begin(ctx: Context) -> None:
         write(

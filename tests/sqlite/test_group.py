@@ -16,7 +16,7 @@ import pytest
 
 from fairlane.model.errors import ConfigError
 from fairlane.store.contract.registry import WaitRequest
-from fairlane.store.contract.request import Request
+from fairlane.store.contract.upkeep import CensusRequest
 from fairlane.store.sqlite import wake
 from fairlane.store.sqlite.connect import Location
 from fairlane.store.sqlite.store import SqliteStore
@@ -104,7 +104,7 @@ async def test_another_user_of_the_group_wakes_a_worker(
     share(folder, group.gr_gid)
     shared = f"sqlite:///{folder}/fairlane.db?group={group.gr_name}"
     store = SqliteStore(shared)
-    await store.upkeep.census(Request(scope=ALL))
+    await store.upkeep.census(CensusRequest(scope=ALL))
     waiting = SqliteStore(shared if is_shared else f"sqlite:///{folder}/fairlane.db")
     await hear(waiting)
     before = waiting._wake._heard.total()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -22,11 +23,13 @@ from fairlane import (
     Job,
     Lane,
     Limits,
+    Outbox,
     Overridden,
     Page,
     Queue,
     QueueView,
     Rate,
+    Relay,
     Share,
     State,
     Task,
@@ -206,6 +209,7 @@ def using_keeps_the_type(parent: Job[str]) -> None:
         timeout=None,
         tags={"a", "b=c"},
         metadata={"plan": "pro", "seats": [1, 2], "nested": {"x": None}},
+        connection=object(),
     )
     assert_type(later.enqueue("a", attach=None), Job[UUID])
     assert_type(later.using(delay=5, parent=parent.id).bind("a"), Call[UUID])
@@ -222,6 +226,17 @@ def binding_and_batches() -> None:
 async def async_batches() -> None:
     """The twin of a batch."""
     assert_type(await app.aenqueue_many([bare.bind()]), list[Job[Any]])
+    assert_type(await app.aenqueue_many([bare.bind()], connection=object()), list[Job[Any]])
+
+
+def an_outbox(db: sqlite3.Connection) -> None:
+    """A DB-API connection fits as it is, to add and to relay."""
+    outbox = Outbox(app, paramstyle="qmark")
+    assert_type(outbox.add(db.execute, bare.bind()), UUID)
+    assert_type(outbox.add_many(db.execute, [bare.bind()]), list[UUID])
+    assert_type(outbox.statements([bare.bind()])[0].sql, str)
+    with Relay(app, lambda: sqlite3.connect("shop.db"), poll=timedelta(seconds=1)) as relay:
+        assert_type(relay.drain(), int)
 
 
 def a_job(job: Job[str]) -> None:

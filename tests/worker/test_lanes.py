@@ -12,7 +12,7 @@ from fairlane import ConfigError, Fairlane, Gate, Lane, Limits, Queue, Rate, Sha
 from fairlane.model.layers import Kind, Subject
 from fairlane.model.scope import Scope
 from fairlane.store.contract.policies import ReadRequest
-from fairlane.worker.lane import lanes_of
+from fairlane.worker.lane import Desk, lanes_of
 from tests.worker.world import World, until
 
 
@@ -196,6 +196,38 @@ async def test_a_store_whose_clock_was_moved_back_is_not_asked_without_end(
         renewals = len(world.requests("heartbeat"))
         await until(lambda: len(world.requests("heartbeat")) >= renewals + 8)
         assert len(world.requests("claim")) - before < 30
+
+
+async def test_a_full_lane_does_not_spin_when_another_job_falls_due(world: World) -> None:
+    """It has no room for it, and waits until it has."""
+    app = world.app(lanes=[Lane("main", 1, ["default"])])
+    release = asyncio.Event()
+
+    @app.task(name="slow")
+    async def slow() -> None:
+        await release.wait()
+
+    @app.task(name="soon")
+    async def soon() -> None: ...
+
+    async with world.working(app, duties=False) as worker:
+        later = await soon.using(tenant="acme", delay=0.3).aenqueue()
+        await until(lambda: worker._floor is not None and worker._floor.desks[0].due_at is not None)
+        await slow.using(tenant="acme").aenqueue()
+        await until(lambda: worker.running == 1)
+        assert worker._floor is not None
+        turns, real = list[int](), worker._floor.is_done
+
+        def counted(desk: Desk) -> bool:
+            turns.append(1)
+            return real(desk)
+
+        worker._floor.is_done = counted  # type: ignore[method-assign]
+        beats = len(world.requests("heartbeat"))
+        await until(lambda: len(world.requests("heartbeat")) >= beats + 4)
+        assert len(turns) < 20
+        release.set()
+        await world.ended(later)
 
 
 # ── what is declared ─────────────────────────────────────────────────────────

@@ -7,76 +7,51 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final, Protocol
+from typing import Final
 
 from fairlane.model.errors import StoreError
 from fairlane.model.instants import SECOND, Instant, Micros
-from fairlane.model.job import Claim
 from fairlane.model.scope import Scope
 from fairlane.runtime.absence import Absence
 from fairlane.runtime.clock import Clock
-from fairlane.runtime.loops import Bell
 from fairlane.store.contract import Store
-from fairlane.store.contract.claims import ClaimReply, ClaimRequest, SettleReply, SettleRequest, Wish
+from fairlane.store.contract.claims import ClaimReply, ClaimRequest, SettleRequest, Wish
 from fairlane.store.contract.request import Request
+from fairlane.worker.floor import Floor
 from fairlane.worker.lane import Desk, Done
-from fairlane.worker.store_time import StoreTime
 
-LOOK_AGAIN: Final[Micros] = 30 * SECOND
-"""An idle lane asks once in so long, whatever hints say: a store's poll is the truth, this is the net."""
-
+_UNTIL_RUNG: Final[Micros] = 3_600 * SECOND
+"""A lane with nothing to do waits for its bell; coming back by itself would find nothing either."""
 
 _SOON: Final[Micros] = SECOND // 200
-
-
-class Hands(Protocol):
-    """What a lane needs of its worker."""
-
-    id: str
-    thirst: Bell
-    lease: Micros
-    times: StoreTime
-    is_closing: bool
-
-    def is_done(self, desk: Desk) -> bool:
-        """Whether this lane is to end: nothing is held, and nothing may come."""
-        ...
-
-    async def begin(self, claims: tuple[Claim, ...], desk: Desk, asked_at: Micros) -> None:
-        """Start claims, or give them back."""
-        ...
-
-    def settled(self, batch: list[Done], reply: SettleReply) -> None:
-        """Hear what became of settlements."""
-        ...
 
 
 class Fetch:
     """The turns of one lane with the store."""
 
     def __init__(
-        self, desk: Desk, hands: Hands, store: Callable[[], Store], clock: Clock, absence: Absence
+        self, desk: Desk, floor: Floor, store: Callable[[], Store], clock: Clock, absence: Absence
     ) -> None:
         self._desk = desk
-        self._hands = hands
+        self._floor = floor
         self._store = store
         self._clock = clock
-        self._times = hands.times
+        self._times = floor.times
         self._absence = absence
         self._not_before: Micros = 0
 
     async def __call__(self) -> Micros | None:
         """Take one turn, if there is a reason for one; say when to come back if no bell rings before."""
         desk, now = self._desk, self._clock.elapsed()
-        if self._hands.is_done(desk):
+        if self._floor.is_done(desk):
             return None
         if now < self._not_before:
             return self._not_before - now
         if desk.due_at is not None and now >= desk.due_at:
-            desk.is_hungry = True
+            desk.is_hungry, desk.due_at = True, None
         claim = self._wanted()
         if not desk.done and claim is None:
-            return LOOK_AGAIN if desk.due_at is None else desk.due_at - now
+            return _UNTIL_RUNG if desk.due_at is None else desk.due_at - now
         batch, desk.done = desk.done, []
         mark = self._absence.mark()
         desk.is_asking = True
@@ -96,12 +71,12 @@ class Fetch:
     def _wanted(self) -> ClaimRequest | None:
         desk = self._desk
         room = desk.room
-        if not room or self._hands.is_closing or not (desk.is_hungry or desk.done):
+        if not room or self._floor.is_closing or not (desk.is_hungry or desk.done):
             return None
         return ClaimRequest(
             scope=Scope.all(),
-            worker=self._hands.id,
-            lease=self._hands.lease,
+            worker=self._floor.id,
+            lease=self._floor.lease,
             wishes=tuple(Wish(queue, most) for queue, most in desk.wishes()),
             total=room,
             headroom=desk.lane.headroom,
@@ -114,10 +89,10 @@ class Fetch:
         if batch:
             settlements = tuple(done.settlement for done in batch)
             request = SettleRequest(
-                scope=Scope.all(), worker=self._hands.id, settlements=settlements, claim=claim
+                scope=Scope.all(), worker=self._floor.id, settlements=settlements, claim=claim
             )
             reply = await store.claims.settle(request)
-            self._hands.settled(batch, reply)
+            self._floor.settled(batch, reply)
             claimed = reply.claimed
         else:
             claimed = None if claim is None else await store.claims.claim(claim)
@@ -132,9 +107,9 @@ class Fetch:
         if claims:
             self._times.learn(claims[0].lease_until - asked.lease, asked_at)
         desk.take(claims)
-        await self._hands.begin(claims, desk, asked_at)
+        await self._floor.begin(claims, desk, asked_at)
         if not desk.is_hungry:
-            self._hands.thirst.ring()
+            self._floor.thirst.ring()
 
     async def _look_at(self, next_due_at: Instant | None) -> None:
         """Come back when time alone brings the next job."""

@@ -17,7 +17,7 @@ log: Final = getLogger("fairlane.worker")
 def settled(done: Done, state: State) -> None:
     """Tell how an attempt ended. A success is for the curious alone: it is the hot path."""
     settlement = done.settlement
-    if settlement.failure is None and state is not State.DEAD:
+    if settlement.outcome != "failed" and state is not State.DEAD:
         if log.isEnabledFor(logging.DEBUG):
             text = "job %s of %s, attempt %d: %s"
             _tell(logging.DEBUG, "job_settled", text, done.attempt, settlement.outcome, state=state.value)

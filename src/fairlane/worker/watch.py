@@ -60,12 +60,12 @@ class Watch:
         self._haste = HASTE if in_haste else LAST_PATIENCE
         self.bell.ring()
 
-    def stop(self, attempt: Attempt, cause: Cause, reason: str = "") -> None:
+    def stop(self, attempt: Attempt, cause: Cause) -> None:
         """Ask a handler to stop; the first cause stays."""
         if attempt.is_over or attempt.cause is not None:
             return
         attempt.cause = cause
-        attempt.rein.stop(reason or cause.value)
+        attempt.rein.stop(cause.value)
         report.stopped(attempt, cause)
         now = self._clock.elapsed()
         if cause in {Cause.TIMEOUT, Cause.SHUTDOWN}:

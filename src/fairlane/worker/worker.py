@@ -160,16 +160,15 @@ class Worker:
         await repeat(turns, desk.bell)
 
     async def _listen(self) -> Micros:
-        """Wait for a hint while any lane has room and found nothing."""
+        """Wait for a hint while any lane has room and found nothing; look once in a while without one."""
         floor = self._floor
         if floor is None or not floor.is_dry():
             return LISTEN
         queues = tuple(dict.fromkeys(queue for desk in floor.desks for queue in desk.queues))
         request = WaitRequest(scope=Scope.all(), worker=self.id, queues=queues, at_most=LISTEN)
-        if await self._app.client.store.registry.wait(request):
-            floor.wake()
-            return BREATH
-        return 0
+        await self._app.client.store.registry.wait(request)
+        floor.wake()
+        return BREATH
 
     def _let_go(self, floor: Floor) -> None:
         """Leave nothing of this worker's own behind in the loop."""

@@ -225,8 +225,9 @@ class Jobs(Protocol):
 
         It asks nothing but the connection, in the caller's thread, and for a plain (not asynchronous)
         connection never suspends: so that callers without an event loop can run it to its end themselves.
-        Workers hear of the jobs by their poll. A store or a connection that cannot do this raises
-        `Unsupported`, which names what can: the outbox. Without an open transaction it raises `StoreError`.
+        Workers hear of the jobs by their poll. The scope is looked at first; then a store or a connection
+        that cannot do this raises `Unsupported`, which names what can: the outbox. Without an open
+        transaction it raises `StoreError`.
         """
 
     async def get(self, request: GetRequest) -> Mapping[UUID, JobRecord]:

@@ -275,6 +275,7 @@ def _release(identity: Identity) -> None:
 
 def _make(path: Path, group: int | None) -> None:
     try:
+        _refuse_orphan(path)
         # Only if it is missing: closing a file that is open elsewhere in this process drops its locks.
         made = os.open(path.resolve(), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644 if group is None else 0o600)
         if group is not None:
@@ -289,6 +290,17 @@ def _make(path: Path, group: int | None) -> None:
     except OSError as error:
         message = f"{path} cannot be made: {error.strerror}; choose a folder that can be written to"
         raise StoreUnavailable(message, retry_safe=False) from error
+
+
+def _refuse_orphan(path: Path) -> None:
+    """Refuse to make a file beside the log of another: SQLite would delete that log, and the jobs in it."""
+    log = Path(f"{path.resolve()}-wal")
+    if not path.exists() and log.exists() and log.stat().st_size:
+        message = (
+            f"{path} is missing, but its log {log.name} is there: it was moved or deleted while in use; stop "
+            "all processes that use it and put it back, or delete the log, too, if nothing in it is wanted"
+        )
+        raise StoreError(message)
 
 
 def _found(path: Path) -> Identity:

@@ -64,7 +64,7 @@ test-all: ## the tests on each Python of 3.11, 3.12, 3.13 that this machine has
 	echo "passed:$${passed:- none}   failed:$${failed:- none}   not found:$${missing:- none}"; \
 	[ -z "$$failed" ] && [ -n "$$passed" ]
 
-# ── not there yet ────────────────────────────────────────────────────────────
+# ── to look at ───────────────────────────────────────────────────────────────
 
 demo: $(READY) ## a noisy neighbour and quiet tenants, fairly and first in, first out; under a minute
 	$(BIN)/python -m fairlane demo $(ARGS)
@@ -74,6 +74,8 @@ bench: $(READY) ## what a store costs through its contract; ARGS='--help' shows 
 
 bench-worker: $(READY) ## what a worker costs: throughput, idling, pick-up, memory; ARGS='--help' shows the options
 	$(BIN)/python -m benchmarks.worker $(ARGS)
+
+# ── not there yet ────────────────────────────────────────────────────────────
 
 prove: ## (not yet) the long campaigns, with published figures
 	@echo "make prove: the campaigns are not written yet; see CHANGELOG.md" >&2; exit 1

@@ -67,7 +67,7 @@ test-all: ## the tests on each Python of 3.11, 3.12, 3.13 that this machine has
 # ── not there yet ────────────────────────────────────────────────────────────
 
 demo: ## (not yet) a noisy neighbour and quiet tenants, live
-	@echo "make demo: there is no worker yet; see CHANGELOG.md" >&2; exit 1
+	@echo "make demo: it is not written yet; see CHANGELOG.md" >&2; exit 1
 
 bench: $(READY) ## what a store costs through its contract; ARGS='--help' shows the options
 	$(BIN)/python -m benchmarks.contract $(ARGS)

@@ -23,7 +23,7 @@ from tests.processes.program import make_app
 from tests.stores import MEMORY
 
 ROOT = Path(__file__).parent.parent.parent
-PATIENCE = 30.0
+PATIENCE = 90.0
 
 
 class Process:

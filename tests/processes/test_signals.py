@@ -103,10 +103,10 @@ def test_the_jobs_of_a_killed_worker_run_elsewhere(site: Site) -> None:
 
 def test_a_paused_worker_s_late_settlement_is_refused(site: Site) -> None:
     """SIGSTOP beyond the lease, another worker runs the job, SIGCONT: the old fence is too small."""
-    first = site.start()
+    first = site.start(lease=2, renew_every=0.5)
     job = site.enqueue("plain", 4.0)
     wait_for(lambda: len(first.starts()) == 1)
-    second = site.start()
+    second = site.start(lease=2, renew_every=0.5)
     second.until("worker_started")
     first.signal(signal.SIGSTOP)
     wait_for(lambda: len(second.starts()) == 1)

@@ -68,13 +68,13 @@ class Renew:
         kept = {attempt.claim.job.id: attempt for attempt in self._holdings.held() if may_renew(attempt, now)}
         if not kept:
             return self._every
-        progress = {id: attempt.rein.take_progress() for id, attempt in kept.items()}
-        renewals = tuple(Renewal(id, attempt.claim.fence, progress[id]) for id, attempt in kept.items())
+        notes = {id: attempt.rein.take_progress() for id, attempt in kept.items()}
+        renewals = tuple(Renewal(id, attempt.claim.fence, notes[id]) for id, attempt in kept.items())
         request = RenewRequest(scope=Scope.all(), worker=self._worker, lease=self._lease, renewals=renewals)
         try:
             reply = await self._store().claims.renew(request)
         except StoreError:
-            for id, untold in progress.items():
+            for id, untold in notes.items():
                 if untold is not None:
                     kept[id].rein.put_back(untold)
             raise

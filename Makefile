@@ -66,13 +66,8 @@ test-all: ## the tests on each Python of 3.11, 3.12, 3.13 that this machine has
 
 # ── to look at ───────────────────────────────────────────────────────────────
 
-<<<<<<< HEAD
 demo: $(READY) ## a noisy neighbour and quiet tenants, fairly and first in, first out; under a minute
 	$(BIN)/python -m fairlane demo $(ARGS)
-=======
-demo: ## (not yet) a noisy neighbour and quiet tenants, live
-	@echo "make demo: it is not written yet; see CHANGELOG.md" >&2; exit 1
->>>>>>> worker
 
 bench: $(READY) ## what a store costs through its contract; ARGS='--help' shows the options
 	$(BIN)/python -m benchmarks.contract $(ARGS)

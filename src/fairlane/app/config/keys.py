@@ -131,7 +131,7 @@ TREE: Final[Mapping[str, Node]] = {
         "lease": Key(duration(1), '"12s"', "how long a claim holds without renewal (S37)"),
         "renew_every": Key(duration(0.1), '"4s"', "how often claims are renewed; below `lease`"),
         "shutdown_deadline": Key(duration(), '"30s"', "how long running jobs may go on after a stop (S32)"),
-        "max_jobs": Key(or_none(count(1)), "none", "jobs after which a worker stops in good order, to be started again"),
+        "max_jobs": Key(or_none(count(1)), "none", "jobs after which a worker stops in good order"),
         "max_memory": _planned(or_none(size()), "memory at which a process is replaced", "none"),
         "max_crashes": Key(count(1), "3", "lost claims after which a job is dead (S40)"),
         "duties": Key(FLAG, "true", "whether workers share in the duties (S61)"),

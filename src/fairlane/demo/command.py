@@ -65,15 +65,26 @@ async def _play(say: Say, folder: Path, seconds: float, seed: int) -> int:
 def _conclude(say: Say, runs: list[tuple[str, Figures]], verdicts: list[Verdict]) -> int:
     fair, fifo = (percentile(figures.waits_of_quiet(), 0.95) for _, figures in runs)
     say(
-        f"With fair turns, 95 of 100 jobs of the quiet tenants began within {in_words(fair)}; first "
-        f"in, first out made them wait up to {in_words(fifo)}: {fifo / max(fair, 1):,.0f} times as long."
+        f"With fair turns, 95 of 100 jobs of the quiet tenants began within {in_words(fair)}; "
+        f"first in, first out, within {in_words(fifo)}: {fifo / max(fair, 1):,.0f} times as long."
     )
     lost = sum(violation.kind is Kind.LOST for verdict in verdicts for violation in verdict.violations)
     twice = sum(verdict.reruns.jobs for verdict in verdicts)
     say(f"lost {lost}, run twice {twice}, says the history checker:")
     for (title, _), verdict in zip(runs, verdicts, strict=True):
-        say(f"  {title}: {verdict}")
+        say(f"  {title}: {_in_short(verdict)}")
     return 0 if all(verdict.ok for verdict in verdicts) else 1
+
+
+def _in_short(verdict: Verdict) -> str:
+    """Say what a good verdict rests on; a bad one speaks for itself."""
+    counts = verdict.counts
+    if not verdict.ok:
+        return str(verdict)
+    return (
+        f"kept: {counts.acknowledged_jobs:,} jobs acknowledged, {counts.started:,} starts by handlers, "
+        f"{counts.found:,} found in the end, each in one place"
+    )
 
 
 def _screen(title: str, say: Say) -> Lines | Live:

@@ -20,6 +20,6 @@ _log: Final = getLogger("fairlane.duties")
 async def clean(store: Store) -> Micros:
     """Take one pass."""
     for worker in await store.registry.clean(CleanRequest(scope=Scope.all(), silent_for=SILENT_FOR)):
-        text = "worker %s was not heard of for an hour and is forgotten"
+        text = "%s was not heard of for an hour and is forgotten"
         _log.info(text, worker, extra={"event": "worker_forgotten", "worker": worker})
     return EVERY

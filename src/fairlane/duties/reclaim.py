@@ -58,7 +58,7 @@ class Reclaim:
 
 
 def _tell(lost: Lost) -> None:
-    text = "job %s was lost by worker %s and is now %s"
+    text = "job %s was lost by %s and is now %s"
     about = {"tenant": lost.tenant, "job": str(lost.id), "queue": lost.queue, "worker": lost.worker}
     extra = {"event": "job_lost", "state": lost.state.value, **about}
     _log.warning(text, lost.id, lost.worker, lost.state.value, extra=extra)

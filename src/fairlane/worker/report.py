@@ -68,7 +68,7 @@ def unknown(attempt: Attempt) -> None:
 def started(card: WorkerCard) -> None:
     """Tell that a worker begins."""
     facts = {"worker": card.id, "queues": list(card.queues), "slots": card.slots, "tasks": len(card.tasks)}
-    text = "worker %s serves %s with %d slots, %d tasks"
+    text = "%s serves %s with %d slots, %d tasks"
     log.info(
         text,
         card.id,
@@ -82,7 +82,7 @@ def started(card: WorkerCard) -> None:
 def stopping(worker: str, running: int, *, in_haste: bool) -> None:
     """Tell that a worker was told to stop."""
     how = "at once" if in_haste else "in good order"
-    text = "worker %s stops %s, %d jobs run"
+    text = "%s stops %s, %d jobs run"
     log.info(
         text, worker, how, running, extra={"event": "worker_stopping", "worker": worker, "running": running}
     )
@@ -91,7 +91,7 @@ def stopping(worker: str, running: int, *, in_haste: bool) -> None:
 def had_enough(worker: str, settled: int) -> None:
     """Tell that a worker has done as many jobs as it may."""
     log.info(
-        "worker %s stops after %d jobs",
+        "%s stops after %d jobs",
         worker,
         settled,
         extra={"event": "worker_had_enough", "worker": worker},
@@ -100,7 +100,7 @@ def had_enough(worker: str, settled: int) -> None:
 
 def standstill(worker: str) -> None:
     """Tell that the event loop does not turn any more (S31)."""
-    text = "worker %s: the event loop stands still, a handler blocks it beyond its timeout"
+    text = "%s: the event loop stands still, a handler blocks it beyond its timeout"
     log.critical(text, worker, extra={"event": "worker_standstill", "worker": worker})
 
 
@@ -112,7 +112,7 @@ def leaving_failed(error: Exception) -> None:
 def left(worker: str, settled: int, failed: int) -> None:
     """Tell that a worker is gone, and what it has done."""
     facts = {"worker": worker, "settled": settled, "failed": failed}
-    text = "worker %s has left, %d attempts settled, %d of them failed"
+    text = "%s has left, %d attempts settled, %d of them failed"
     log.info(text, worker, settled, failed, extra={"event": "worker_left", **facts})
 
 

@@ -105,21 +105,21 @@ def test_config_shows_every_setting_and_where_it_comes_from(
     store.write("fairlane.toml", '[app]\nurl = "${PLACE}"\n[worker]\nlease = "20s"\n')
     monkeypatch.setenv("PLACE", store.url)
     monkeypatch.setenv("FAIRLANE_WORKER__PROCESSES", "1")
-    ran = run("config", "--changed")
+    ran = run("config", "show", "--sources", "--changed")
     assert ran.code == 0
     rows = [line.split() for line in ran.out.splitlines()]
     assert rows[0] == ["KEY", "VALUE", "SOURCE"]
     assert ["app.url", "${PLACE}", "fairlane.toml:2"] in rows
     assert ["worker.lease", "20s", "fairlane.toml:4"] in rows
     assert ran.err == "Read from: default, then code, then fairlane.toml, then environment.\n"
-    every = run("config", "--json").objects
+    every = run("config", "show", "--sources", "--json").objects
     assert {"key": "app.tenancy", "value": "open", "source": "default"} in every
     assert len(every) > len(rows)
 
 
 def test_config_shows_no_password(store: Desk) -> None:
     """A URL may hold one; a store that is not there needs not be opened to be shown."""
-    ran = run("--url", "postgresql://ada:hunter2@db/shop", "config", "--changed")
+    ran = run("--url", "postgresql://ada:hunter2@db/shop", "config", "show", "--sources", "--changed")
     assert "hunter2" not in ran.out + ran.err
 
 

@@ -157,6 +157,7 @@ async def forgotten(world: World) -> None:
     await healthy(world)
     await world.pause(Kind.QUEUE, "bulk")
     await world.close(Kind.QUEUE, "mail")
+    await world.pause(Kind.TASK, "fax")
 
 
 async def anonymous(world: World) -> None:
@@ -218,6 +219,7 @@ FINDINGS: Final[dict[str, tuple[Scene, int, list[str]]]] = {
         [
             "warn pauses: queue bulk was paused now by ops: maintenance",
             "warn pauses: queue mail was closed now by ops: maintenance",
+            "warn pauses: task fax was paused now by ops: maintenance",
         ],
     ),
     "no tenants named": (

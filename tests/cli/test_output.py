@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 
 import pytest
 
@@ -44,6 +45,26 @@ def test_a_terminal_gets_a_table_in_which_data_is_never_markup() -> None:
 def test_without_colour_a_terminal_gets_no_colour() -> None:
     """Bold is no colour; colours are."""
     assert "\x1b[3" not in shown(is_rich=True, has_color=False)
+
+
+def test_a_narrow_terminal_breaks_texts_but_neither_names_nor_numbers() -> None:
+    """They are there to be copied; a column that says nothing is left out."""
+    columns = {
+        "ID": lambda row: row,
+        "N": lambda _: 5,
+        "NONE": lambda _: None,
+        "WHY": lambda _: "so it is " * 9,
+    }
+    view: View[str] = View(columns, lambda row: {"id": row})
+    out = io.StringIO()
+    Output(out, is_rich=True, width=30).table(["0123456789" * 4], view)
+    plain = re.sub("\x1b\\[[0-9;]*m", "", out.getvalue())
+    head, first, *rest = [line.rstrip() for line in plain.splitlines()]
+    assert head.split() == ["ID", "N", "WHY"]
+    assert first == f"{'0123456789' * 4}  5  so it is so it is so"
+    broken = [first[45:], *(line.strip() for line in rest)]
+    assert " ".join(broken) == ("so it is " * 9).strip()
+    assert max(map(len, broken)) <= 20
 
 
 def test_programs_get_an_object_a_line() -> None:

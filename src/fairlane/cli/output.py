@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.util import find_spec
-from typing import Any, Generic, TextIO, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TextIO, TypeAlias, TypeVar
 
 import msgspec
 
@@ -20,6 +20,12 @@ Cell: TypeAlias = str | int | None
 Columns: TypeAlias = Mapping[str, Callable[[T], Cell]]
 
 _GAP = "  "
+
+NOTHING: Final = "-"
+"""What stands in an empty cell."""
+
+_NARROW: Final = 20
+"""Texts are broken into lines of at least this."""
 
 
 class View(msgspec.Struct, Generic[T], frozen=True):
@@ -101,10 +107,33 @@ class Output:
         self.out.flush()
 
     def _rich_table(self, titles: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
+        """Draw a table, without columns that say nothing.
+
+        Names, ids and numbers are never broken, as they are there to be copied: a terminal that is too narrow
+        for them shows longer lines.
+        """
         from rich.console import Console
         from rich.table import Table
         from rich.text import Text
 
+        numbers = _number_columns(rows)
+        table = Table(box=None, header_style="bold", pad_edge=False)
+        needed = 0
+        shown = [at for at in range(len(titles)) if any(_shown(row[at]) != NOTHING for row in rows)]
+        for at in shown:
+            widest = max(len(titles[at]), *(len(_shown(row[at])) for row in rows))
+            least = widest if at == 0 or at in numbers else min(widest, _NARROW)
+            table.add_column(
+                titles[at],
+                justify="right" if at in numbers else "left",
+                overflow="fold",
+                no_wrap=least == widest,
+                min_width=least,
+            )
+            needed += least + len(_GAP)
+        for row in rows:
+            # As `Text`: a tenant called [red] is a name, not an order.
+            table.add_row(*(Text(_shown(row[at])) for at in shown))
         console = Console(
             file=self.out,
             width=self._width,
@@ -112,13 +141,7 @@ class Output:
             highlight=False,
             force_terminal=True,
         )
-        table = Table(box=None, header_style="bold", pad_edge=False)
-        numbers = _number_columns(rows)
-        for at, title in enumerate(titles):
-            table.add_column(title, justify="right" if at in numbers else "left", overflow="fold")
-        for row in rows:
-            # As `Text`: a tenant called [red] is a name, not an order.
-            table.add_row(*(Text(_shown(cell)) for cell in row))
+        console.width = max(console.width, needed)
         console.print(table)
 
 
@@ -157,7 +180,7 @@ def _cell(value: Cell) -> Cell:
 
 
 def _shown(cell: Cell) -> str:
-    return "-" if cell is None or cell == "" else str(cell)
+    return NOTHING if cell is None or cell == "" else str(cell)
 
 
 def _can_be_rich(out: TextIO) -> bool:

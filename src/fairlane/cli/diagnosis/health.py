@@ -106,8 +106,8 @@ def oldest(sight: Sight) -> Iterator[Finding]:
 
 
 def pauses(sight: Sight) -> Iterator[Finding]:
-    """Which queues were paused or closed, and perhaps forgotten."""
-    for view in sight.queues:
+    """Which queues and tasks were paused or closed, and perhaps forgotten."""
+    for view in (*sight.queues, *sight.task_policies):
         for word, hold in (("paused", view.paused), ("closed", view.closed)):
             if hold is not None:
                 what = f"{view.subject} was {word} {ago(hold.set_at, sight.now)} by {hold.who}: {hold.reason}"

@@ -23,7 +23,7 @@ from fairlane.store.contract.registry import (
     WorkersRequest,
     WorkerView,
 )
-from fairlane.store.contract.request import Request
+from fairlane.store.contract.request import PAGE_MOST, Request
 
 ALL: Final = Scope.all()
 QUEUES_MOST: Final = 100
@@ -43,6 +43,7 @@ class Sight(msgspec.Struct, frozen=True, kw_only=True):
     tasks: tuple[TaskView, ...]
     counts: tuple[Count, ...]
     queues: tuple[PolicyView, ...]
+    task_policies: tuple[PolicyView, ...]
     heads: Mapping[str, JobRecord | None]
 
     def live(self) -> list[WorkerView]:
@@ -87,5 +88,6 @@ async def look(app: Fairlane) -> Sight:
         tasks=await store.registry.tasks(TasksRequest(scope=ALL)),
         counts=counts,
         queues=await store.policies.list(ListRequest(scope=ALL, kind=Kind.QUEUE, limit=QUEUES_MOST)),
+        task_policies=await store.policies.list(ListRequest(scope=ALL, kind=Kind.TASK, limit=PAGE_MOST)),
         heads=heads,
     )

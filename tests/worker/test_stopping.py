@@ -230,7 +230,7 @@ async def test_a_blocking_handler_cannot_stall_the_renewals(world: World, app: F
 async def test_a_claim_whose_answer_comes_when_its_lease_may_be_over_is_not_started(
     world: World, app: Fairlane
 ) -> None:
-    """While a handler blocks the loop, nobody renews a claim that is on its way: it may be another's by now."""
+    """While a handler blocks the loop, nobody renews a claim that is on its way to it."""
     clock, began = LeapingClock(), list[int]()
 
     @app.task(name="noop")

@@ -115,5 +115,5 @@ def may_renew(attempt: Attempt, now: Micros) -> bool:
 
 
 def may_be_lost(attempt: Attempt, now: Micros, lease: Micros) -> bool:
-    """Whether somebody else may soon have the job: its lease was not known to be good for lease - 1 s (S37)."""
+    """Whether another may soon have the job: for lease - 1 s nobody knew its lease to be good (S37)."""
     return now - attempt.leased_at > max(lease - SECOND, lease // 2)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import signal
 import subprocess
@@ -116,8 +115,15 @@ def test_each_loop_has_a_store_of_its_own(world: World, task: Task[..., None]) -
     asyncio.run(_enqueue(task))
     assert world.opened == 2
     stores: Any = task._tasks.client._stores._by_loop
-    gc.collect()
     assert len(stores) == 0
+
+
+def test_a_loop_that_ends_closes_the_store_that_was_left_open_in_it(
+    world: World, task: Task[..., None]
+) -> None:
+    """Or one `asyncio.run` after the other would leave threads and open files behind."""
+    asyncio.run(_enqueue(task))
+    assert world.verbs() == ["enqueue", "enqueue", "aclose"]
 
 
 async def _enqueue(task: Task[..., None]) -> None:
@@ -133,6 +139,23 @@ def test_an_application_that_is_never_closed_does_not_keep_the_interpreter() -> 
     command = [sys.executable, "-W", "error", "-c", code]
     run = subprocess.run(command, capture_output=True, timeout=30, check=True)  # noqa: S603 (our own text)
     assert (run.stdout.strip(), run.stderr) == (b"42", b"")
+
+
+def test_a_call_while_the_interpreter_goes_down_is_refused_and_does_not_wait_for_ever() -> None:
+    """The portal's thread does not run any more when the last objects are deleted."""
+    code = (
+        "from fairlane import StoreUnavailable\nfrom fairlane.app.sync import Portal\n"
+        "async def answer(): return 42\n"
+        "class Late:\n"
+        "    portal, answer, error = Portal(), staticmethod(answer), StoreUnavailable\n"
+        "    def __del__(self):\n"
+        "        try: self.portal.run(self.answer())\n"
+        "        except self.error as error: print(error)\n"
+        "late = Late()\nlate.portal.run(answer())\n"
+    )
+    command = [sys.executable, "-W", "error", "-c", code]
+    run = subprocess.run(command, capture_output=True, timeout=30, check=True)  # noqa: S603 (our own text)
+    assert (b"shutting down" in run.stdout, run.stderr) == (True, b"")
 
 
 # ── threads ──────────────────────────────────────────────────────────────────

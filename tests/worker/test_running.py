@@ -133,6 +133,22 @@ def generator_exit() -> None:
     raise GeneratorExit
 
 
+def nested_groups() -> None:
+    """Raise what cannot be taken apart without recursing too deep."""
+    error: Exception = ValueError("x")
+    for _ in range(5_000):
+        error = ExceptionGroup("all of it", [error])
+    raise error
+
+
+class Unbound:
+    """As the proxies of web frameworks are outside of a request: even asking for its class fails."""
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        raise RuntimeError
+
+
 def raising(error: BaseException) -> Callable[[], None]:
     """Make a function that raises."""
 
@@ -159,6 +175,7 @@ OUTCOMES: list[tuple[str, Callable[[], Any], State, str, ErrorClass | None, int]
     ("CancelledError", cancel_self, State.DELAYED, "retry", ErrorClass.RETRYABLE, 1),
     ("GeneratorExit", generator_exit, State.DELAYED, "retry", ErrorClass.RETRYABLE, 1),
     ("StopIteration", raising(StopIteration()), State.DELAYED, "retry", ErrorClass.RETRYABLE, 1),
+    ("groups in groups", nested_groups, State.DELAYED, "retry", ErrorClass.RETRYABLE, 1),
 ]
 
 
@@ -265,8 +282,13 @@ async def test_a_task_s_classifier_decides_and_one_that_raises_is_silent(
 
 @pytest.mark.parametrize(
     ("result", "said"),
-    [(object(), "result"), ("x" * (RESULT_SIZE + 1), "the limit is"), (float("nan"), "result")],
-    ids=["of no known type", "too large", "no number"],
+    [
+        (object(), "result"),
+        ("x" * (RESULT_SIZE + 1), "the limit is"),
+        (float("nan"), "result"),
+        (Unbound(), "Unbound"),
+    ],
+    ids=["of no known type", "too large", "no number", "a proxy for nothing"],
 )
 async def test_a_result_that_cannot_be_kept_makes_the_job_dead_and_says_that_the_work_was_done(
     world: World, app: Fairlane, result: object, said: str

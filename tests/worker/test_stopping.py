@@ -227,6 +227,24 @@ async def test_a_blocking_handler_cannot_stall_the_renewals(world: World, app: F
     assert (await ended.aresult(), ended.attempt) == ("kept", 1)
 
 
+async def test_a_claim_whose_answer_comes_when_its_lease_may_be_over_is_not_started(
+    world: World, app: Fairlane
+) -> None:
+    """While a handler blocks the loop, nobody renews a claim that is on its way to it."""
+    clock, began = LeapingClock(), list[int]()
+
+    @app.task(name="noop")
+    async def noop(ctx: Context) -> None:
+        began.append(ctx.attempt)
+
+    job = await noop.using(tenant="acme").aenqueue()
+    world.before["claim"] = lambda: clock.leap(QUICK.lease / SECOND)
+    async with world.working(app, clock=clock, duties=False):
+        ended = await world.ended(job)
+    assert (began, ended.failures) == ([2], 0)
+    assert [attempt.outcome for attempt in ended.attempts] == ["returned", "succeeded"]
+
+
 async def test_one_call_renews_all_and_carries_the_newest_progress(world: World, app: Fairlane) -> None:
     """S62: progress has no write of its own."""
     release = asyncio.Event()

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 from fairlane.store.contract import Store
 
@@ -18,6 +18,7 @@ from fairlane.store.contract import Store
 class _Opened(NamedTuple):
     pid: int
     store: Store
+    keeping: AsyncGenerator[None, None]
 
 
 class OpenStores:
@@ -25,7 +26,7 @@ class OpenStores:
 
     def __init__(self, opener: Callable[[], Store]) -> None:
         self._opener = opener
-        self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, _Opened] = WeakKeyDictionary()
+        self._by_loop: dict[asyncio.AbstractEventLoop, _Opened] = {}
         self._without_loop: Store | None = None
 
     def here(self) -> Store:
@@ -33,7 +34,8 @@ class OpenStores:
         loop = asyncio.get_running_loop()
         opened = self._by_loop.get(loop)
         if opened is None or opened.pid != os.getpid():
-            opened = self._by_loop[loop] = _Opened(os.getpid(), self._opener())
+            self._forget_closed_loops()
+            opened = self._by_loop[loop] = self._open(loop)
         return opened.store
 
     def joining(self) -> Store:
@@ -49,4 +51,30 @@ class OpenStores:
         """Close the store of the running loop, if it has one."""
         opened = self._by_loop.pop(asyncio.get_running_loop(), None)
         if opened is not None and opened.pid == os.getpid():
-            await opened.store.upkeep.aclose()
+            await opened.keeping.aclose()
+
+    def _open(self, loop: asyncio.AbstractEventLoop) -> _Opened:
+        """Open a store that the loop closes before it ends, if nobody did.
+
+        A loop that shuts down, as `asyncio.run` lets it, closes the generators that were begun in it. A
+        forked child leaves those of its parent alone.
+        """
+        store, pid = self._opener(), os.getpid()
+
+        async def keep() -> AsyncGenerator[None, None]:
+            try:
+                yield
+            finally:
+                if pid == os.getpid():
+                    self._by_loop.pop(loop, None)
+                    await store.upkeep.aclose()
+
+        keeping = keep()
+        with suppress(StopIteration):
+            keeping.__anext__().send(None)
+        return _Opened(pid, store, keeping)
+
+    def _forget_closed_loops(self) -> None:
+        for loop in list(self._by_loop):  # a copy: other threads have loops, too
+            if loop.is_closed():
+                self._by_loop.pop(loop, None)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import threading
 import warnings
 from collections.abc import Coroutine
 from concurrent.futures import Future
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
-from fairlane.model.errors import Unsupported
+from fairlane.model.errors import StoreUnavailable, Unsupported
 
 T = TypeVar("T")
 
@@ -71,7 +72,14 @@ class Portal:
             future.cancel()  # without effect on work that is done
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Start a coroutine in the portal's loop; the thread is there from the first call on."""
+        """Start a coroutine in the portal's loop; the thread is there from the first call on.
+
+        `StoreUnavailable` while the interpreter goes down, as in a late `__del__`: no thread runs any more
+        that could answer.
+        """
+        if sys.is_finalizing():
+            work.close()
+            raise StoreUnavailable("the interpreter is shutting down, and nothing can be asked any more")
         self._notice_fork()
         with self._entry:
             if self._service is None:

@@ -22,7 +22,7 @@ _MAPS: Final[tuple[Mapping[type[BaseException], ErrorClass], ...]] = (
 
 def returned(attempt: Attempt, result: Any) -> Ending:
     """Read what a handler returned; a result that cannot be kept is told apart from the work (S34)."""
-    if isinstance(result, Outcome):
+    if issubclass(type(result), Outcome):  # not isinstance: a proxy's `__class__` is the application's code
         return raised(attempt, result)
     if result is None or not attempt.declared.keep_result:
         return Succeeded()
@@ -43,7 +43,10 @@ def _unwrapped(error: BaseException) -> BaseException:
     """Take a soft timeout out of the group that a task group puts it in, if nothing else went wrong there."""
     if isinstance(error, BaseExceptionGroup):
         group = cast("BaseExceptionGroup[BaseException]", error)
-        soft, rest = group.split(SoftTimeout)
+        try:
+            soft, rest = group.split(SoftTimeout)
+        except RecursionError:  # groups in groups in groups: what it is, it may stay
+            return group
         if soft is not None and rest is None:
             return SoftTimeout("inside a task group").with_traceback(group.__traceback__)
         return group

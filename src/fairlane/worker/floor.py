@@ -23,6 +23,7 @@ from fairlane.worker.attempt import Attempt, Cause
 from fairlane.worker.endings import ending_of, undecodable
 from fairlane.worker.holdings import Holdings
 from fairlane.worker.lane import Desk, Done
+from fairlane.worker.renew import may_be_lost
 from fairlane.worker.run import Runner
 from fairlane.worker.store_time import StoreTime
 from fairlane.worker.unknown import STRANGER, Strangers
@@ -75,7 +76,8 @@ class Floor:
             older = self.holdings.add(attempt)
             if older is not None:
                 self.watch.stop(older, Cause.STALE)
-            if self.is_closing:
+            # A handler that blocks the loop delays the answers to claims: their leases may have ended since.
+            if self.is_closing or may_be_lost(attempt, self._clock.elapsed(), self.lease):
                 self._finish(attempt, HandedBack())
             elif declared is None:
                 attempt.is_over = True

@@ -101,7 +101,7 @@ class Renew:
         for attempt in self._holdings.held():
             if attempt.is_over:
                 continue
-            if now - attempt.leased_at > max(self._lease - SECOND, self._lease // 2):
+            if may_be_lost(attempt, now, self._lease):
                 self._alarm.alarm(attempt, Cause.LOST)
             if attempt.hard_at is not None and now > attempt.hard_at + STANDSTILL:
                 self._alarm.stands_still()
@@ -119,3 +119,8 @@ def may_renew(attempt: Attempt, now: Micros) -> bool:
     What is over keeps its lease until its settlement is accepted.
     """
     return attempt.is_over or attempt.hard_at is None or now <= attempt.hard_at + STANDSTILL
+
+
+def may_be_lost(attempt: Attempt, now: Micros, lease: Micros) -> bool:
+    """Whether another may soon have the job: for lease - 1 s nobody knew its lease to be good (S37)."""
+    return now - attempt.leased_at > max(lease - SECOND, lease // 2)

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
-from fairlane.demo.arrivals import NOISY
 from fairlane.model.instants import Micros
 from fairlane.model.ledger import Ended, Moment, Record, Started
+
+
+class Seen(msgspec.Struct, gc=False):
+    """One job: who brought it when, when its first attempt started, when its last one ended."""
+
+    tenant: str
+    brought_at: Moment
+    started_at: Moment | None = None
+    ended_at: Moment | None = None
+
+    @property
+    def wait(self) -> Micros:
+        """How long the job waited for its start; 0 as long as it has none."""
+        return 0 if self.started_at is None else self.started_at - self.brought_at
 
 
 class Tally(msgspec.Struct):
@@ -35,32 +48,34 @@ class Figures:
 
     def __init__(self) -> None:
         self.tallies: dict[str, Tally] = {}
-        self.last_end: Moment = 0
-        self._brought: dict[str, tuple[str, Moment]] = {}
+        self.jobs: dict[str, Seen] = {}
 
     def bring(self, tenant: str, jobs: Sequence[str], at: Moment) -> None:
         """Note jobs that were about to be enqueued at this moment."""
         self.tallies.setdefault(tenant, Tally()).came += len(jobs)
-        self._brought.update((job, (tenant, at)) for job in jobs)
+        self.jobs.update((job, Seen(tenant, at)) for job in jobs)
 
     def follow(self, records: Iterable[Record]) -> None:
         """Take in what handlers wrote; a second start of a job counts in the checker, not here."""
         for record in records:
-            if isinstance(record, Started) and record.attempt == 1:
-                tenant, brought_at = self._brought[record.job]
-                tally = self.tallies[tenant]
+            if not isinstance(record, Started | Ended):
+                continue
+            seen = self.jobs[record.job]
+            tally = self.tallies[seen.tenant]
+            if isinstance(record, Ended):
+                tally.ended += seen.ended_at is None
+                seen.ended_at = record.at
+            elif record.attempt == 1:
+                seen.started_at = record.at
                 tally.started += 1
-                tally.waits.append(record.at - brought_at)
-            elif isinstance(record, Ended):
-                self.tallies[self._brought[record.job][0]].ended += 1
-                self.last_end = max(self.last_end, record.at)
+                tally.waits.append(seen.wait)
 
-    def waits_of_quiet(self) -> list[Micros]:
-        """Give the waits of all but the noisy tenant."""
-        return [wait for tenant, tally in self.tallies.items() if tenant != NOISY for wait in tally.waits]
+    def waits(self, *, without: Collection[str] = ()) -> list[Micros]:
+        """Give the waits of all tenants but these."""
+        return [wait for name, tally in self.tallies.items() if name not in without for wait in tally.waits]
 
 
-def percentile(values: Sequence[Micros], share: float) -> Micros:
+def percentile(values: Sequence[float], share: float) -> float:
     """Give the value that this share of all does not exceed (nearest rank); 0 of none.
 
     >>> percentile([30, 10, 20, 40], 0.5), percentile([30, 10, 20, 40], 0.95), percentile([], 0.5)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from benchmarks.stage import ALL, SUCCEEDED, Bench
+from benchmarks.stage import Bench
+from fairlane.bench.driver import ALL, SUCCEEDED
 from fairlane.model.failure import ErrorClass, Failure
 from fairlane.model.instants import HOUR
 from fairlane.model.judge import Cancelled, Ruined

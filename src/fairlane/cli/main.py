@@ -10,6 +10,7 @@ from fairlane.cli.command import Root
 
 PLACES: Final = {
     "demo": "fairlane.cli.run:demo",
+    "bench": "fairlane.cli.bench:bench",
     "worker": "fairlane.cli.run:worker",
     "scheduler": "fairlane.cli.run:scheduler",
     "version": "fairlane.cli.version:version",

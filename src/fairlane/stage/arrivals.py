@@ -27,10 +27,10 @@ def now_and_then(draw: Random, tenant: str, lasts: Micros, until: float) -> list
     """Give one job about every second, at other moments for every tenant.
 
     >>> [one.jobs for one in now_and_then(Random(7), "quiet", 10_000, until=3)]
-    [1, 1, 1]
+    [1, 1, 1, 1]
     """
     found: list[Arrival] = []
-    at = draw.uniform(0.5, 1.5)
+    at = draw.uniform(0, 1)
     while at < until:
         found.append(Arrival(round(at * SECOND), tenant, 1, lasts))
         at += draw.uniform(0.5, 1.5)

@@ -11,10 +11,14 @@ from fairlane.model.ledger import Ended, Moment, Record, Started
 
 
 class Seen(msgspec.Struct, gc=False):
-    """One job: who brought it when, when its first attempt started, when its last one ended."""
+    """One job: who brought it, when its first attempt started, when its last one ended.
+
+    It was about to be enqueued at `brought_at`; from `there_at` on it was certainly there.
+    """
 
     tenant: str
     brought_at: Moment
+    there_at: Moment
     started_at: Moment | None = None
     ended_at: Moment | None = None
 
@@ -50,10 +54,10 @@ class Figures:
         self.tallies: dict[str, Tally] = {}
         self.jobs: dict[str, Seen] = {}
 
-    def bring(self, tenant: str, jobs: Sequence[str], at: Moment) -> None:
-        """Note jobs that were about to be enqueued at this moment."""
+    def bring(self, tenant: str, jobs: Sequence[str], before: Moment, after: Moment) -> None:
+        """Note jobs that were enqueued between these moments."""
         self.tallies.setdefault(tenant, Tally()).came += len(jobs)
-        self.jobs.update((job, Seen(tenant, at)) for job in jobs)
+        self.jobs.update((job, Seen(tenant, before, after)) for job in jobs)
 
     def follow(self, records: Iterable[Record]) -> None:
         """Take in what handlers wrote; a second start of a job counts in the checker, not here."""

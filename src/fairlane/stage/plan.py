@@ -23,6 +23,9 @@ VARIABLE: Final = "STAGE_PLAN"
 ASYNC: Final = "noop-async"
 PLAIN: Final = "noop-plain"
 GATED: Final = "gated"
+PAUSED: Final = "paused"
+HELD: Final = frozenset({GATED, PAUSED})
+"""Tasks whose jobs are not to run: one has a gate that lets nobody in, the other is paused by who uses it."""
 
 _clock: Final = MachineClock()
 
@@ -55,8 +58,8 @@ def read_plan(environment: Mapping[str, str]) -> Plan:
 def make_app(plan: Plan) -> Fairlane:
     """Make the application that workers and whoever brings them jobs share.
 
-    It has two tasks that do nothing at all, and under each name of the plan one that takes its time and keeps
-    the ledger; jobs of `gated` never run, since their gate lets nobody in.
+    It has two tasks that do nothing at all, and under each name of the plan, and those of `HELD`, one that
+    takes its time and keeps the ledger.
     """
     queue = Queue(plan.queue, cost=plan.cost)
     app = Fairlane(
@@ -74,15 +77,18 @@ def make_app(plan: Plan) -> Fairlane:
     def noop_plain() -> None: ...
 
     handler = _Handler(Path(plan.folder))
-    for name in plan.tasks:
+    for name in (*plan.tasks, PAUSED):
         app.task(name=name, queue=plan.queue)(handler.work)
     app.task(name=GATED, queue=plan.queue, gate=Gate(f"{plan.queue}-full", 0))(handler.work)
     return app
 
 
 def task_of(app: Fairlane, name: str) -> Task[..., Any]:
-    """Give a task of the application by its name."""
-    return Task(next(task for task in app.client.registry if task.name == name), app)
+    """Give a task of the application by its name; `LookupError` if it has none."""
+    declared = app.client.registry.find(name)
+    if declared is None:
+        raise LookupError(name)
+    return Task(declared, app)
 
 
 class _Handler:

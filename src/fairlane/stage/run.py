@@ -5,7 +5,7 @@ What the run meant is judged from the ledger that it leaves.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -13,13 +13,13 @@ from fairlane import Fairlane
 from fairlane.model.history import Verdict, check
 from fairlane.model.instants import SECOND, Micros
 from fairlane.model.ledger import Acknowledged, Found, Reading
-from fairlane.model.lifecycle import home
+from fairlane.model.lifecycle import Home, home
 from fairlane.model.scope import Scope
 from fairlane.runtime.clock import MachineClock
 from fairlane.stage.arrivals import Arrival
 from fairlane.stage.crew import Crew, StageError, crew
 from fairlane.stage.figures import Figures
-from fairlane.stage.plan import Plan, make_app, task_of
+from fairlane.stage.plan import HELD, Plan, make_app, task_of
 from fairlane.stage.recorder import Recorder, Tail, read_all
 from fairlane.store.contract.jobs import FindRequest
 from fairlane.store.contract.registry import WorkersRequest
@@ -37,7 +37,10 @@ Prepare = Callable[[Fairlane], Awaitable[None]]
 
 
 class Run:
-    """One queue of a store, its workers, and what was seen of them."""
+    """One queue of a store, its workers, and what was seen of them.
+
+    Afterwards `used` are the seconds of the processor that the workers took, `homes` where the jobs are.
+    """
 
     def __init__(
         self,
@@ -46,23 +49,23 @@ class Run:
         processes: int,
         at_most: Micros,
         tenant: str | None = None,
-        held: Collection[str] = (),
     ) -> None:
         """With `tenant` all jobs are stored under that name: then the order is first in, first out.
 
-        Jobs of the tasks in `held` are not waited for. `at_most` bounds the run.
+        Jobs of the tasks in `HELD` are not waited for. `at_most` bounds the run.
         """
         self.figures = Figures()
         self.began_at: Micros = 0
+        self.used = 0.0
+        self.homes = dict.fromkeys(Home, 0)
         self._plan = plan
         self._folder = Path(plan.folder)
         self._processes = processes
         self._at_most = at_most
         self._tenant = tenant
-        self._held = held
         self._clock = MachineClock()
         self._to_end = 0
-        self._folder.mkdir(parents=True)
+        self._folder.mkdir(parents=True, exist_ok=True)
 
     async def play(
         self,
@@ -87,9 +90,10 @@ class Run:
                 await self._until_there(app, workers)
                 self.began_at = self._clock.elapsed()
                 await self._bring(app, arrivals, workers, show or _unseen, record)
+            self.used = workers.usage()
             record.close()
             await self._read(app)
-        return check(read_all(self._folder), drained=not self._held)
+        return check(read_all(self._folder), drained=self._to_end == len(self.figures.jobs))
 
     async def _bring(
         self, app: Fairlane, arrivals: Sequence[Arrival], workers: Crew, show: Show, record: Recorder
@@ -118,7 +122,7 @@ class Run:
     async def _enqueue(self, app: Fairlane, arrivals: Sequence[Arrival], record: Recorder) -> None:
         """Enqueue what has arrived, in as few calls as may be."""
         singles = [arrival for arrival in arrivals for _ in range(arrival.jobs)]
-        tasks = {arrival.task: task_of(app, arrival.task) for arrival in arrivals}
+        tasks = {name: task_of(app, name) for name in {arrival.task for arrival in arrivals}}
         for start in range(0, len(singles), _BATCH):
             batch = singles[start : start + _BATCH]
             tenants = [self._tenant or one.tenant for one in batch]
@@ -135,8 +139,8 @@ class Run:
                 )
             )
             for one, job in zip(batch, jobs, strict=True):
-                self.figures.bring(one.tenant, [str(job.id)], before)
-                self._to_end += one.task not in self._held
+                self.figures.bring(one.tenant, [str(job.id)], before, after)
+                self._to_end += one.task not in HELD
 
     async def _until_there(self, app: Fairlane, workers: Crew) -> None:
         """Wait until every worker has introduced itself."""
@@ -151,7 +155,6 @@ class Run:
     async def _read(self, app: Fairlane) -> None:
         """Write down where every job is in the end."""
         record = Recorder(self._folder / "reading.jsonl")
-        homes = {"hot": 0, "history": 0, "dead": 0}
         cursor: str | None = None
         while True:
             request = FindRequest(scope=Scope.all(), queue=self._plan.queue, limit=PAGE_MOST, cursor=cursor)
@@ -168,12 +171,12 @@ class Run:
                 for job in page.jobs
             ]
             for one in found:
-                homes[one.home.value] += 1
+                self.homes[one.home] += 1
             record.write(*found)
             cursor = page.cursor
             if cursor is None:
                 break
-        record.write(Reading(**homes))
+        record.write(Reading(**{home.value: jobs for home, jobs in self.homes.items()}))
         record.close()
 
 

@@ -1,6 +1,8 @@
 """What a store costs through its contract, without client and worker: `make bench`.
 
-What a claim costs as work grows, and what whole workers do, is `fairlane bench`. Prints tables and, with --json, one JSON object. Timings on a shared machine are noisy: scenarios that are
+What a claim costs as work grows, and what whole workers do, is `fairlane bench`.
+
+Prints tables and, with --json, one JSON object. Timings on a shared machine are noisy: scenarios that are
 compared run interleaved in one process, and every figure has its spread. Figures of different runs are not to
 be compared.
 """

@@ -64,7 +64,8 @@ async def measure(folder: str, rows: int) -> dict[str, Any]:
             start = time.perf_counter()
             answer = await verbs[type(request)](request)
             times.append(1e3 * (time.perf_counter() - start))
-        size = len(answer.jobs) if isinstance(request, FindRequest) else len(answer)
+        listed = {FindRequest: "jobs", CountRequest: "counts"}.get(type(request))
+        size = len(answer if listed is None else getattr(answer, listed))
         found[name] = {"median_ms": sorted(times)[ROUNDS // 2], "slowest_ms": max(times), "found": size}
     await bench.store.upkeep.aclose()
     return {"rows": rows, "looks": found}

@@ -1,4 +1,4 @@
-"""What the developers' measurements add to those of the product: a file for each, many producers, quantiles."""
+"""What these measurements add to those of `fairlane bench`: a file for each, many producers, quantiles."""
 
 from __future__ import annotations
 

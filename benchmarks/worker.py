@@ -1,7 +1,8 @@
 """Measure what a worker costs on SQLite beside its jobs: idling, memory, and how fast it stops.
 
-Throughput and latency are `fairlane bench`. Each figure comes from a worker process of its own. Run with ``make bench-worker``, or
-``python -m benchmarks.worker --help``. A folder on a real disk makes commits cost what they cost.
+Throughput and latency are `fairlane bench`. Each figure comes from a worker process of its own. Run with
+``make bench-worker``, or ``python -m benchmarks.worker --help``. A folder on a real disk makes commits cost
+what they cost.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ async def _half_load(setting: Setting, number: int) -> Round:
     """Find out how much the workers can do, then bring half as much, at random moments."""
     stage = Stage(setting, "pick-up at half load", number)
     full = await stage.play("full load", [], ahead=[Arrival(0, "t0", setting.jobs, 0)])
-    spans = [(one.started_at or 0, one.ended_at or 0) for one in full.figures.jobs.values()]
+    spans = [(span.start, span.end) for span in full.figures.claimed()]
     rate = steady_rate({"all": spans}) / 2
     draw = Random(setting.seed + number)  # noqa: S311 (as above)
     arrivals: list[Arrival] = []

@@ -8,32 +8,31 @@ from typing import Final
 
 from fairlane.model.instants import Micros
 from fairlane.model.ledger import Moment
-from fairlane.stage.figures import Seen
+from fairlane.stage.figures import Seen, Span
 
 WINDOW: Final = 1_000
 """Over how many dispatches in a row shares are compared."""
 
 
-def contest_end(jobs: Iterable[Seen]) -> Moment:
+def contest_end(spans: Iterable[Span]) -> int:
     """Say until when all tenants had something waiting: the last start of the one that ran out first.
 
-    >>> contest_end([Seen("a", 0, 0, 5), Seen("a", 0, 0, 9), Seen("b", 0, 0, 6)])
+    >>> contest_end([Span("a", 5, 6), Span("a", 9, 10), Span("b", 6, 7)])
     6
     """
-    last: dict[str, Moment] = {}
-    for job in jobs:
-        last[job.tenant] = max(last.get(job.tenant, 0), job.started_at or 0)
+    last: dict[str, int] = {}
+    for span in spans:
+        last[span.tenant] = max(last.get(span.tenant, 0), span.start)
     return min(last.values(), default=0)
 
 
-def dispatches(jobs: Iterable[Seen], until: Moment) -> list[str]:
+def dispatches(spans: Iterable[Span], until: int) -> list[str]:
     """Give the tenants in the order in which their jobs started, up to this moment.
 
-    >>> dispatches([Seen("a", 0, 0, 5), Seen("b", 0, 0, 4), Seen("a", 0, 0, 9)], until=6)
+    >>> dispatches([Span("a", 5, 6), Span("b", 4, 5), Span("a", 9, 10)], until=6)
     ['b', 'a']
     """
-    started = [(job.started_at, job.tenant) for job in jobs if job.started_at is not None]
-    return [tenant for at, tenant in sorted(started) if at <= until]
+    return [tenant for start, tenant in sorted((one.start, one.tenant) for one in spans) if start <= until]
 
 
 def share_error(turns: Sequence[str], weights: Mapping[str, float], window: int = WINDOW) -> float:
@@ -65,17 +64,16 @@ def jain(amounts: Sequence[float]) -> float:
     return sum(amounts) ** 2 / (len(amounts) * squares) if squares else 0
 
 
-def busy(jobs: Iterable[Seen], until: Moment) -> dict[str, Micros]:
-    """Add up how long handlers ran for each tenant, up to this moment.
+def busy(spans: Iterable[Span], until: int) -> dict[str, Micros]:
+    """Add up how long something went on for each tenant, up to this moment.
 
-    >>> busy([Seen("a", 0, 0, 5, 9), Seen("a", 0, 0, 6, 20), Seen("b", 0, 0, 8, 9), Seen("b", 0, 0, 30, 31)], until=10)
+    >>> busy([Span("a", 5, 9), Span("a", 6, 20), Span("b", 8, 9), Span("b", 30, 31)], until=10)
     {'a': 8, 'b': 1}
     """
     spent: dict[str, Micros] = {}
-    for job in jobs:
-        if job.started_at is not None and job.started_at <= until:
-            ended_at = until if job.ended_at is None else min(job.ended_at, until)
-            spent[job.tenant] = spent.get(job.tenant, 0) + ended_at - job.started_at
+    for tenant, start, end in spans:
+        if start <= until:
+            spent[tenant] = spent.get(tenant, 0) + min(end, until) - start
     return spent
 
 

@@ -119,11 +119,7 @@ async def _history(plan: Plan) -> tuple[Spans, int]:
 async def _with_ledger(setting: Setting, number: int) -> Round:
     stage = Stage(setting, "with ledger", number)
     run = await stage.play("one tenant", [], ahead=[Arrival(0, "t0", setting.jobs, 0)])
-    spans = [
-        (seen.started_at, seen.ended_at)
-        for seen in run.figures.jobs.values()
-        if seen.started_at is not None and seen.ended_at is not None
-    ]
+    spans = [(span.start, span.end) for span in run.figures.claimed()]
     processes = case_of(setting.processes[0], 1)
     return Round(
         {

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
-from fairlane.model.instants import Micros
+from fairlane.model.instants import Instant, Micros
 from fairlane.model.ledger import Ended, Moment, Record, Started
+
+
+class Span(NamedTuple):
+    """For whom something went on, from when until when."""
+
+    tenant: str
+    start: int
+    end: int
 
 
 class Seen(msgspec.Struct, gc=False):
     """One job: who brought it, when its first attempt started, when its last one ended.
 
-    It was about to be enqueued at `brought_at`; from `there_at` on it was certainly there.
+    It was about to be enqueued at `brought_at`; from `there_at` on it was certainly there. When it was
+    claimed and settled is the store's word, by the store's clock.
     """
 
     tenant: str
@@ -21,6 +31,8 @@ class Seen(msgspec.Struct, gc=False):
     there_at: Moment
     started_at: Moment | None = None
     ended_at: Moment | None = None
+    claimed_at: Instant | None = None
+    settled_at: Instant | None = None
 
     @property
     def wait(self) -> Micros:
@@ -73,6 +85,22 @@ class Figures:
                 seen.started_at = record.at
                 tally.started += 1
                 tally.waits.append(seen.wait)
+
+    def handled(self) -> list[Span]:
+        """Give when a handler ran for each job that has ended."""
+        return [
+            Span(one.tenant, one.started_at, one.ended_at)
+            for one in self.jobs.values()
+            if one.started_at is not None and one.ended_at is not None
+        ]
+
+    def claimed(self) -> list[Span]:
+        """Give when each job that has ended had a slot, as the store tells it."""
+        return [
+            Span(one.tenant, one.claimed_at, one.settled_at)
+            for one in self.jobs.values()
+            if one.claimed_at is not None and one.settled_at is not None
+        ]
 
     def waits(self, *, without: Collection[str] = ()) -> list[Micros]:
         """Give the waits of all tenants but these."""

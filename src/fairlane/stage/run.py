@@ -172,6 +172,10 @@ class Run:
             ]
             for one in found:
                 self.homes[one.home] += 1
+            for job in page.jobs:
+                seen = self.figures.jobs.get(str(job.id))
+                if seen is not None and job.attempts:
+                    seen.claimed_at, seen.settled_at = job.attempts[-1].started_at, job.attempts[-1].ended_at
             record.write(*found)
             cursor = page.cursor
             if cursor is None:

@@ -64,9 +64,9 @@ async def measure(folder: str, rows: int) -> dict[str, Any]:
             start = time.perf_counter()
             answer = await verbs[type(request)](request)
             times.append(1e3 * (time.perf_counter() - start))
-        listed = {FindRequest: "jobs", CountRequest: "counts"}.get(type(request))
-        size = len(answer if listed is None else getattr(answer, listed))
-        found[name] = {"median_ms": sorted(times)[ROUNDS // 2], "slowest_ms": max(times), "found": size}
+        if isinstance(request, FindRequest | CountRequest):
+            answer = answer.jobs if isinstance(request, FindRequest) else answer.counts
+        found[name] = {"median_ms": sorted(times)[ROUNDS // 2], "slowest_ms": max(times), "found": len(answer)}
     await bench.store.upkeep.aclose()
     return {"rows": rows, "looks": found}
 

@@ -72,7 +72,7 @@ demo: $(READY) ## a noisy neighbour and quiet tenants, fairly and first in, firs
 bench: $(READY) ## what a store costs through its contract; ARGS='--help' shows the options
 	$(BIN)/python -m benchmarks.contract $(ARGS)
 
-bench-worker: $(READY) ## what a worker costs: throughput, idling, pick-up, memory; ARGS='--help' shows the options
+bench-worker: $(READY) ## what a worker costs beside its jobs: idling, memory; ARGS='--help' shows the options
 	$(BIN)/python -m benchmarks.worker $(ARGS)
 
 # ── not there yet ────────────────────────────────────────────────────────────

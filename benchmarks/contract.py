@@ -1,5 +1,7 @@
 """What a store costs through its contract, without client and worker: `make bench`.
 
+What a claim costs as work grows, and what whole workers do, is `fairlane bench`.
+
 Prints tables and, with --json, one JSON object. Timings on a shared machine are noisy: scenarios that are
 compared run interleaved in one process, and every figure has its spread. Figures of different runs are not to
 be compared.
@@ -17,13 +19,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks import claims, profile, reading
-from benchmarks.stage import ALL, Bench, host, quantiles, seconds
+from benchmarks import profile, reading
+from benchmarks.stage import Bench, seconds
+from fairlane.bench.driver import ALL
+from fairlane.bench.place import host, versions
 from fairlane.model.lifecycle import Home
 from fairlane.store.contract import upkeep
 
 CLAIMED = 100
-PARTS = ("throughput", "claims", "reading", "profile")
+PARTS = ("throughput", "reading", "profile")
 
 
 async def throughput(folder: str, name: str, jobs: int, tenants: int, producers: int) -> dict[str, float]:
@@ -68,25 +72,15 @@ async def throughputs(folder: str, arguments: argparse.Namespace) -> dict[str, A
     }
 
 
-async def single_enqueue(folder: str) -> dict[str, float]:
-    """Enqueue one job after the other, each with a commit of its own."""
-    bench = Bench(folder, "single")
-    times = [await seconds(lambda: bench.enqueue(bench.new("t0"))) for _ in range(1_000)]
-    await bench.store.upkeep.aclose()
-    return quantiles(times)
-
-
 async def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     """Run the parts that are asked for and give all figures."""
-    found: dict[str, Any] = {"host": host(), "settings": {"store": "sqlite", "synchronous": "full"}}
+    found: dict[str, Any] = {
+        "host": {**host(), **versions()},
+        "settings": {"store": "sqlite", "synchronous": "full"},
+    }
     with TemporaryDirectory(dir=arguments.folder) as folder:
         if "throughput" in arguments.only:
             found["throughput"] = await throughputs(folder, arguments)
-            found["single_enqueue"] = await single_enqueue(folder)
-        if "claims" in arguments.only:
-            found["claims"] = await claims.measure(
-                folder, many=arguments.many, deep=arguments.backlog, claims=arguments.claims
-            )
         if "reading" in arguments.only:
             found["reading"] = await reading.measure(folder, arguments.rows)
         if "profile" in arguments.only:
@@ -107,10 +101,6 @@ def show(found: dict[str, Any]) -> None:
                 f"{n} {v['median']:,.0f} ({v['low']:,.0f}-{v['high']:,.0f})" for n, v in figures.items()
             )
             print(f"  {tenants:>7} tenants: {cells}")
-        singles = found["single_enqueue"].items()
-        print("\none enqueue: " + "  ".join(f"{cut} {value:.2f}" for cut, value in singles))
-    if "claims" in found:
-        claims.show(found["claims"])
     if "reading" in found:
         reading.show(found["reading"])
 
@@ -130,14 +120,11 @@ def _parts(text: str) -> list[str]:
 def main() -> None:
     """Read the arguments, measure, print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.contract", description=__doc__)
-    parser.add_argument("--only", type=_parts, default=["throughput", "claims"], help=", ".join(PARTS))
+    parser.add_argument("--only", type=_parts, default=["throughput"], help=", ".join(PARTS))
     parser.add_argument("--jobs", type=int, default=20_000)
     parser.add_argument("--tenants", type=_numbers, default=[1, 1_000, 100_000])
     parser.add_argument("--producers", type=int, default=4, help="how many enqueue at once, beside one alone")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--many", type=int, default=100_000, help="tenants with ready jobs, for claims")
-    parser.add_argument("--backlog", type=int, default=200_000, help="jobs that wait or are held, for claims")
-    parser.add_argument("--claims", type=int, default=2_000)
     parser.add_argument("--rows", type=int, default=100_000, help="jobs in the store, for reading")
     parser.add_argument("--folder", type=Path, default=None, help="where the files go; a real disk counts")
     parser.add_argument("--json", action="store_true")

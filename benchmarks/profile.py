@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 
 import apsw
 
-from benchmarks.stage import BATCH, Bench
+from benchmarks.stage import Bench
+from fairlane.bench.driver import BATCH
 from fairlane.store.sqlite import connect, statements
 from fairlane.store.sqlite import writer as writing
 

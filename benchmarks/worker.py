@@ -1,7 +1,8 @@
-"""Measure what a worker costs on SQLite: throughput, idling, pick-up, memory, and how fast it stops.
+"""Measure what a worker costs on SQLite beside its jobs: idling, memory, and how fast it stops.
 
-Each figure comes from a worker process of its own. Run with ``make bench-worker``, or
-``python -m benchmarks.worker --help``. A folder on a real disk makes commits cost what they cost.
+Throughput and latency are `fairlane bench`. Each figure comes from a worker process of its own. Run with
+``make bench-worker``, or ``python -m benchmarks.worker --help``. A folder on a real disk makes commits cost
+what they cost.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import asyncio
 import json
 import os
 import signal
-import statistics
 import subprocess
 import sys
 import time
@@ -20,8 +20,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
 
-from benchmarks.contract import host, quantiles
-from fairlane import Fairlane, Lane, State
+from fairlane import Fairlane, Lane
+from fairlane.bench.place import host, versions
 from fairlane.store.contract import Store
 from fairlane.store.opening import StoreClock, open_store, register_scheme
 from fairlane.worker.command import run_worker
@@ -36,9 +36,6 @@ def make_app(file: str, slots: int, scheme: str = "sqlite") -> Fairlane:
 
     @app.task(name="async")
     async def noop() -> None: ...
-
-    @app.task(name="plain")
-    def plain() -> None: ...
 
     return app
 
@@ -85,9 +82,9 @@ def serve(file: str, slots: int, duties: str) -> int:
 
 
 def burst(file: str, slots: int) -> int:
-    """Run everything there is; say how long it took, and how much memory it needs on the way."""
+    """Run everything there is; say how much memory it needs on the way."""
     app = make_app(file, slots)
-    found: dict[str, Any] = {"pss_mb": {}}
+    found: dict[int, float] = {}
 
     async def work() -> None:
         worker = Worker(app, burst=True)
@@ -96,16 +93,11 @@ def burst(file: str, slots: int) -> int:
         while not running.done():
             await asyncio.sleep(0.02)
             if marks and worker.settled >= marks[0]:
-                found["pss_mb"][marks.pop(0)] = pss(os.getpid())
+                found[marks.pop(0)] = pss(os.getpid())
         await running
-        found["settled"] = worker.settled
         await app.aclose()
 
-    start, spent = time.perf_counter(), time.process_time()
     asyncio.run(work())
-    took = time.perf_counter() - start
-    found["jobs_per_s"] = found["settled"] / took
-    found["cpu_us"] = 1e6 * (time.process_time() - spent) / found["settled"]
     print(json.dumps(found))
     return 0
 
@@ -131,24 +123,18 @@ def child(*arguments: object) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603 (our own program)
 
 
-def throughput(folder: str, kind: str, jobs: int, slots: int, tenants: int) -> dict[str, Any]:
-    """Fill a file and let one process empty it."""
-    file = f"{folder}/{kind}-{slots}-{tenants}-{jobs}-{time.monotonic_ns()}.db"
-    app = make_app(file, slots)
-    fill(app, kind, jobs, tenants)
-    app.close()
-    process = child("--burst", file, slots)
-    said, _ = process.communicate()
-    found: dict[str, Any] = json.loads(said)
-    return found
-
-
-def fill(app: Fairlane, kind: str, jobs: int, tenants: int) -> None:
-    """Enqueue jobs, in turn for so many tenants."""
-    task = _task(app, kind)
+def memory(folder: str, jobs: int) -> dict[str, Any]:
+    """Fill a file, let one process empty it, and give its memory on the way."""
+    file = f"{folder}/memory.db"
+    app = make_app(file, 100)
+    task = _task(app, "async")
     for start in range(0, jobs, 1_000):
         numbers = range(start, min(jobs, start + 1_000))
-        app.enqueue_many(task.using(tenant=f"t{number % tenants}").bind() for number in numbers)
+        app.enqueue_many(task.using(tenant=f"t{number % 10}").bind() for number in numbers)
+    app.close()
+    said, _ = child("--burst", file, 100).communicate()
+    found: dict[str, Any] = json.loads(said)
+    return found
 
 
 def _task(app: Fairlane, name: str) -> Any:
@@ -160,8 +146,8 @@ def _task(app: Fairlane, name: str) -> Any:
     return Task(declared, app)
 
 
-def idling(folder: str, duties: str, seconds: float, picks: int) -> dict[str, Any]:
-    """Watch a worker that has nothing to do, let it pick up single jobs, and stop it."""
+def idling(folder: str, duties: str, seconds: float) -> dict[str, Any]:
+    """Watch a worker that has nothing to do, and stop it."""
     file = f"{folder}/idle-{duties}.db"
     app = make_app(file, 16)
     process = child("--serve", file, 16, duties)
@@ -177,60 +163,30 @@ def idling(folder: str, duties: str, seconds: float, picks: int) -> dict[str, An
         "cpu_percent": 100 * (cpu(process.pid) - used) / took,
         "pss_mb": pss(process.pid),
     }
-    waits = [_pick_up(task) for _ in range(picks)]
     told_at = time.perf_counter()
     process.send_signal(signal.SIGTERM)
     said, _ = process.communicate()
     found["stopped_s"] = time.perf_counter() - told_at
-    if picks:
-        found["pick_up"] = quantiles(waits)
-    else:
-        found["asked_per_s"] = {verb: round(n / took, 2) for verb, n in sorted(json.loads(said).items())}
+    found["asked_per_s"] = {verb: round(n / took, 2) for verb, n in sorted(json.loads(said).items())}
     app.close()
     return found
 
 
-def _pick_up(task: Any) -> float:
-    job = task.using(tenant="t0").enqueue()
-    while (newer := job.refresh()).state is not State.SUCCEEDED:
-        time.sleep(0.02)
-    time.sleep(0.05)  # it is idle again by then
-    return float((newer.attempts[-1].started_at - newer.enqueued_at).total_seconds())
-
-
 def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     """Run every scenario and give all figures."""
-    found: dict[str, Any] = {"host": host(), "throughput": {}}
+    found: dict[str, Any] = {"host": {**host(), **versions()}}
     with TemporaryDirectory(dir=arguments.folder) as folder:
-        for kind in ("async", "plain"):
-            for slots in arguments.slots:
-                for tenants in arguments.tenants:
-                    rounds = [
-                        throughput(folder, kind, arguments.jobs, slots, tenants)
-                        for _ in range(arguments.rounds)
-                    ]
-                    name = f"{kind}, {slots} slots, {tenants} tenants"
-                    found["throughput"][name] = {
-                        what: statistics.median(one[what] for one in rounds)
-                        for what in ("jobs_per_s", "cpu_us")
-                    }
         if arguments.memory:
-            found["memory"] = throughput(folder, "async", arguments.memory, 100, 10)["pss_mb"]
+            found["pss_mb"] = memory(folder, arguments.memory)
         for duties in ("duties", "none"):
-            found[f"idle, {duties}"] = idling(folder, duties, arguments.seconds, 0)
-        found["idle, picking up"] = idling(folder, "duties-", 1, arguments.picks)
+            found[f"idle, {duties}"] = idling(folder, duties, arguments.seconds)
     return found
 
 
 def main() -> int:
     """Read the arguments, measure, print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.worker", description=__doc__)
-    parser.add_argument("--jobs", type=int, default=20_000)
-    parser.add_argument("--slots", type=lambda text: [int(n) for n in text.split(",")], default=[16, 100])
-    parser.add_argument("--tenants", type=lambda text: [int(n) for n in text.split(",")], default=[1, 1_000])
-    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=20.0, help="how long to watch an idle worker")
-    parser.add_argument("--picks", type=int, default=200, help="how many single jobs to let it pick up")
     parser.add_argument("--memory", type=int, default=100_000, help="jobs to watch memory over; 0 for none")
     parser.add_argument("--folder", type=Path, default=None, help="where the files go; a real disk counts")
     parser.add_argument("--serve", nargs=3, help=argparse.SUPPRESS)

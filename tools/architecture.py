@@ -29,7 +29,8 @@ LAYERS: Final = (
     ("",),  # fairlane/__init__.py, which loads them
     ("duties",),
     ("worker",),  # it does the duties beside its jobs; they know no worker
-    ("demo",),
+    ("stage",),  # real workers and what was seen of them, for the two below
+    ("demo", "bench"),
     ("web",),
     ("cli",),
     ("__main__",),  # `python -m fairlane`

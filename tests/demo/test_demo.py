@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from fairlane.demo.arrivals import NOISY, QUIET, Arrival, draw_up
+from fairlane.demo.arrivals import NOISY, QUIET, WORK, draw_up
 from fairlane.demo.command import run_demo
-from fairlane.demo.figures import Figures
-from fairlane.demo.recorder import Recorder, Tail
 from fairlane.demo.screen import COLUMNS, line, row, summary
 from fairlane.model.instants import SECOND
 from fairlane.model.ledger import Ended, Started
+from fairlane.stage.arrivals import Arrival
+from fairlane.stage.figures import Figures
+from fairlane.stage.recorder import Recorder, Tail
 
 
 def began(job: str, at: int, attempt: int = 1) -> Started:
@@ -38,33 +39,33 @@ def test_the_noisy_tenant_comes_first_and_every_quiet_one_comes_again_and_again(
     assert arrivals == sorted(arrivals)
     assert {one.tenant for one in arrivals if one.at == 0} == {NOISY}
     for tenant in QUIET:
-        assert len([one for one in arrivals if one == Arrival(one.at, tenant, 1)]) >= 7
+        assert len([one for one in arrivals if one == Arrival(one.at, tenant, 1, WORK)]) >= 7
 
 
 def test_figures_follow_each_tenant_from_coming_to_done() -> None:
     """Waiting, running, done and the waits come from the records alone."""
     figures = Figures()
-    figures.bring(NOISY, ["a", "b"], 0)
-    figures.bring("quiet-01", ["c"], 10_000)
+    figures.bring(NOISY, ["a", "b"], 0, 1)
+    figures.bring("quiet-01", ["c"], 10_000, 10_001)
     figures.follow([began("a", 5_000), began("c", 22_000), ended("a", 30_000)])
     assert row(NOISY, figures.tallies[NOISY]) == (NOISY, "2", "1", "0", "1", "5 ms", "5 ms")
     assert row("quiet-01", figures.tallies["quiet-01"]) == ("quiet-01", "1", "0", "1", "0", "12 ms", "12 ms")
     assert len(row(NOISY, figures.tallies[NOISY])) == len(COLUMNS)
-    assert figures.waits_of_quiet() == [12_000]
+    assert figures.waits(without={NOISY}) == [12_000]
 
 
 def test_a_second_start_of_a_job_is_no_second_wait() -> None:
     """That a job ran twice is for the checker to say."""
     figures = Figures()
-    figures.bring("quiet-01", ["c"], 0)
+    figures.bring("quiet-01", ["c"], 0, 1)
     figures.follow([began("c", 5_000), began("c", 90_000, attempt=2)])
-    assert figures.waits_of_quiet() == [5_000]
+    assert figures.waits(without={NOISY}) == [5_000]
 
 
 def test_a_run_that_has_not_started_anything_shows_no_wait() -> None:
     """A dash, and not the best figure of all."""
     figures = Figures()
-    figures.bring("quiet-01", ["c"], 0)
+    figures.bring("quiet-01", ["c"], 0, 1)
     assert line(figures, 2 * SECOND).endswith("quiet:   1 waiting    0 done   quiet p95 -")
 
 
@@ -72,7 +73,7 @@ def test_both_runs_stand_side_by_side() -> None:
     """One column each, in words that people read."""
     fair, fifo = Figures(), Figures()
     for figures, wait in ((fair, 12_000), (fifo, 3 * SECOND)):
-        figures.bring("quiet-01", ["c"], 0)
+        figures.bring("quiet-01", ["c"], 0, 1)
         figures.follow([began("c", wait), ended("c", wait)])
     told = [re.split(r"\s{2,}", one.strip()) for one in summary([("fair", fair), ("fifo", fifo)])]
     assert told[0] == ["fair", "fifo"]

@@ -11,6 +11,7 @@ from fairlane.cli.command import Root
 PLACES: Final = {
     "demo": "fairlane.cli.run:demo",
     "up": "fairlane.cli.run:up",
+    "bench": "fairlane.cli.bench:bench",
     "worker": "fairlane.cli.run:worker",
     "scheduler": "fairlane.cli.run:scheduler",
     "relay": "fairlane.cli.relay:relay",

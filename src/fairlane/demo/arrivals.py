@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from random import Random
 from typing import Final
 
-import msgspec
-
 from fairlane.model.instants import SECOND, Micros
+from fairlane.stage.arrivals import Arrival, now_and_then
 
 NOISY: Final = "noisy"
 QUIET: Final = tuple(f"quiet-{number:02}" for number in range(1, 13))
@@ -25,14 +24,6 @@ _FILL: Final = 0.6
 """How much of the time the flood takes at full speed; the rest is for machines that are slower."""
 
 
-class Arrival(msgspec.Struct, frozen=True, order=True):
-    """So many jobs of one tenant, this long after the beginning."""
-
-    at: Micros
-    tenant: str
-    jobs: int
-
-
 def draw_up(seed: int, seconds: float) -> list[Arrival]:
     """Give the arrivals of a run of about so many seconds, in the order of time.
 
@@ -46,12 +37,9 @@ def draw_up(seed: int, seconds: float) -> list[Arrival]:
     draw = Random(seed)  # noqa: S311 (a repeatable list, no secret)
     busy = seconds * _FILL
     flood = round(busy * PROCESSES * SLOTS * SECOND / WORK / _BATCH) * _BATCH
-    arrivals = [Arrival(0, NOISY, _BATCH) for _ in range(flood // _BATCH)]
+    arrivals = [Arrival(0, NOISY, _BATCH, WORK) for _ in range(flood // _BATCH)]
     for tenant in QUIET:
-        at = draw.uniform(0.5, 1.5)
-        while at < busy:
-            arrivals.append(Arrival(round(at * SECOND), tenant, 1))
-            at += draw.uniform(0.5, 1.5)
+        arrivals += now_and_then(draw, tenant, WORK, busy)
     return sorted(arrivals)
 
 

@@ -12,13 +12,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from fairlane.demo.arrivals import describe, draw_up
-from fairlane.demo.figures import Figures, percentile
+from fairlane.demo.arrivals import NOISY, PROCESSES, SLOTS, describe, draw_up
 from fairlane.demo.screen import Lines, Live, in_words, summary
-from fairlane.demo.stage import DemoError, Run
 from fairlane.model.history import Kind, Verdict
+from fairlane.model.instants import SECOND, Micros
+from fairlane.stage.crew import StageError
+from fairlane.stage.figures import Figures, percentile
+from fairlane.stage.plan import Plan
+from fairlane.stage.run import Run
 
 DEFAULT_SECONDS: Final = 40.0
+
+_LONGEST: Final[Micros] = 120 * SECOND
 
 FAIR: Final = "fair between tenants"
 FIFO: Final = "first in, first out"
@@ -34,7 +39,7 @@ def run_demo(
     folder = Path(tempfile.mkdtemp(prefix="fairlane-demo-"))
     try:
         return asyncio.run(_play(say, folder, seconds / 2, seed))
-    except DemoError as error:
+    except StageError as error:
         say(str(error))
         return 1
     finally:
@@ -51,7 +56,9 @@ async def _play(say: Say, folder: Path, seconds: float, seed: int) -> int:
     verdicts: list[Verdict] = []
     for title, name, one_tenant in ((FAIR, "fair", False), (FIFO, "fifo", True)):
         say(f"\n{title}:" if not one_tenant else f"\n{title} (the same arrivals, all under one tenant):")
-        run = Run(folder / name, one_tenant=one_tenant)
+        url = f"sqlite:///{folder / name / 'fairlane.db'}"
+        plan = Plan(url=url, folder=str(folder / name), slots=SLOTS)
+        run = Run(plan, processes=PROCESSES, at_most=_LONGEST, tenant="everyone" if one_tenant else None)
         with _screen(title, say) as show:
             verdicts.append(await run.play(arrivals, show))
         runs.append((title, run.figures))
@@ -63,7 +70,7 @@ async def _play(say: Say, folder: Path, seconds: float, seed: int) -> int:
 
 
 def _conclude(say: Say, runs: list[tuple[str, Figures]], verdicts: list[Verdict]) -> int:
-    fair, fifo = (percentile(figures.waits_of_quiet(), 0.95) for _, figures in runs)
+    fair, fifo = (percentile(figures.waits(without={NOISY}), 0.95) for _, figures in runs)
     say(
         f"With fair turns, 95 of 100 jobs of the quiet tenants began within {in_words(fair)}; "
         f"first in, first out, within {in_words(fifo)}: {fifo / max(fair, 1):,.0f} times as long."

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from typing import Any, Final, Self
 
 from fairlane.demo.arrivals import NOISY
-from fairlane.demo.figures import Figures, Tally, percentile
 from fairlane.model.instants import SECOND, Micros
+from fairlane.stage.figures import Figures, Tally, percentile
 
 COLUMNS: Final = ("tenant", "came", "waiting", "running", "done", "wait p50", "wait p95")
 
 _LINE_EVERY: Final[Micros] = 2 * SECOND
 
 
-def in_words(duration: Micros) -> str:
+def in_words(duration: float) -> str:
     """Give a duration as people read it.
 
     >>> in_words(8_400), in_words(1_234_567), in_words(999_999)
@@ -40,7 +40,7 @@ def _wait(waits: Sequence[Micros], share: float) -> str:
 def line(figures: Figures, elapsed: Micros) -> str:
     """Give a run's state in one line, for output that is no terminal."""
     noisy = figures.tallies.get(NOISY, Tally())
-    waits = figures.waits_of_quiet()
+    waits = figures.waits(without={NOISY})
     quiet = [tally for tenant, tally in figures.tallies.items() if tenant != NOISY]
     return (
         f"  {elapsed / SECOND:4.0f} s   noisy: {noisy.waiting:>6,} waiting {noisy.ended:>6,} done   "
@@ -105,7 +105,7 @@ def summary(runs: Sequence[tuple[str, Figures]]) -> list[str]:
         ("quiet tenants' wait p95", 0.95),
         ("… longest", 1.0),
     ):
-        cells = (in_words(percentile(figures.waits_of_quiet(), share)) for _, figures in runs)
+        cells = (in_words(percentile(figures.waits(without={NOISY}), share)) for _, figures in runs)
         lines.append(f"{label:24}" + "".join(f"{cell:>24}" for cell in cells))
     totals = (sum(tally.ended for tally in figures.tallies.values()) for _, figures in runs)
     lines.append(f"{'jobs done':24}" + "".join(f"{total:>24,}" for total in totals))

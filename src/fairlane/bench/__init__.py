@@ -1,0 +1,1 @@
+"""Measure a machine: throughput, latency, fairness, and cost as work grows, with real workers and checks."""

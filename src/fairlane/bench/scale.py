@@ -1,0 +1,184 @@
+"""What a claim of ten costs, whoever waits beside: many tenants, a deep backlog, very many held jobs.
+
+Through the contract, without client and worker. All cases are measured in turn, so that noise hits them alike
+and ratios hold. Ten jobs come in for each ten that go out, so that every case keeps its size. Beside what a
+caller waits, the processor time of the whole process is counted: on a busy machine only that can be compared.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from typing import Final
+
+import msgspec
+
+from fairlane.app.counting import count_by_queue
+from fairlane.bench.charts import Chart, Point
+from fairlane.bench.driver import ALL, Driver
+from fairlane.bench.report import Amount, Goal, Round, conclude
+from fairlane.bench.scenario import Outcome, Setting, Stage, in_ms
+from fairlane.model.errors import FairlaneError
+from fairlane.model.layers import Kind, TenantRules
+from fairlane.model.lifecycle import State
+from fairlane.model.limits import Limits
+
+CLAIMED: Final = 10
+_BYTES: Final = 1_500
+"""What a waiting job takes of the disk, log included, rounded up."""
+
+
+class NoRoom(FairlaneError):  # noqa: N818 (says more than "error")
+    """The folder has not the room for the jobs of a benchmark."""
+
+
+class Case(msgspec.Struct, frozen=True):
+    """So many jobs of so many tenants, perhaps beside so many that are held."""
+
+    tenants: int
+    jobs: int
+    held: int = 0
+    by: str = ""
+
+    @property
+    def name(self) -> str:
+        """Name the case by what is in the store.
+
+        >>> Case(100, 10_000).name, Case(100, 10_000, 5_000, "pause").name
+        ('100 tenants, 10,000 jobs', '100 tenants, 10,000 jobs and 5,000 held by a pause')
+        """
+        held = f" and {self.held:,} held by a {self.by}" if self.by else ""
+        return f"{self.tenants:,} tenants, {self.jobs:,} jobs{held}"
+
+
+def cases_of(tenants: tuple[int, ...], backlog: tuple[int, ...]) -> list[Case]:
+    """Give the cases: the smallest first, then more tenants, a deeper backlog, and as much held.
+
+    >>> [(one.tenants, one.jobs, one.by) for one in cases_of((100, 1_000), (500, 9_000))]
+    [(100, 500, ''), (1000, 1000, ''), (100, 9000, ''), (100, 500, 'pause'), (100, 500, 'limit')]
+    """
+    few, *more = sorted(tenants)
+    shallow, *deeper = sorted(backlog)
+    return [
+        Case(few, max(few, shallow)),
+        *(Case(many, max(many, shallow)) for many in more),
+        *(Case(few, deep) for deep in deeper),
+        *(Case(few, max(few, shallow), max(backlog), by) for by in ("pause", "limit")),
+    ]
+
+
+async def scale(setting: Setting) -> Outcome:
+    """Fill a queue for each case, then claim, settle and enqueue in all of them in turn."""
+    cases = cases_of(setting.tenants, setting.backlog)
+    _check_room(setting, cases)
+    rounds: list[Round] = []
+    async with AsyncExitStack() as open_places:
+        drivers: dict[Case, Driver] = {}
+        for case in cases:
+            setting.say(f"filling: {case.name}")
+            plan = await open_places.enter_async_context(setting.place.run())
+            drivers[case] = Driver(plan.url, plan.queue)
+            open_places.push_async_callback(drivers[case].store.upkeep.aclose)
+            await _fill(drivers[case], case)
+        for number in range(setting.rounds):
+            setting.say(f"round {number + 1} of {setting.rounds}: {setting.jobs} claims of each")
+            rounds.append(await _round(setting, number, drivers))
+    measures = conclude("claims", rounds, lambda medians: _goals(cases, medians))
+    checks = [check for one in rounds for check in one.checks]
+    medians = {one.name: one.median for one in measures}
+    return Outcome(list(measures), checks, [_chart(cases, medians)])
+
+
+def _check_room(setting: Setting, cases: list[Case]) -> None:
+    needed = _BYTES * sum(case.jobs + case.held for case in cases)
+    free = shutil.disk_usage(setting.place.folder).free
+    if setting.place.url is None and free < needed:
+        raise NoRoom(
+            f"{setting.place.folder} has {free:,} bytes free, and this may need {needed:,}; "
+            "give another --folder or a smaller --backlog"
+        )
+
+
+async def _fill(driver: Driver, case: Case) -> None:
+    await driver.store.upkeep.migrate()
+    # In a store that all cases share, what one has held must not be another's.
+    prefix = f"held-{driver.queue}-"
+    if case.by == "pause":
+        await driver.pause(f"{prefix}0")
+    if case.by == "limit":
+        rules = TenantRules(limits={driver.queue: Limits(running=1)})
+        await driver.declare(Kind.TENANT, f"{prefix}0", rules)
+    if case.held:
+        await driver.fill(case.held, 1, prefix)
+    await driver.fill(case.jobs, case.tenants)
+    if case.by == "limit":
+        for _ in range(3):  # the one claim that the limit allows, and what is held is parked
+            await driver.claim(1)
+
+
+async def _round(setting: Setting, number: int, drivers: Mapping[Case, Driver]) -> Round:
+    stage = Stage(setting, "claims", number)
+    before = {case: await _in_history(driver) for case, driver in drivers.items()}
+    times: dict[Case, list[float]] = {case: [] for case in drivers}
+    spent: dict[Case, list[float]] = {case: [] for case in drivers}
+    settled = dict.fromkeys(drivers, 0)
+    for _ in range(setting.jobs):
+        for case, driver in drivers.items():
+            start, worked = time.perf_counter(), time.process_time()
+            taken = await driver.claim(CLAIMED)
+            times[case].append(1e6 * (time.perf_counter() - start))
+            spent[case].append(1e6 * (time.process_time() - worked))
+            settled[case] += len(taken)
+            await driver.settle(taken)
+            await driver.enqueue(*(driver.new(claim.job.tenant) for claim in taken))
+    amounts: dict[str, Amount] = {}
+    for case, driver in drivers.items():
+        history = await _in_history(driver) - before[case]
+        stage.note(case.name, settled[case], settled[case], history, None)
+        amounts |= in_ms(times[case], before=f"{case.name}: ")
+        amounts |= in_ms(spent[case], "p50", "p95", before=f"{case.name}: processor ")
+    return Round(amounts, stage.checks)
+
+
+async def _in_history(driver: Driver) -> int:
+    counts = await count_by_queue(driver.store, ALL, driver.queue)
+    return counts[driver.queue][State.SUCCEEDED]
+
+
+def _goals(cases: Sequence[Case], medians: Mapping[str, float]) -> dict[str, Goal]:
+    """Let a claim cost at most twice as much in larger cases, and a tenth more beside what is held."""
+    first, *others = cases
+    return {
+        f"{case.name}: {cut}": Goal(
+            "at most 10 % more than the first" if case.by else "at most 2 × the first",
+            (1.1 if case.by else 2) * medians[f"{first.name}: {cut}"],
+        )
+        for case in others
+        for cut in ("p50", "p95", "processor p50", "processor p95")
+    }
+
+
+def _chart(cases: Sequence[Case], medians: Mapping[str, float]) -> Chart:
+    few, shallow = cases[0].tenants, cases[0].jobs
+    plain = [case for case in cases if not case.by]
+    series: dict[str, list[Point]] = {}
+    for cut in ("p50", "p95"):
+        read = {case: medians[f"{case.name}: {cut}"] for case in plain}
+        series[f"{cut}, by tenants"] = [
+            (float(case.tenants), read[case]) for case in plain if case.jobs in {shallow, case.tenants}
+        ]
+        series[f"{cut}, by backlog"] = [
+            (float(case.jobs), read[case]) for case in plain if case.tenants == few
+        ]
+    return Chart(
+        name="scale",
+        title="What a claim of ten costs",
+        x="tenants, or jobs waiting",
+        y="ms",
+        series=series,
+        has_lines=True,
+        is_log_x=True,
+        is_log_y=False,
+    )

@@ -1,0 +1,83 @@
+"""Who got how much: the arithmetic behind the goals, on lists that can be checked by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairlane.bench.shares import busy, contest_end, dispatches, jain, share_error, share_of_due, steady_rate
+from fairlane.model.instants import SECOND
+from fairlane.stage.figures import Seen, Span, percentile
+
+WEIGHTS = {"one": 1.0, "two": 2.0, "five": 5.0}
+EXACT = ["one", "two", "two", *["five"] * 5]
+
+
+@pytest.mark.parametrize(
+    ("turns", "error"),
+    [
+        (EXACT * 250, 0),
+        (["five"] * 1_000 + EXACT * 125, 3 / 8),  # the worst window counts, not the average
+        (EXACT * 125 + ["one"] * 999, 0),  # what does not fill a window is no window
+        (["one", "two"], 5 / 8),  # shorter than a window, all is the window
+        ([], 1),
+    ],
+)
+def test_the_share_error_is_that_of_the_worst_window(turns: list[str], error: float) -> None:
+    """Somebody who is starved for a thousand turns was not served fairly on the whole."""
+    assert share_error(turns, WEIGHTS) == pytest.approx(error)
+
+
+@pytest.mark.parametrize(
+    ("amounts", "index"), [([2, 2, 2, 2], 1), ([8, 0, 0, 0], 0.25), ([1, 3], 0.8), ([], 0), ([0, 0], 0)]
+)
+def test_jains_index_falls_from_one_as_shares_differ(amounts: list[float], index: float) -> None:
+    """One for equal shares, one by the number of tenants if one has all."""
+    assert jain(amounts) == pytest.approx(index)
+
+
+def test_a_contest_ends_when_the_first_tenant_has_nothing_left() -> None:
+    """What the others get after that is nobody's loss."""
+    spans = [Span("a", 10, 11), Span("a", 40, 41), Span("b", 30, 31), Span("b", 20, 50)]
+    assert contest_end(spans) == 30
+    assert dispatches(spans, contest_end(spans)) == ["a", "b", "b"]
+
+
+def test_seconds_count_up_to_the_end_of_the_contest_only() -> None:
+    """A long job is counted in part, one that began afterwards not at all."""
+    spans = [Span("long", 10, 350), Span("short", 10, 20), Span("short", 101, 111)]
+    assert busy(spans, until=100) == {"long": 90, "short": 10}
+
+
+def test_a_tenant_that_gets_every_turn_among_two_has_twice_its_due() -> None:
+    """And one that gets none has none of it."""
+    jobs = [*(Seen("a", 0, 0, at) for at in (1, 2, 3, 4)), Seen("b", 0, 0, 9)]
+    assert share_of_due(jobs, "a", until=4) == 2
+    assert share_of_due(jobs, "b", until=4) == 0
+
+
+def test_tenants_that_return_again_and_again_with_a_turn_each_starve_the_backlogged_one() -> None:
+    """The figure must fall below its goal if those who drain and return are always served first."""
+    returning = [Seen(f"r{at % 5}", at, at, at + 1) for at in range(0, 100, 2)]
+    backlog = [Seen("noisy", 0, 0, at) for at in range(10, 100, 10)]
+    assert share_of_due([*backlog, *returning], "noisy", until=100) < 0.5
+
+
+def test_a_tenant_is_due_every_turn_at_which_it_is_alone() -> None:
+    """Serving somebody who has left is impossible, so it cannot be held against anybody."""
+    jobs = [Seen("a", 0, 0, 1), Seen("a", 0, 0, 2), Seen("b", 5, 5, 6), Seen("a", 0, 0, 9)]
+    assert share_of_due(jobs, "a", until=9) == pytest.approx(3 / 3.5)
+
+
+def test_the_rate_counts_from_when_the_last_worker_had_begun() -> None:
+    """Else the second of two workers would be charged for the time it takes to start."""
+    early = [(at * SECOND, (at + 1) * SECOND) for at in range(10)]
+    late = [(6 * SECOND, 7 * SECOND), (9 * SECOND, 10 * SECOND)]
+    assert steady_rate({"early": early}) == 1
+    assert steady_rate({"early": early, "late": late}) == pytest.approx(6 / 4)
+    assert steady_rate({}) == 0
+
+
+@pytest.mark.parametrize(("share", "value"), [(0.5, 50), (0.95, 95), (0.99, 99), (1.0, 100)])
+def test_a_percentile_is_a_value_that_was_seen(share: float, value: int) -> None:
+    """Nearest rank: no value is made up between two."""
+    assert percentile(list(range(100, 0, -1)), share) == value

@@ -1,0 +1,139 @@
+"""Every scenario in small, with real worker processes: it runs, it is checked, and it leaves nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from fairlane.bench.place import Place
+from fairlane.bench.report import Amount, Check, Round, conclude
+from fairlane.bench.scenario import Outcome, Setting, Stage
+from fairlane.cli.main import cli
+from fairlane.stage.arrivals import Arrival
+from fairlane.stage.crew import StageError
+from fairlane.stage.plan import Plan
+from fairlane.stage.run import Run
+
+
+def measured(tmp_path: Path, *arguments: str) -> dict[str, Any]:
+    """Run a benchmark to its end and give its report."""
+    ran = CliRunner().invoke(cli, ["bench", *arguments, "--rounds", "1", "--folder", str(tmp_path), "--json"])
+    assert ran.exit_code == 0, ran.stderr
+    report: dict[str, Any] = json.loads(ran.stdout)
+    assert report["ok"]
+    assert all(check["history"] == check["expected"] for check in report["checks"])
+    return report
+
+
+def goals(report: dict[str, Any]) -> set[tuple[str, str]]:
+    """Name the figures that have a goal."""
+    return {(one["scenario"], one["name"]) for one in report["measures"] if one["goal"] is not None}
+
+
+def test_throughput_counts_what_went_in_and_out(tmp_path: Path) -> None:
+    """Plain and async handlers without a ledger, and a run with one, told apart."""
+    report = measured(tmp_path, "throughput", "--jobs", "60", "--tenants", "5,100000", "--processes", "1")
+    assert {one["scenario"] for one in report["measures"]} == {"async", "plain", "with ledger"}
+    assert {check["case"] for check in report["checks"] if check["scenario"] == "async"} == {
+        "1 process, 5 tenants",
+        "1 process, 60 tenants",  # there are no more tenants than jobs
+    }
+    assert all(one["median"] > 0 for one in report["measures"])
+    assert [check["verdict"] is None for check in report["checks"]] == [True] * 4 + [False]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_processes_share_the_work(tmp_path: Path) -> None:
+    """As many ordinary workers as are asked for."""
+    sizes = ["--jobs", "40", "--seconds", "0.3", "--processes", "2", "--plot", str(tmp_path / "plots")]
+    report = measured(tmp_path, "latency", *sizes)
+    assert goals(report) == {("enqueue", "p99"), ("idle pick-up", "p95")}
+    assert report["settings"]["processes"] == [2]
+    drawn = sorted(path.name for path in (tmp_path / "plots").iterdir())
+    assert drawn == ["idle-pick-up.svg", "pick-up-at-half-load.svg"]
+    assert sorted(Path(plot).name for plot in report["plots"]) == drawn
+
+
+@pytest.mark.parametrize(
+    ("scenario", "cases", "with_goals"),
+    [
+        ("flood", ["alone", "fair", "fifo"], {"fair p95", "fair p99", "still backlogged"}),
+        ("names", ["alone", "fair"], {"fair p95", "fair p99", "still backlogged"}),
+        ("weights", ["all backlogged"], {"share error", "Jain's index"}),
+        ("seconds", ["cost in jobs", "cost in seconds"], {"off an equal share of slots, cost in seconds"}),
+        (
+            "returning",
+            ["one backlogged"],
+            {"the backlogged one's share of its due", "still backlogged"},
+        ),
+        ("headroom", ["alone", "headroom 0", "headroom 1"], {"headroom 1 p99"}),
+        ("held", ["alone", "full gate", "paused task"], {"full gate p95", "paused task p95"}),
+    ],
+)
+def test_a_scenario_of_fairness_is_played_and_judged(
+    tmp_path: Path, scenario: str, cases: list[str], with_goals: set[str]
+) -> None:
+    """Every run keeps a ledger that the history checker is content with."""
+    report = measured(tmp_path, "fairness", "--only", scenario, "--seconds", "0.4", "--slots", "4")
+    assert [check["case"] for check in report["checks"]] == cases
+    assert all(check["verdict"].startswith("kept: ") for check in report["checks"])
+    assert goals(report) == {(scenario, name) for name in with_goals}
+
+
+def test_scale_claims_from_every_case(tmp_path: Path) -> None:
+    """Tenants, backlog, and what a pause and a limit hold."""
+    report = measured(tmp_path, "scale", "--jobs", "5", "--tenants", "5,10", "--backlog", "50,100")
+    assert [check["case"] for check in report["checks"]] == [
+        "5 tenants, 50 jobs",
+        "10 tenants, 50 jobs",
+        "5 tenants, 100 jobs",
+        "5 tenants, 50 jobs and 100 held by a pause",
+        "5 tenants, 50 jobs and 100 held by a limit",
+    ]
+    assert {check["history"] for check in report["checks"]} == {50}
+    assert len(goals(report)) == 4 * 4
+
+
+async def test_a_run_that_takes_too_long_is_ended_with_its_workers(tmp_path: Path) -> None:
+    """Nobody is left working for a benchmark that has given up."""
+    plan = Plan(url=f"sqlite:///{tmp_path / 'fairlane.db'}", folder=str(tmp_path / "run"))
+    run = Run(plan, processes=1, at_most=0)
+    with pytest.raises(StageError, match="not done after 0 s"):
+        await run.play([], ahead=[Arrival(0, "acme", 1, 3_600_000_000)])
+    assert list((tmp_path / "run").glob("usage-*.json")) == []  # it was ended, it did not end
+
+
+def test_rows_that_are_missing_in_history_make_a_check_bad(tmp_path: Path) -> None:
+    """However content the checker is."""
+    setting = Setting(place=Place(tmp_path), say=print, rounds=1, seed=1)
+    stage = Stage(setting, "async", 0)
+    stage.note("lost one", 10, 10, 9, None)
+    stage.note("broken", 10, 10, 10, "broken 1 times", is_kept=False)
+    stage.note("well", 10, 10, 10, None)
+    assert [check.ok for check in stage.checks] == [False, False, True]
+
+
+def test_a_bad_check_is_shown_and_makes_the_command_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A figure of a run that lost a job is no figure."""
+    bad = Check(scenario="async", case="x", round=1, jobs=5, expected=5, history=4, verdict=None, ok=False)
+    found = conclude("async", [Round({"drained": Amount(7, "jobs/s")})])
+
+    async def lossy(_: Setting) -> Outcome:
+        return Outcome(found, [bad])
+
+    monkeypatch.setattr("fairlane.bench.throughput.throughput", lossy)
+    ran = CliRunner().invoke(cli, ["bench", "throughput"])
+    assert ran.exit_code == 1
+    assert "1 runs with 5 jobs checked, 1 bad" in ran.stdout
+    assert ran.stdout.splitlines()[-1].split()[:5] == ["async", "x", "1", "5", "4"]
+
+
+@pytest.mark.parametrize("text", ["0", "x", "1,,2", "65", ""])
+def test_numbers_that_mean_nothing_are_refused(text: str) -> None:
+    """With what is allowed."""
+    ran = CliRunner().invoke(cli, ["bench", "throughput", "--processes", text])
+    assert (ran.exit_code, "whole numbers from 1 to 64" in ran.stderr) == (2, True)

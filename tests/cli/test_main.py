@@ -107,11 +107,21 @@ def test_another_applications_file_is_refused(desk: Desk) -> None:
     assert "Traceback" not in ran.err
 
 
-def test_a_usage_error_is_an_object_for_programs(desk: Desk) -> None:
-    """On standard error, as all errors are."""
-    ran = desk.run("jobs", "list", "--json", "--limit", "none")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("jobs", "list", "--json", "--limit", "none"),
+        ("jobs", "list", "--limit", "none", "--json"),
+        ("jobs", "list", "--fly", "--json"),
+        ("jobs", "fly", "--json"),
+        ("fly", "--json"),
+    ],
+)
+def test_a_usage_error_is_an_object_for_programs(desk: Desk, arguments: tuple[str, ...]) -> None:
+    """On standard error, as all errors are; also if what is wrong comes before --json."""
+    ran = desk.run(*arguments)
     assert ran.out == ""
-    assert (ran.told["error"], ran.told["exit"]) == ("BadParameter", 2)
+    assert (bool(ran.told["message"]), ran.told["exit"]) == (True, 2)
 
 
 def test_debug_shows_where_an_error_comes_from(desk: Desk) -> None:

@@ -101,7 +101,7 @@ class Root(click.Group):
         except (click.Abort, KeyboardInterrupt, EOFError):
             return Exit.INTERRUPTED
         except click.ClickException as error:
-            if session.is_json:
+            if session.is_json or "--json" in arguments:  # what comes before it may be what is wrong
                 _tell_json(session, type(error).__name__, error.format_message(), error.exit_code)
             else:
                 error.show()

@@ -39,7 +39,7 @@ def draw_up(seed: int, seconds: float) -> list[Arrival]:
     flood = round(busy * PROCESSES * SLOTS * SECOND / WORK / _BATCH) * _BATCH
     arrivals = [Arrival(0, NOISY, _BATCH, WORK) for _ in range(flood // _BATCH)]
     for tenant in QUIET:
-        arrivals += now_and_then(draw, tenant, WORK, busy)
+        arrivals += now_and_then(draw, tenant, WORK, busy, since=0.5)
     return sorted(arrivals)
 
 

@@ -23,14 +23,16 @@ class Arrival(msgspec.Struct, frozen=True, order=True):
     task: str = WORK
 
 
-def now_and_then(draw: Random, tenant: str, lasts: Micros, until: float) -> list[Arrival]:
+def now_and_then(
+    draw: Random, tenant: str, lasts: Micros, until: float, *, since: float = 0
+) -> list[Arrival]:
     """Give one job about every second, at other moments for every tenant.
 
     >>> [one.jobs for one in now_and_then(Random(7), "quiet", 10_000, until=3)]
     [1, 1, 1, 1]
     """
     found: list[Arrival] = []
-    at = draw.uniform(0, 1)
+    at = since + draw.uniform(0, 1)
     while at < until:
         found.append(Arrival(round(at * SECOND), tenant, 1, lasts))
         at += draw.uniform(0.5, 1.5)

@@ -70,13 +70,14 @@ HOMES: Final[dict[str, tuple[str, ...]]] = {
     "utcnow": (),
     # The first runs the application's classifier and `__str__`, the second carries what a verb raised from
     # its thread to its caller, the third makes an ending of whatever a handler raises, the relay outlasts
-    # whatever the application's database library raises. A handler that ends in `raise` swallows nothing and
-    # may stand anywhere.
+    # whatever the application's database library raises, the duties outlast a fault in one of them. A
+    # handler that ends in `raise` swallows nothing and may stand anywhere.
     "except Exception": (
         "fairlane.model.failure",
         "fairlane.store.sqlite.writer",
         "fairlane.worker.run",
         "fairlane.outbox.relay",
+        "fairlane.duties.duties",
     ),
 }
 """The modules in which each of these may stand, each with its reason."""

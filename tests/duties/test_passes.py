@@ -283,6 +283,29 @@ async def test_all_duties_are_done_by_whoever_leads_and_by_nobody_else(world: Wo
     assert follower.is_mine
 
 
+async def test_a_fault_in_one_duty_stops_no_other(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    """It is logged with where it happened, and tried again; jobs and other duties go on."""
+    due = await world.enqueue(delay=SECOND)
+    world.advance(2)
+
+    async def faulty(store: object) -> Micros:
+        message = "not what it seemed"
+        raise RuntimeError(message)
+
+    duties = Duties("a", lambda: world.store, MachineClock(), Retention(), WorkerSettings())
+    duties._duties = (faulty, *duties._duties)
+    running = asyncio.ensure_future(duties.run())
+
+    async def state() -> State:
+        return (await world.get(due.id)).state
+
+    await until_async(state, State.READY)
+    await until(lambda: "not what it seemed" in caplog.text)
+    assert not running.done()
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
 def _note(calls: list[str], duties: Duties) -> Any:
     async def note(store: object) -> Micros:
         calls.append(duties._name)

@@ -16,7 +16,7 @@ from fairlane.duties.promote import promote
 from fairlane.duties.prune import prune
 from fairlane.duties.reclaim import Reclaim
 from fairlane.model.errors import StoreError
-from fairlane.model.instants import Micros
+from fairlane.model.instants import SECOND, Micros
 from fairlane.model.retention import Retention
 from fairlane.model.scope import Scope
 from fairlane.runtime.absence import Absence, enduring
@@ -26,6 +26,8 @@ from fairlane.store.contract import Store
 from fairlane.store.contract.registry import LeaveRequest
 
 Duty: TypeAlias = Callable[[Store], Awaitable[Micros]]
+
+AFTER_A_FAULT: Final[Micros] = 30 * SECOND
 
 _log: Final = getLogger("fairlane.duties")
 
@@ -69,7 +71,14 @@ class Duties:
         led = enduring(self._asking(duty), self._absence)
 
         async def one_pass() -> Micros | None:
-            return await led() if self._lead.is_mine else EVERY
+            if not self._lead.is_mine:
+                return EVERY
+            try:
+                return await led()
+            except Exception:  # noqa: BLE001 (see below)
+                # A fault in one duty ends neither the others nor, in a worker, the jobs beside them.
+                _log.exception("a duty failed, and is tried again", extra={"event": "duty_failed"})
+                return AFTER_A_FAULT
 
         return one_pass
 

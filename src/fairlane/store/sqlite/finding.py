@@ -86,11 +86,12 @@ def _read(tx: Tx, request: FindRequest, values: dict[str, Any], few: str | None)
     """Give the jobs of a range in order, one more than asked for if there are more."""
     found: list[JobRecord] = []
     if few:
-        sources = [_SQL.listed.replace("{list}", few)]
+        among, walk = _SQL.walk_few.replace("{list}", few), "true"
     else:
-        sources = [_SQL.walked.replace("{walk}", _walk(request))]
-        if values["own"] is not None:
-            sources.insert(0, _SQL.own)
+        among, walk = _SQL.walk_all, _walk(request)
+    sources = [_SQL.chosen.replace("{from}", among).replace("{walk}", walk)]
+    if not few and values["own"] is not None:
+        sources.insert(0, _SQL.own)
     for source in sources:
         for row in tx.db.execute(source, values):
             job = read_any(row)

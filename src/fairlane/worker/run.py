@@ -112,13 +112,18 @@ class Runner:
     async def _surrounded(self, attempt: Attempt, context: Context, call: Callable[[], Any]) -> Any:
         hook = self._client.tenant_context
         around: Surrounding | None = None if hook is None else hook(context)
+        result = None  # of a handler whose error is swallowed by what surrounds it
         if isinstance(around, AbstractAsyncContextManager):
             async with around:
-                return await self._called(attempt, call)
-        if attempt.declared.handler.is_async and around is not None:
+                result = await self._called(attempt, call)
+        elif around is None:
+            result = await self._called(attempt, call)
+        elif attempt.declared.handler.is_async:
             with around:
-                return await self._called(attempt, call)
-        return await self._called(attempt, call if around is None else partial(_inside, around, call))
+                result = await self._called(attempt, call)
+        else:
+            result = await self._called(attempt, partial(_inside, around, call))
+        return result
 
     async def _called(self, attempt: Attempt, call: Callable[[], Any]) -> Any:
         if not attempt.declared.handler.is_async:

@@ -191,6 +191,23 @@ def make_app(file: Path) -> Fairlane:  # noqa: C901 (a list of handlers)
         end(ctx, "returned")
         return f"child left with {os.waitstatus_to_exitcode(status)}"
 
+    @app.task(name="comes_back")
+    def comes_back(ctx: Context) -> str:
+        return fork(ctx)
+
+    @app.task(name="comes_back_async")
+    async def comes_back_async(ctx: Context) -> str:
+        return fork(ctx)
+
+    def fork(ctx: Context) -> str:
+        begin(ctx)
+        child = os.fork()
+        if not child:
+            return "I am the child"
+        _, status = os.waitpid(child, 0)
+        end(ctx, "returned")
+        return f"child left with {os.waitstatus_to_exitcode(status)}"
+
     return app
 
 

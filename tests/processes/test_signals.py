@@ -6,6 +6,8 @@ import os
 import signal
 import time
 
+import pytest
+
 from fairlane import State
 from fairlane.model.scope import Scope
 from fairlane.store.contract.registry import WorkersRequest
@@ -129,6 +131,17 @@ def test_a_handler_that_forks_keeps_its_job(site: Site) -> None:
     wait_for(lambda: job.refresh().is_finished)
     assert job.refresh().result() == "child left with 7"
     wait_for(lambda: len(worker.starts()) == 2)
+    worker.signal(signal.SIGTERM)
+    assert worker.end() == 0
+
+
+@pytest.mark.parametrize("task", ["comes_back", "comes_back_async"])
+def test_a_forked_child_that_comes_back_from_its_handler_ends_there(site: Site, task: str) -> None:
+    """It settles nothing, stays nowhere, and leaves its parent able to hear signals."""
+    worker = site.start()
+    job = site.enqueue(task)
+    wait_for(lambda: job.refresh().is_finished)
+    assert job.refresh().result(0) == "child left with 0"
     worker.signal(signal.SIGTERM)
     assert worker.end() == 0
 

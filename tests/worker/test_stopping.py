@@ -203,14 +203,31 @@ def stopping(world: World) -> bool:
 async def test_a_worker_whose_renewing_thread_ends_does_not_go_on(world: World, app: Fairlane) -> None:
     """Without it every lease would run out unnoticed."""
 
-    @app.task(name="closes")
-    def closes() -> None:
-        app.close()
+    @app.task(name="ends_it")
+    def ends_it() -> None:
+        app.client.portal.close()
 
-    await closes.using(tenant="acme").aenqueue()
+    await ends_it.using(tenant="acme").aenqueue()
     worker = Worker(app, settings=QUICK)
     with pytest.RaisesGroup(pytest.RaisesExc(RuntimeError, match="renewing thread has ended")):
         await asyncio.wait_for(worker.run(), 20)
+
+
+@pytest.mark.parametrize("way", ["close", "aclose"])
+async def test_a_handler_cannot_close_the_application_under_its_worker(
+    world: World, app: Fairlane, way: str
+) -> None:
+    """`with app:` in code that a handler shares would end the worker, and every job in it."""
+
+    @app.task(name="closes", max_attempts=1)
+    async def closes() -> None:
+        await (app.aclose() if way == "aclose" else asyncio.to_thread(app.close))
+
+    job = await closes.using(tenant="acme").aenqueue()
+    await world.burst(app)
+    dead = await job.arefresh()
+    assert (dead.state, "a worker runs on this" in str(dead.attempts[-1].message)) == (State.DEAD, True)
+    await app.aclose()
 
 
 async def test_a_blocking_handler_cannot_stall_the_renewals(world: World, app: Fairlane) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import contextvars
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
@@ -187,6 +187,39 @@ async def test_a_hook_that_raises_fails_the_attempt(world: World, app: Fairlane)
     await world.burst(app)
     failed = await job.arefresh()
     assert (failed.state, failed.attempts[-1].message, ran) == (State.DELAYED, "no such schema", [])
+
+
+@pytest.mark.parametrize("hook", ["plain", "async"])
+@pytest.mark.parametrize("kind", ["plain", "async"])
+async def test_a_handler_whose_error_the_hook_swallows_runs_once_and_has_succeeded(
+    world: World, app: Fairlane, kind: str, hook: str
+) -> None:
+    """As with any `with` statement: what was swallowed never happened."""
+    ran: list[str] = []
+
+    @contextmanager
+    def surround(ctx: Context) -> Generator[None]:
+        with suppress(ValueError):
+            yield
+
+    @asynccontextmanager
+    async def surround_async(ctx: Context) -> AsyncGenerator[None]:
+        with suppress(ValueError):
+            yield
+
+    app.tenant_context(surround if hook == "plain" else surround_async)
+
+    def fail() -> None:
+        ran.append(current_tenant())
+        raise ValueError
+
+    async def fail_async() -> None:
+        fail()
+
+    task = app.task(name="fails", max_attempts=1)(fail if kind == "plain" else fail_async)
+    job = await task.using(tenant="acme").aenqueue()
+    await world.burst(app)
+    assert (ran, (await job.arefresh()).state) == (["acme"], State.SUCCEEDED)
 
 
 def test_there_is_one_hook() -> None:

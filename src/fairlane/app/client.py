@@ -62,6 +62,7 @@ class Client:
         self.portal = Portal()
         self.clock: Clock = MachineClock()
         self.tenant_context: TenantContext | None = None
+        self.is_at_work = False
         self._stores = OpenStores(self._open)
         self._diversion: tuple[str, StoreClock] | None = None
         self._makers = _Makers()
@@ -198,6 +199,7 @@ class Client:
 
     async def aclose(self) -> None:
         """Close what this loop and what plain callers have opened."""
+        self._refuse_at_work()
         await self.aclose_here()
         if self.portal.is_open:
             await asyncio.wrap_future(self.portal.submit(self._stores.aclose()))
@@ -205,9 +207,16 @@ class Client:
 
     def close(self) -> None:
         """Close what plain callers have opened; a loop closes its own with `aclose`."""
+        self._refuse_at_work()
         if self.portal.is_open:
             self.portal.run(self._stores.aclose())
             self.portal.close()
+
+    def _refuse_at_work(self) -> None:
+        """Let no handler close what its worker renews all leases with."""
+        if self.is_at_work:
+            message = "a worker runs on this application; it closes it when it leaves"
+            raise RuntimeError(message)
 
 
 class _Makers(threading.local):

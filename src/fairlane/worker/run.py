@@ -7,6 +7,7 @@ catches everything, and what happens next is always `over`, which makes an endin
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, suppress
@@ -39,6 +40,7 @@ class Runner:
         self._over = over
         self._threads = Threads("fairlane-handler")
         self._loop = asyncio.get_running_loop()
+        self._pid = os.getpid()
         self._ended: Final[deque[tuple[Attempt, Any, BaseException | None]]] = deque()
         self._is_rung = False
         self._abandoned: list[asyncio.Task[None]] = []
@@ -90,29 +92,38 @@ class Runner:
         try:
             result = await self._called(attempt, call)
         except BaseException as error:  # noqa: BLE001 (S28: whatever a handler raises ends its attempt only)
-            self._over(attempt, None, error)
+            self._tell(attempt, None, error)
         else:
-            self._over(attempt, result, None)
+            self._tell(attempt, result, None)
 
     async def _run_surrounded(self, attempt: Attempt, context: Context, call: Callable[[], Any]) -> None:
         """Run a handler inside what the application's hook gives for its tenant, left whatever happens."""
         try:
             result = await self._surrounded(attempt, context, call)
         except BaseException as error:  # noqa: BLE001 (as above; the hook is the application's, too)
-            self._over(attempt, None, error)
+            self._tell(attempt, None, error)
         else:
-            self._over(attempt, result, None)
+            self._tell(attempt, result, None)
+
+    def _tell(self, attempt: Attempt, result: Any, error: BaseException | None) -> None:
+        self._end_fork(error)
+        self._over(attempt, result, error)
 
     async def _surrounded(self, attempt: Attempt, context: Context, call: Callable[[], Any]) -> Any:
         hook = self._client.tenant_context
         around: Surrounding | None = None if hook is None else hook(context)
+        result = None  # of a handler whose error is swallowed by what surrounds it
         if isinstance(around, AbstractAsyncContextManager):
             async with around:
-                return await self._called(attempt, call)
-        if attempt.declared.handler.is_async and around is not None:
+                result = await self._called(attempt, call)
+        elif around is None:
+            result = await self._called(attempt, call)
+        elif attempt.declared.handler.is_async:
             with around:
-                return await self._called(attempt, call)
-        return await self._called(attempt, call if around is None else partial(_inside, around, call))
+                result = await self._called(attempt, call)
+        else:
+            result = await self._called(attempt, partial(_inside, around, call))
+        return result
 
     async def _called(self, attempt: Attempt, call: Callable[[], Any]) -> Any:
         if not attempt.declared.handler.is_async:
@@ -144,6 +155,7 @@ class Runner:
                 tell_loop(result, None)
 
         def tell_loop(result: Any, error: BaseException | None) -> None:
+            self._end_fork(error)
             with suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(tell, result, error)
 
@@ -164,11 +176,20 @@ class Runner:
             end = (attempt, call(), None)
         except BaseException as error:  # noqa: BLE001 (as above)
             end = (attempt, None, error)
+        self._end_fork(end[2])
         self._ended.append(end)
         if not self._is_rung:
             self._is_rung = True
             with suppress(RuntimeError):  # the loop is closed: nobody waits for an abandoned thread
                 self._loop.call_soon_threadsafe(self._collect)
+
+    def _end_fork(self, error: BaseException | None) -> None:
+        """End a child that a handler has forked and that comes back from it: all of this is its parent's.
+
+        Its loop shares the parent's selector. Closing it would make the parent deaf to signals and threads.
+        """
+        if os.getpid() != self._pid:
+            os._exit(error is not None)
 
     def _collect(self) -> None:
         self._is_rung = False

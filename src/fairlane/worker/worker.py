@@ -112,6 +112,7 @@ class Worker:
         every = self.settings.renew_every
         await store.registry.register(RegisterRequest(scope=Scope.all(), card=card, renew_every=every))
         self._floor = floor
+        client.is_at_work = True
         report.started(card)
         for _ in range(self._stops):
             self._obey()
@@ -174,6 +175,7 @@ class Worker:
 
     def _let_go(self, floor: Floor) -> None:
         """Leave nothing of this worker's own behind in the loop."""
+        self._app.client.is_at_work = False
         for attempt in floor.holdings.running():
             if attempt.task is not None:
                 attempt.task.cancel()

@@ -295,9 +295,12 @@ def _make(path: Path, group: int | None) -> None:
 
 
 def _refuse_orphan(path: Path) -> None:
-    """Refuse to make a file beside the log of another: SQLite would delete that log, and the jobs in it."""
+    """Refuse to make a file beside the log of another: SQLite would delete that log, and the jobs in it.
+
+    An empty log counts, too: whoever has it open would read the new file's pages out of it as its own.
+    """
     log = Path(f"{path.resolve()}-wal")
-    if not path.exists() and log.exists() and log.stat().st_size:
+    if log.exists() and not path.exists():  # in this order: whoever makes a file makes its log afterwards
         message = (
             f"{path} is missing, but its log {log.name} is there: it was moved or deleted while in use; stop "
             "all processes that use it and put it back, or delete the log, too, if nothing in it is wanted"

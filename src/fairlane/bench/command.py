@@ -42,7 +42,7 @@ def run_bench(
     sizes: Mapping[str, Any],
 ) -> Report:
     """Measure in a new folder, or in a store that is dedicated to it, and leave nothing behind."""
-    inside = Path(tempfile.mkdtemp(prefix="fairlane-bench-", dir=folder))
+    inside = Path(tempfile.mkdtemp(prefix="fairlane-bench-", dir=folder)).resolve()
     try:
         setting = Setting(place=Place(inside, url), say=say, **sizes)
         report, charts = asyncio.run(_measure(name, bench, setting, sizes))

@@ -66,11 +66,8 @@ async def measure(folder: str, rows: int) -> dict[str, Any]:
             times.append(1e3 * (time.perf_counter() - start))
         if isinstance(request, FindRequest | CountRequest):
             answer = answer.jobs if isinstance(request, FindRequest) else answer.counts
-        found[name] = {
-            "median_ms": sorted(times)[ROUNDS // 2],
-            "slowest_ms": max(times),
-            "found": len(answer),
-        }
+        median = sorted(times)[ROUNDS // 2]
+        found[name] = {"median_ms": median, "slowest_ms": max(times), "found": len(answer)}
     await bench.store.upkeep.aclose()
     return {"rows": rows, "looks": found}
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +15,13 @@ from click.testing import CliRunner
 from fairlane.bench.place import Place
 from fairlane.bench.report import Amount, Check, Round, conclude
 from fairlane.bench.scenario import Outcome, Setting, Stage
+from fairlane.cli.exits import Exit
 from fairlane.cli.main import cli
 from fairlane.stage.arrivals import Arrival
 from fairlane.stage.crew import StageError
 from fairlane.stage.plan import Plan
 from fairlane.stage.run import Run
+from tests.processes.conftest import wait_for
 
 
 def measured(tmp_path: Path, *arguments: str) -> dict[str, Any]:
@@ -95,7 +100,7 @@ def test_scale_claims_from_every_case(tmp_path: Path) -> None:
         "5 tenants, 50 jobs and 100 held by a limit",
     ]
     assert {check["history"] for check in report["checks"]} == {50}
-    assert len(goals(report)) == 4 * 4
+    assert len(goals(report)) == 4 * 4 + 5  # all against the first, and the slowest claims of each
 
 
 async def test_a_run_that_takes_too_long_is_ended_with_its_workers(tmp_path: Path) -> None:
@@ -105,6 +110,23 @@ async def test_a_run_that_takes_too_long_is_ended_with_its_workers(tmp_path: Pat
     with pytest.raises(StageError, match="not done after 0 s"):
         await run.play([], ahead=[Arrival(0, "acme", 1, 3_600_000_000)])
     assert list((tmp_path / "run").glob("usage-*.json")) == []  # it was ended, it did not end
+
+
+def test_a_benchmark_that_is_told_to_stop_takes_its_workers_along(tmp_path: Path) -> None:
+    """SIGTERM leaves neither a process nor a file."""
+    words = ["fairness", "--only", "headroom", "--seconds", "600", "--folder", str(tmp_path)]
+    command = [sys.executable, "-m", "fairlane", "bench", *words]
+    with subprocess.Popen(command) as bench:  # noqa: S603 (our own program)
+        children = Path(f"/proc/{bench.pid}/task/{bench.pid}/children")
+        try:
+            wait_for(lambda: any(tmp_path.glob("*/run-*/worker-0.log")))
+            (worker,) = map(int, children.read_text().split())
+        finally:
+            bench.terminate()
+        assert bench.wait(60) == Exit.INTERRUPTED
+    with pytest.raises(ProcessLookupError):
+        os.kill(worker, 0)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_rows_that_are_missing_in_history_make_a_check_bad(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ Point: TypeAlias = tuple[float, float]
 _WIDTH: Final = 860
 _HEIGHT: Final = 420
 _LEFT: Final = 70
-_RIGHT: Final = 190
+_RIGHT: Final = 220
 _TOP: Final = 40
 _BOTTOM: Final = 50
 _COLORS: Final = ("#d1495b", "#00798c", "#edae49", "#30638e", "#7a5195", "#3d405b", "#6a994e")
@@ -84,10 +84,10 @@ def _lines(chart: Chart) -> Iterator[str]:
     yield _text(_LEFT, _TOP - 16, chart.title, 'font-size="14"')
     for tick in across.ticks():
         yield _grid(across.at(tick), _TOP, across.at(tick), _HEIGHT - _BOTTOM)
-        yield _text(across.at(tick), _HEIGHT - _BOTTOM + 18, f"{tick:,g}", 'text-anchor="middle"')
+        yield _text(across.at(tick), _HEIGHT - _BOTTOM + 18, f"{tick:,.10g}", 'text-anchor="middle"')
     for tick in up.ticks():
         yield _grid(_LEFT, up.at(tick), _WIDTH - _RIGHT, up.at(tick))
-        yield _text(_LEFT - 6, up.at(tick) + 4, f"{tick:,g}", 'text-anchor="end"')
+        yield _text(_LEFT - 6, up.at(tick) + 4, f"{tick:,.10g}", 'text-anchor="end"')
     yield _text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 12, chart.x, 'text-anchor="middle"')
     yield _text(8, _TOP - 16, chart.y)
     for number, (name, found) in enumerate(points.items()):

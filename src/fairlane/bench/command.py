@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping
@@ -16,6 +15,7 @@ from fairlane.bench.place import Place, host, versions
 from fairlane.bench.report import Report
 from fairlane.bench.scenario import Outcome, Say, Setting
 from fairlane.runtime.clock import MachineClock
+from fairlane.runtime.signals import run_until_stopped
 
 ON: Final = (
     "fair turns between tenants",
@@ -42,10 +42,10 @@ def run_bench(
     sizes: Mapping[str, Any],
 ) -> Report:
     """Measure in a new folder, or in a store that is dedicated to it, and leave nothing behind."""
-    inside = Path(tempfile.mkdtemp(prefix="fairlane-bench-", dir=folder))
+    inside = Path(tempfile.mkdtemp(prefix="fairlane-bench-", dir=folder)).resolve()
     try:
         setting = Setting(place=Place(inside, url), say=say, **sizes)
-        report, charts = asyncio.run(_measure(name, bench, setting, sizes))
+        report, charts = run_until_stopped(_measure(name, bench, setting, sizes))
     finally:
         if keep:
             say(f"kept: {inside}")

@@ -198,6 +198,7 @@ async def _seconds(setting: Setting, number: int) -> Round:
             spent = busy(spans, contest_end(spans))
             off = abs(2 * spent.get("short", 0) / max(1, sum(spent.values())) - 1)
             amounts[f"off an equal share of {what}, cost in {cost}"] = Amount(100 * off, "%")
+            amounts[f"contested by {what}, cost in {cost}"] = Amount(sum(spent.values()) / SECOND, "s")
     return Round(amounts, stage.checks)
 
 

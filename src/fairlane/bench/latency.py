@@ -51,14 +51,9 @@ async def _enqueue(setting: Setting, number: int) -> Round:
             await task.using(tenant=f"t{job % _TENANTS}").aenqueue()
             times.append(_clock.elapsed() - before)
         counts = await app.jobs.acount(queue=plan.queue)
-    stage.note(
-        "none ran", setting.jobs, 0, counts[State.SUCCEEDED], None, is_kept=_all_ready(counts, setting)
-    )
+    all_are_there = counts[State.READY] == setting.jobs
+    stage.note("none ran", setting.jobs, 0, counts[State.SUCCEEDED], None, is_kept=all_are_there)
     return Round(in_ms(times), stage.checks)
-
-
-def _all_ready(counts: Mapping[State, int], setting: Setting) -> bool:
-    return counts[State.READY] == setting.jobs
 
 
 async def _idle(setting: Setting, number: int) -> Round:

@@ -26,6 +26,9 @@ from fairlane.model.lifecycle import State
 from fairlane.model.limits import Limits
 
 CLAIMED: Final = 10
+_FLOOR_MS: Final = 50
+"""What 99 of 100 claims take at the most, whatever the machine."""
+
 _BYTES: Final = 1_500
 """What a waiting job takes of the disk, log included, rounded up."""
 
@@ -150,7 +153,8 @@ async def _in_history(driver: Driver) -> int:
 def _goals(cases: Sequence[Case], medians: Mapping[str, float]) -> dict[str, Goal]:
     """Let a claim cost at most twice as much in larger cases, and a tenth more beside what is held."""
     first, *others = cases
-    return {
+    floor = {f"{case.name}: p99": Goal(f"at most {_FLOOR_MS} ms", _FLOOR_MS) for case in cases}
+    return floor | {
         f"{case.name}: {cut}": Goal(
             "at most 10 % more than the first" if case.by else "at most 2 × the first",
             (1.1 if case.by else 2) * medians[f"{first.name}: {cut}"],

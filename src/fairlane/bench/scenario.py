@@ -91,19 +91,13 @@ class Stage:
         *,
         ahead: Sequence[Arrival] = (),
         tenant: str | None = None,
-        processes: int | None = None,
         prepare: Prepare | None = None,
         **plan: object,
     ) -> Run:
         """Play a run with the history checker behind it; its plan has what is given besides."""
         setting = self._setting
         async with setting.place.run(slots=setting.slots, **plan) as planned:
-            run = Run(
-                planned,
-                processes=processes or setting.processes[0],
-                at_most=setting.most,
-                tenant=tenant,
-            )
+            run = Run(planned, processes=setting.processes[0], at_most=setting.most, tenant=tenant)
             verdict = await run.play(arrivals, ahead=ahead, prepare=prepare)
         expected = sum(one.jobs for one in (*arrivals, *ahead) if one.task not in HELD)
         history = run.homes[Home.HISTORY]

@@ -11,6 +11,7 @@ import msgspec
 
 from fairlane.cli.command import Command, Group
 from fairlane.cli.exits import Exit
+from fairlane.cli.kinds import Kind
 from fairlane.cli.output import View
 from fairlane.cli.session import Session, refuse_missing
 from fairlane.model.errors import ConfigError
@@ -23,25 +24,18 @@ _WHOLE: Final = frozenset({"jobs/s", "µs/job", "jobs"})
 _SCENARIOS: Final = ("flood", "names", "weights", "seconds", "returning", "headroom", "held")
 
 
-class Numbers(click.ParamType[tuple[int, ...]]):
-    """Whole numbers, 1 or more, with commas between them."""
+def _numbers(most: int) -> Kind[tuple[int, ...]]:
+    """Whole numbers up to this one, with commas between them."""
 
-    name = "numbers"
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, ...]:
-        """Read the numbers."""
-        try:
-            numbers = tuple(int(part) for part in str(value).split(","))
-        except ValueError:
-            numbers = ()
-        if not numbers or min(numbers) < 1 or max(numbers) > self._most:
-            self.fail(f"{value!r}: use whole numbers from 1 to {self._most:,}, as in 1,10", param, ctx)
+    def read(text: str) -> tuple[int, ...]:
+        parts = text.split(",")
+        numbers = tuple(int(part) for part in parts if part.isdecimal())
+        if len(numbers) < len(parts) or not all(1 <= number <= most for number in numbers):
+            message = f"{text!r}: use whole numbers from 1 to {most:,}, as in 1,10"
+            raise ValueError(message)
         return numbers
+
+    return Kind("numbers", read)
 
 
 def _shared(command: Callable[..., None]) -> Callable[..., None]:
@@ -58,7 +52,9 @@ def _shared(command: Callable[..., None]) -> Callable[..., None]:
                 help="Where the files go; a real disk counts. Default: the system's folder for such.",
             ),
             click.option(
-                "--plot", type=click.Path(file_okay=False, path_type=Path), help="Draw SVG files into FOLDER."
+                "--plot",
+                type=click.Path(file_okay=False, path_type=Path),
+                help="Draw SVG files into this folder.",
             ),
             click.option("--keep", is_flag=True, help="Keep what failed runs leave, and say where."),
         ]
@@ -125,10 +121,14 @@ def dedicate(session: Session) -> None:
 @bench.command(cls=Command)
 @_jobs(20_000, 1_000_000, "Of each case.")
 @click.option(
-    "--processes", type=Numbers(64), default="1,2", show_default=True, help="How many worker processes."
+    "--processes", type=_numbers(64), default="1,2", show_default=True, help="How many worker processes."
 )
 @click.option(
-    "--tenants", type=Numbers(1_000_000), default="1,1000,100000", show_default=True, help="How many tenants."
+    "--tenants",
+    type=_numbers(1_000_000),
+    default="1,1000,100000",
+    show_default=True,
+    help="How many tenants.",
 )
 @_slots
 @_shared
@@ -177,14 +177,14 @@ def fairness(session: Session, /, *, only: tuple[str, ...], **options: Any) -> N
 @_jobs(1_000, 100_000, "Claims of ten in each case and round.")
 @click.option(
     "--tenants",
-    type=Numbers(1_000_000),
+    type=_numbers(1_000_000),
     default="100,1000,10000,100000",
     show_default=True,
     help="How many tenants have jobs.",
 )
 @click.option(
     "--backlog",
-    type=Numbers(10_000_000),
+    type=_numbers(10_000_000),
     default="10000,100000,1000000",
     show_default=True,
     help="How many jobs wait, or are held.",

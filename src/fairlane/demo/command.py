@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib.util
 import secrets
 import shutil
@@ -16,6 +15,7 @@ from fairlane.demo.arrivals import NOISY, PROCESSES, SLOTS, describe, draw_up
 from fairlane.demo.screen import Lines, Live, in_words, summary
 from fairlane.model.history import Kind, Verdict
 from fairlane.model.instants import SECOND, Micros
+from fairlane.runtime.signals import run_until_stopped
 from fairlane.stage.crew import StageError
 from fairlane.stage.figures import Figures, percentile
 from fairlane.stage.plan import Plan
@@ -38,7 +38,7 @@ def run_demo(
     seed = secrets.randbelow(10_000) if seed is None else seed
     folder = Path(tempfile.mkdtemp(prefix="fairlane-demo-"))
     try:
-        return asyncio.run(_play(say, folder, seconds / 2, seed))
+        return run_until_stopped(_play(say, folder, seconds / 2, seed))
     except StageError as error:
         say(str(error))
         return 1

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final, TypeVar, cast
+
+T = TypeVar("T")
 
 STOPPING: Final = (signal.SIGTERM, signal.SIGINT)
 
@@ -22,3 +24,24 @@ def on_stop(heard: Callable[[], None]) -> Generator[None]:
     finally:
         for number in STOPPING:
             loop.remove_signal_handler(number)
+
+
+def run_until_stopped(work: Coroutine[Any, Any, T]) -> T:
+    """Run a work in a loop of its own; SIGTERM and SIGINT cancel it, and then this is interrupted.
+
+    A process that is simply ended by SIGTERM would leave behind what it has started.
+    """
+
+    async def inside() -> T:
+        own = cast("asyncio.Task[T]", asyncio.current_task())
+        with on_stop(lambda: _cancel(own)):
+            return await work
+
+    try:
+        return asyncio.run(inside())
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+
+
+def _cancel(task: asyncio.Task[Any]) -> None:
+    task.cancel()

@@ -84,6 +84,8 @@ def crew(plan: Plan, processes: int, *, burst: bool = False) -> Generator[Crew]:
         for worker in workers:
             worker.wait(_STOP_WITHIN)
         here.check(may_have_ended=True)
+    except subprocess.TimeoutExpired as error:
+        raise StageError(f"a worker did not stop within {_STOP_WITHIN:.0f} s") from error
     finally:
         for worker in workers:
             worker.kill()  # without effect on one that has ended

@@ -11,7 +11,7 @@ from argparse import ArgumentParser
 
 from tests.stores import STORES
 from tools.sabotage.page import PAGE, ROOT, result, write
-from tools.sabotage.patch import all_patches
+from tools.sabotage.patch import MisfitError, all_patches
 from tools.sabotage.run import sabotage
 from tools.sabotage.verdict import Verdict
 
@@ -26,7 +26,11 @@ def main() -> int:
     if not patches:
         parser.error(f"no patch is named like {given.k!r}")
     started = time.monotonic()
-    verdicts = sabotage(ROOT, patches, frozenset(STORES), _tell, given.at_once)
+    try:
+        verdicts = sabotage(ROOT, patches, frozenset(STORES), _tell, given.at_once)
+    except MisfitError as error:
+        print(error, file=sys.stderr)
+        return 1
     seconds = time.monotonic() - started
     _table(verdicts)
     survived = [one for one in verdicts if not one.is_caught]

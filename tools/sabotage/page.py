@@ -24,9 +24,10 @@ _HEAD: Final = """\
 
 Generated from `docs/proofs/sabotage.json`, which `make sabotage` writes; do not edit by hand.
 
-Each row is a small patch that breaks one promise. It was applied alone to a copy of the tree, and the tests named
-beside it, green without it, went red. A patch that no test notices fails the run. Those of a store were tried on that
-store, those of the model, the worker and the application on every store that their tests run on. How to add one:
+Each row is a small patch that breaks one promise. It was applied alone to a copy of the tree, and the tests
+named beside it, green without it, went red. A patch that no test notices fails the run. Those of a store
+were tried on that store, those of the model, the worker and the application on every store that their tests
+run on; tests that need no choice of store have a dash. How to add one:
 [Contributing](../../CONTRIBUTING.md#adding-a-sabotage).
 """
 
@@ -72,16 +73,16 @@ def _lines(found: Result) -> Iterator[str]:
     caught = sum(one.is_caught for one in found.verdicts)
     versions = ", ".join(f"{name} {number}" for name, number in found.versions.items())
     yield _HEAD
-    yield f"{caught} of {len(found.verdicts)} patches were caught, in {found.seconds:.0f} s on {found.cores} cores."
-    yield f"Commit {found.commit}; {versions}."
+    yield f"{caught} of {len(found.verdicts)} patches were caught."
+    yield f"Commit {found.commit}; {versions}; {found.seconds:.0f} s on {found.cores} cores."
     yield ""
     yield "| patch | promise | rules | of | test that went red | on |"
     yield "|---|---|---|---|---|---|"
     for one in found.verdicts:
         tests = "<br>".join(f"`{red.test}`" for red in one.red) or f"**none**: {one.why}"
         stores = sorted({store for red in one.red for store in red.stores} - {""})
-        rules = ", ".join(one.rules)
-        yield f"| {one.name} | {one.promise} | {rules} | {one.concerns} | {tests} | {', '.join(stores) or '–'} |"
+        cells = (one.name, one.promise, ", ".join(one.rules), one.concerns, tests, ", ".join(stores) or "–")
+        yield f"| {' | '.join(cells)} |"
 
 
 def _commit() -> str:

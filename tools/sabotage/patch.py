@@ -40,7 +40,8 @@ class Patch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     def applied(self, text: str) -> str:
         """Give the broken text; `MisfitError` unless the old text stands there exactly once.
 
-        >>> patch = Patch(name="n", promise="p", rules=(), concerns="model", file="f", old="<", new="<=", tests=())
+        >>> given = {"name": "", "promise": "", "rules": (), "concerns": "model", "file": "", "tests": ()}
+        >>> patch = Patch(**given, old="<", new="<=")
         >>> patch.applied("used < limit")
         'used <= limit'
         """

@@ -10,8 +10,8 @@ from queue import SimpleQueue
 from tempfile import TemporaryDirectory
 
 from tools.sabotage.patch import MisfitError, Patch, judged
-from tools.sabotage.scratch import Scratch
-from tools.sabotage.verdict import Verdict, judge, red_tests, unfit
+from tools.sabotage.scratch import ALL_TOO_LONG, Scratch
+from tools.sabotage.verdict import Verdict, green_tests, judge, unfit
 
 
 def sabotage(
@@ -23,7 +23,7 @@ def sabotage(
 ) -> list[Verdict]:
     """Try all patches on copies of a tree whose stores are known; give the verdicts in the order of the list.
 
-    First all named tests are run as they are: one that is red already proves nothing.
+    First all named tests are run on the tree as it is: one that is not green then proves nothing.
     """
     with TemporaryDirectory(prefix="sabotage-") as folder, ThreadPoolExecutor(at_once) as pool:
         copies: SimpleQueue[Scratch] = SimpleQueue()
@@ -32,23 +32,26 @@ def sabotage(
         tests = sorted({test for patch in patches for test in patch.tests})
         parts = [tests[start::at_once] for start in range(at_once) if tests[start::at_once]]
         whole = pool.map(lambda part: _whole(copies, part, known), parts)
-        already_red = set[str]().union(*whole)
-        return list(pool.map(lambda patch: _one(copies, patch, known, already_red, tell), patches))
+        green = set[str]().union(*whole)
+        return list(pool.map(lambda patch: _one(copies, patch, known, green, tell), patches))
 
 
 def _whole(copies: SimpleQueue[Scratch], tests: Iterable[str], known: frozenset[str]) -> set[str]:
     copy = copies.get()
     try:
-        return red_tests(copy.run(tests, judged(known), known).seen)
+        ran = copy.run(tests, judged(known), known, patience=ALL_TOO_LONG)
     finally:
         copies.put(copy)
+    if not ran.seen:
+        raise MisfitError(f"the named tests cannot be run: {ran.last_word}")
+    return green_tests(ran.seen)
 
 
 def _one(
     copies: SimpleQueue[Scratch],
     patch: Patch,
     known: frozenset[str],
-    already_red: set[str],
+    green: set[str],
     tell: Callable[[Verdict], None],
 ) -> Verdict:
     copy = copies.get()
@@ -56,7 +59,7 @@ def _one(
     try:
         with copy.broken(patch):
             ran = copy.run(patch.tests, patch.stores(known), known)
-        verdict = judge(patch, ran, already_red, time.monotonic() - started)
+        verdict = judge(patch, ran, green, time.monotonic() - started)
     except MisfitError as error:
         verdict = unfit(patch, str(error))
     finally:

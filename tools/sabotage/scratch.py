@@ -1,4 +1,4 @@
-"""A copy of the tree to break things in: what git has of it, patched and put right again, tests run inside."""
+"""A copy of the tree to break things in: what git has of it, patched, tested and put right again."""
 
 from __future__ import annotations
 
@@ -21,6 +21,9 @@ from tools.sabotage.witness import Seen
 TOO_LONG: Final = 180.0
 """Seconds after which a run of tests is given up: a promise whose test hangs has no test that goes red."""
 
+ALL_TOO_LONG: Final = 1_200.0
+"""The same, for all named tests together."""
+
 _decode = msgspec.json.Decoder(Seen).decode
 
 
@@ -30,6 +33,11 @@ class Ran(NamedTuple):
     seen: list[Seen]
     said: str
     is_hung: bool
+
+    @property
+    def last_word(self) -> str:
+        """The last line that pytest said."""
+        return self.said.strip().rpartition("\n")[2]
 
 
 class Scratch:
@@ -57,10 +65,12 @@ class Scratch:
 
     def _write(self, path: Path, text: bytes) -> None:
         path.write_bytes(text)
-        # Python compares seconds and sizes: of two texts of one size written in one second it would run the first.
+        # Python compares seconds and sizes: of two texts of one size within a second it would run the first.
         Path(cache_from_source(str(path))).unlink(missing_ok=True)
 
-    def run(self, tests: Iterable[str], wanted: Iterable[str], known: Iterable[str]) -> Ran:
+    def run(
+        self, tests: Iterable[str], wanted: Iterable[str], known: Iterable[str], patience: float = TOO_LONG
+    ) -> Ran:
         """Run tests with the copy's own source, on the wanted stores of those that are known."""
         witness = self._folder / ".witness"
         witness.unlink(missing_ok=True)
@@ -77,7 +87,7 @@ class Scratch:
             start_new_session=True,
         )
         try:
-            said, _ = process.communicate(timeout=TOO_LONG)
+            said, _ = process.communicate(timeout=patience)
             is_hung = False
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)  # with the processes that the tests have started

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Collection, Sequence
 
 import msgspec
 
 from tools.sabotage.patch import Patch
 from tools.sabotage.scratch import Ran
 from tools.sabotage.witness import Seen
-
-CRIPPLED: Final = frozenset(
-    {"SyntaxError", "ImportError", "ModuleNotFoundError", "NameError", "AttributeError", "TypeError", "SQLError"}
-)
-"""Errors of source that does not run: they show that the patch is bad, not that the promise is kept."""
 
 
 class Red(msgspec.Struct, frozen=True):
@@ -43,22 +37,19 @@ class Verdict(msgspec.Struct, frozen=True):
         return not self.why
 
 
-def judge(patch: Patch, ran: Ran, already_red: Iterable[str], seconds: float) -> Verdict:
-    """Demand of each named test that it ran, was green before, and is red on each store it ran on."""
+def judge(patch: Patch, ran: Ran, green: Collection[str], seconds: float) -> Verdict:
+    """Demand of each named test that it ran, is green without the patch, and is red on each store."""
     reds: list[Red] = []
     whys: list[str] = []
-    before = set(already_red)
     for test in patch.tests:
         seen = [one for one in ran.seen if one.test == test]
-        why = _complaint(test, seen, ran, is_red_before=test in before)
+        why = _complaint(test, seen, ran, is_green_before=test in green)
         if why:
             whys.append(why)
         else:
             errors = {error for one in seen for error in one.errors}
             reds.append(Red(test, tuple(sorted({one.store for one in seen})), tuple(sorted(errors))))
-    return msgspec.structs.replace(
-        unfit(patch, "; ".join(whys)), red=tuple(reds), seconds=round(seconds, 1)
-    )
+    return msgspec.structs.replace(unfit(patch, "; ".join(whys)), red=tuple(reds), seconds=round(seconds, 1))
 
 
 def unfit(patch: Patch, why: str) -> Verdict:
@@ -66,16 +57,16 @@ def unfit(patch: Patch, why: str) -> Verdict:
     return Verdict(patch.name, patch.promise, patch.rules, patch.concerns, patch.file, why=why)
 
 
-def _complaint(test: str, seen: list[Seen], ran: Ran, *, is_red_before: bool) -> str:
+def _complaint(test: str, seen: list[Seen], ran: Ran, *, is_green_before: bool) -> str:
     """Say why a test does not prove anything; nothing if it does."""
     name = test.rpartition("::")[2]
-    if is_red_before:
-        return f"{name} is red without the patch, too"
+    if not is_green_before:
+        return f"{name} is not green without the patch either"
     if ran.is_hung:
         return f"{name} hung, or one beside it"
     if not seen:
-        return f"{name} did not run: {ran.said.strip().rpartition(chr(10))[2]}"
-    crippled = sorted(CRIPPLED & {error for one in seen for error in one.errors})
+        return f"{name} did not run: {ran.last_word}"
+    crippled = sorted({error for one in seen if one.is_crippled for error in one.errors})
     if crippled:
         return f"{name} met {', '.join(crippled)}: the patch breaks the source, not the promise"
     green = sorted({one.store for one in seen} - {one.store for one in seen if one.errors})
@@ -86,6 +77,6 @@ def _on(stores: list[str]) -> str:
     return f" on {', '.join(stores)}" if any(stores) else ""
 
 
-def red_tests(seen: Iterable[Seen]) -> set[str]:
-    """Name the tests that failed."""
-    return {one.test for one in seen if one.errors}
+def green_tests(seen: Sequence[Seen]) -> set[str]:
+    """Name the tests that ran and never failed."""
+    return {one.test for one in seen} - {one.test for one in seen if one.errors}

@@ -7,18 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import pytest
 
+CRIPPLED: Final = (SyntaxError, ImportError, NameError, AttributeError, TypeError)
+
 
 class Seen(msgspec.Struct, frozen=True):
-    """One run of one test: its id without parameters, its store if it has one, its error if it is red."""
+    """One run of one test: its id without parameters, its store if it has one, its errors if it is red.
+
+    `is_crippled` if one of them comes from source that does not even run: that shows a bad patch, not a test
+    that keeps a promise.
+    """
 
     test: str
     store: str
-    errors: tuple[str, ...]
+    errors: tuple[str, ...] = ()
+    is_crippled: bool = False
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -41,8 +48,10 @@ def pytest_runtest_makereport(
     """Note every end of a test, and every failure around it: a fixture may check as well."""
     report = yield
     if report.when == "call" or report.failed:
-        errors = tuple(_names(call.excinfo.value)) if report.failed and call.excinfo is not None else ()
-        seen = Seen(item.nodeid.partition("[")[0], _store(item), errors)
+        errors = list(_leaves(call.excinfo.value)) if report.failed and call.excinfo is not None else []
+        names = tuple(type(error).__name__ for error in errors)
+        is_crippled = any(isinstance(error, CRIPPLED) for error in errors)
+        seen = Seen(item.nodeid.partition("[")[0], _store(item), names, is_crippled)
         with item.config.getoption("--witness").open("ab") as file:
             file.write(msgspec.json.encode(seen) + b"\n")
     return report
@@ -56,10 +65,10 @@ def _store(item: pytest.Item) -> str:
     return next((value for value in values if isinstance(value, str) and value in known), "")
 
 
-def _names(error: BaseException) -> Iterator[str]:
-    """Name the classes of what was raised, inside groups too."""
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    """Give what was raised, out of any groups."""
     if isinstance(error, BaseExceptionGroup):
         for inner in error.exceptions:
-            yield from _names(inner)
+            yield from _leaves(inner)
     else:
-        yield type(error).__name__
+        yield error

@@ -106,6 +106,16 @@ async def test_a_drained_tenant_keeps_its_debt(world: World) -> None:
     assert await world.tenants_served(9) == ["plain"] * 8 + ["light"]
 
 
+async def test_a_drained_tenant_keeps_its_debt_when_its_jobs_have_ended(world: World) -> None:
+    """S41: nothing of it waits or runs any more, and still its clock is kept until V has passed it."""
+    await _weigh(world, light=0.1)
+    await _backlog(world, plain=40, light=1)
+    for claim in await world.claim(4):
+        await world.settle(claim)
+    await _backlog(world, light=2)
+    assert await world.tenants_served(9) == ["plain"] * 8 + ["light"]
+
+
 async def test_handing_a_job_back_and_forth_wins_no_turns(world: World) -> None:
     """S41: a tenant whose line empties with every claim pays for each of them."""
     await _backlog(world, a=20, b=1)

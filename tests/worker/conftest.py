@@ -2,15 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import wraps
+from inspect import iscoroutinefunction
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
 from fairlane import Fairlane
 from tests.stores import MEMORY
 from tests.worker.world import World
+
+TOO_LONG = 60.0
+"""Seconds after which a test waits for an event that will never come: it fails, and holds nobody up."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Bound every wait of the tests in this folder."""
+    here = Path(__file__).parent
+    for item in items:
+        if isinstance(item, pytest.Function) and item.path.parent == here and iscoroutinefunction(item.obj):
+            item.obj = _bounded(item.obj)
+
+
+def _bounded(test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+    @wraps(test)
+    async def bounded(*args: Any, **named: Any) -> None:
+        async with asyncio.timeout(TOO_LONG):
+            await test(*args, **named)
+
+    return bounded
 
 
 @pytest.fixture

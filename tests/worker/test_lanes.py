@@ -39,19 +39,22 @@ def test_lanes_are_chosen_by_name_or_given() -> None:
 
 
 async def test_a_lane_never_runs_more_than_its_slots(world: World) -> None:
-    """A slot is taken from the claim until the settlement is accepted."""
+    """A slot is taken from the claim until the settlement is accepted; one may be taken for long."""
     app = world.app(lanes=[Lane("main", 3, ["default"])])
-    now, most = 0, 0
+    now, most, ended = 0, 0, 0
+    release = asyncio.Event()
 
     @app.task(name="count")
-    async def count() -> None:
-        nonlocal now, most
+    async def count(*, is_long: bool) -> None:
+        nonlocal now, most, ended
         now += 1
         most = max(most, now)
-        await asyncio.sleep(0)
-        now -= 1
+        await (release.wait() if is_long else asyncio.sleep(0))
+        now, ended = now - 1, ended + 1
+        if ended == 20:
+            release.set()
 
-    await app.aenqueue_many(count.using(tenant="acme").bind() for _ in range(50))
+    await app.aenqueue_many(count.using(tenant="acme").bind(is_long=not number) for number in range(50))
     worker = await world.burst(app)
     assert (worker.settled, most) == (50, 3)
     assert max(request.total for request in world.requests("claim")) == 3

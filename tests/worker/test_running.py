@@ -25,6 +25,7 @@ from fairlane import (
     current_job,
     current_tenant,
 )
+from fairlane.model.instants import SECOND
 from fairlane.model.payload import RESULT_SIZE
 from tests.worker.world import World, thread_name, until
 
@@ -238,6 +239,21 @@ async def test_a_failed_attempt_is_tried_again_by_the_task_s_policy(world: World
     assert (tries, dead.state, dead.failures) == ([1, 2, 3], State.DEAD, 3)
     with pytest.raises(JobFailed):
         await dead.aresult()
+
+
+async def test_jobs_that_failed_together_come_back_spread(world: World, app: Fairlane) -> None:
+    """S26: each settlement draws its own place inside the jitter, so that a herd does not stay one."""
+
+    @app.task(name="flaky", retry=Backoff.exponential(100, jitter=0.5))
+    async def flaky() -> None:
+        raise ValueError
+
+    for _ in range(8):
+        await flaky.using(tenant="acme").aenqueue()
+    await world.burst(app)
+    delays = [one.delay / SECOND for asked in world.requests("settle") for one in asked.settlements]
+    assert len(set(delays)) == 8
+    assert all(50 <= delay <= 150 for delay in delays)
 
 
 async def test_a_queue_s_policy_holds_for_tasks_without_one(world: World) -> None:

@@ -165,7 +165,7 @@ async def test_handlers_are_stopped_when_their_lease_could_not_be_renewed_in_tim
         await began.wait()
         world.away = ALL_VERBS
         asked_at = time.monotonic()
-        await left.wait()
+        await until(left.is_set)
         assert time.monotonic() - asked_at < QUICK.lease / SECOND
         world.away = frozenset()
         again = await world.when(job, lambda one: one.failures == 1)

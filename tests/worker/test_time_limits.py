@@ -38,7 +38,7 @@ async def test_an_async_handler_is_cancelled_at_its_timeout(
     async with world.working(app, clock=clock, settings=LONG) as worker:
         await began.wait()
         clock.leap(61)
-        await left.wait()
+        await until(left.is_set)
         await until(lambda: worker.failed == 1)
         late = await job.arefresh()
     assert (late.state, late.failures) == (State.DELAYED, 1)

@@ -1,0 +1,61 @@
+"""`make sabotage`: try all patches, or those whose name holds a word; 1 if any was not caught.
+
+A line for each as it ends, a table at the last. Only a run of all patches writes docs/proofs/sabotage.md.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from argparse import ArgumentParser
+
+from tests.stores import STORES
+from tools.sabotage.page import PAGE, ROOT, result, write
+from tools.sabotage.patch import MisfitError, all_patches
+from tools.sabotage.run import sabotage
+from tools.sabotage.verdict import Verdict
+
+
+def main() -> int:
+    """Run, tell, and say by the exit code whether every patch was caught."""
+    parser = ArgumentParser(prog="make sabotage", description=__doc__.partition("\n")[0])
+    parser.add_argument("-k", metavar="WORD", default="", help="only patches whose name holds this")
+    parser.add_argument("--at-once", type=int, default=2, help="how many are tried at a time (2)")
+    given = parser.parse_args()
+    patches = [patch for patch in all_patches() if given.k in patch.name]
+    if not patches:
+        parser.error(f"no patch is named like {given.k!r}")
+    started = time.monotonic()
+    try:
+        verdicts = sabotage(ROOT, patches, frozenset(STORES), _tell, given.at_once)
+    except MisfitError as error:
+        print(error, file=sys.stderr)
+        return 1
+    seconds = time.monotonic() - started
+    _table(verdicts)
+    survived = [one for one in verdicts if not one.is_caught]
+    print(f"{len(verdicts) - len(survived)} of {len(verdicts)} patches caught in {seconds:.0f} s")
+    if not given.k:
+        write(result(verdicts, seconds))
+        print(f"written: {PAGE.relative_to(ROOT)}")
+    return 1 if survived else 0
+
+
+def _tell(verdict: Verdict) -> None:
+    word = "caught" if verdict.is_caught else "SURVIVED"
+    print(f"{word:8}  {verdict.seconds:5.1f} s  {verdict.name}  {verdict.why}".rstrip(), flush=True)
+
+
+def _table(verdicts: list[Verdict]) -> None:
+    width = max(len(one.name) for one in verdicts)
+    print(f"\n{'PATCH':{width}}  {'RULES':12}  {'OF':8}  TEST THAT WENT RED")
+    for one in verdicts:
+        told = [f"{red.test} {' '.join(red.stores)}".rstrip() for red in one.red] or [f"none: {one.why}"]
+        for line, test in enumerate(told):
+            name, rules, of = ("", "", "") if line else (one.name, ", ".join(one.rules), one.concerns)
+            print(f"{name:{width}}  {rules:12}  {of:8}  {test}")
+    print()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

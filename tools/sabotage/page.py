@@ -1,0 +1,91 @@
+"""What a full run found, as JSON, and the page that is made of it. Runs nothing and measures nothing."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from collections.abc import Iterator, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+import apsw
+import msgspec
+
+from tools.sabotage.verdict import Verdict
+
+ROOT: Final = Path(__file__).parent.parent.parent
+RESULT: Final = ROOT / "docs" / "proofs" / "sabotage.json"
+PAGE: Final = ROOT / "docs" / "proofs" / "sabotage.md"
+
+_HEAD: Final = """\
+# Sabotage: tests that can fail
+
+Generated from `docs/proofs/sabotage.json`, which `make sabotage` writes; do not edit by hand.
+
+Each row is a small patch that breaks one promise. It was applied alone to a copy of the tree, and the tests
+named beside it, green without it, went red. A patch that no test notices fails the run. Those of a store
+were tried on that store, those of the model, the worker and the application on every store that their tests
+run on; tests that need no choice of store have a dash. How to add one:
+[Contributing](../../CONTRIBUTING.md#adding-a-sabotage).
+"""
+
+
+class Result(msgspec.Struct, frozen=True):
+    """One full run: of what, on what, how long, and what was found."""
+
+    commit: str
+    versions: dict[str, str]
+    cores: int
+    seconds: float
+    verdicts: tuple[Verdict, ...]
+
+
+def result(verdicts: Sequence[Verdict], seconds: float) -> Result:
+    """Put a run beside what it was a run of."""
+    versions = {
+        "Fairlane": version("fairlane"),
+        "Python": platform.python_version(),
+        "SQLite": apsw.sqlite_lib_version(),
+        "pytest": version("pytest"),
+    }
+    return Result(_commit(), versions, os.cpu_count() or 1, round(seconds, 1), tuple(verdicts))
+
+
+def write(found: Result) -> None:
+    """Keep a run, and the page that shows it."""
+    RESULT.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
+    PAGE.write_text(page(found), encoding="utf-8")
+
+
+def read() -> Result:
+    """Give the run that was kept last."""
+    return msgspec.json.decode(RESULT.read_bytes(), type=Result)
+
+
+def page(found: Result) -> str:
+    """Lay a run out for readers."""
+    return "\n".join(_lines(found)) + "\n"
+
+
+def _lines(found: Result) -> Iterator[str]:
+    caught = sum(one.is_caught for one in found.verdicts)
+    versions = ", ".join(f"{name} {number}" for name, number in found.versions.items())
+    yield _HEAD
+    yield f"{caught} of {len(found.verdicts)} patches were caught."
+    yield f"Commit {found.commit}; {versions}; {found.seconds:.0f} s on {found.cores} cores."
+    yield ""
+    yield "| patch | promise | rules | of | test that went red | on |"
+    yield "|---|---|---|---|---|---|"
+    for one in found.verdicts:
+        tests = "<br>".join(f"`{red.test}`" for red in one.red) or f"**none**: {one.why}"
+        stores = sorted({store for red in one.red for store in red.stores} - {""})
+        cells = (one.name, one.promise, ", ".join(one.rules), one.concerns, tests, ", ".join(stores) or "–")
+        yield f"| {' | '.join(cells)} |"
+
+
+def _commit() -> str:
+    """Name the commit, and say if the tree has changed since."""
+    command = ["git", "-C", str(ROOT), "describe", "--always", "--abbrev=12", "--dirty=, changed since"]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()  # noqa: S603 (no input of others)

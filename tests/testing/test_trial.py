@@ -191,7 +191,8 @@ def test_a_store_that_is_not_for_tests_is_refused(tmp_path: Path) -> None:
         pass
     with pytest.raises(NotForTests, match="holds jobs"):
         asyncio.run(dedicate(url))
-    assert len(Fairlane(url).jobs.find(tenant="acme").items) == 1
+    with Fairlane(url) as again:
+        assert len(again.jobs.find(tenant="acme").items) == 1
 
 
 def test_a_store_that_was_dedicated_can_be_used_again_and_again(tmp_path: Path) -> None:

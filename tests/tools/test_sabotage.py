@@ -239,4 +239,4 @@ def test_a_run_that_somebody_survived_is_published_as_such() -> None:
     lost = Verdict("lost", "a promise", ("S1",), "model", "src/tiny.py", why="nobody noticed")
     text = page.page(page.Result("abc", {"Python": "3"}, 2, 1.0, (lost,)))
     assert "0 of 1 patches were caught" in text
-    assert "| lost | a promise | S1 | model | **none**: nobody noticed | – |" in text
+    assert "| lost | a promise | S1 | model | **not caught**: nobody noticed | – |" in text

@@ -50,7 +50,8 @@ def _table(verdicts: list[Verdict]) -> None:
     width = max(len(one.name) for one in verdicts)
     print(f"\n{'PATCH':{width}}  {'RULES':12}  {'OF':8}  TEST THAT WENT RED")
     for one in verdicts:
-        told = [f"{red.test} {' '.join(red.stores)}".rstrip() for red in one.red] or [f"none: {one.why}"]
+        told = [f"{red.test} {' '.join(red.stores)}".rstrip() for red in one.red]
+        told += [f"not caught: {one.why}"] * bool(one.why)
         for line, test in enumerate(told):
             name, rules, of = ("", "", "") if line else (one.name, ", ".join(one.rules), one.concerns)
             print(f"{name:{width}}  {rules:12}  {of:8}  {test}")

@@ -79,10 +79,10 @@ def _lines(found: Result) -> Iterator[str]:
     yield "| patch | promise | rules | of | test that went red | on |"
     yield "|---|---|---|---|---|---|"
     for one in found.verdicts:
-        tests = "<br>".join(f"`{red.test}`" for red in one.red) or f"**none**: {one.why}"
+        told = [f"`{red.test}`" for red in one.red] + [f"**not caught**: {one.why}"] * bool(one.why)
         stores = sorted({store for red in one.red for store in red.stores} - {""})
-        cells = (one.name, one.promise, ", ".join(one.rules), one.concerns, tests, ", ".join(stores) or "–")
-        yield f"| {' | '.join(cells)} |"
+        cells = (one.name, one.promise, ", ".join(one.rules), one.concerns, "<br>".join(told))
+        yield f"| {' | '.join(cells)} | {', '.join(stores) or '–'} |"
 
 
 def _commit() -> str:

@@ -17,7 +17,7 @@ from fairlane import face
 WORDS = "SYSTEM Duration Json State ErrorClass CancelReply"
 POLICIES = "Backoff RetryPolicy Rate Limits Queue Share Lane Gate Breaker Budget"
 OUTCOMES = "Outcome Retry Snooze Fail Cancel SoftTimeout"
-APPLICATION = "Fairlane Tasks Task TaskDecorator Call Context current_tenant current_job Outbox Relay"
+APPLICATION = "Fairlane Tasks Task TaskDecorator Call Context chunks current_tenant current_job Outbox Relay"
 JOBS = "Job Attempt Jobs Page Waiting"
 STEERING = "Tenant Tenants QueueView Queues Held Overridden"
 ERRORS = """
@@ -85,7 +85,7 @@ def test_every_public_class_and_method_is_explained(name: str) -> None:
             assert value.__doc__, f"{name}.{member}"
 
 
-@pytest.mark.parametrize("name", ["current_job", "current_tenant"])
+@pytest.mark.parametrize("name", ["chunks", "current_job", "current_tenant"])
 def test_every_public_function_is_explained(name: str) -> None:
     """As classes are."""
     assert getattr(fairlane, name).__doc__

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fairlane.app.ambient import current_job, current_tenant
 from fairlane.app.call import Call
+from fairlane.app.chunks import chunks
 from fairlane.app.context import Context, SoftTimeout
 from fairlane.app.fairlane import Fairlane
 from fairlane.app.job import Attempt, Job, Json
@@ -126,6 +127,7 @@ __all__ = [
     "Unsupported",
     "Waiting",
     "WaitingLimitReached",
+    "chunks",
     "current_job",
     "current_tenant",
 ]

@@ -95,7 +95,9 @@ def _jobs(default: int, most: int, text: str) -> Callable[[Callable[..., None]],
 
 @click.group(cls=Group)
 def bench() -> None:
-    """Measure this machine: real worker processes, files of their own, every run checked.
+    """Measure this machine, with real worker processes.
+
+    Each run has a file of its own, and is checked.
 
     Each figure is the median of several rounds, with the lowest and the highest, and its goal where there is
     one. With --url the store must be dedicated to benchmarks. Exits with 1 if a check fails: jobs are missing

@@ -143,6 +143,7 @@ async def test_001_wk_12_a_short_outage_of_the_store_loses_no_job(world: World, 
     hold = app.task(name="hold")(stage.handler("hold"))
     job = await hold.aenqueue(1)
     with closing(apsw.Connection(str(world.folder / "fairlane.db"))) as db:
+        db.set_busy_timeout(30_000)  # the worker may just be writing
         async with at_work(app, settings=QUICK):
             await until(lambda: stage.present["hold"] == 1)
             db.execute("BEGIN IMMEDIATE")

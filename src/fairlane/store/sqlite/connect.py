@@ -125,7 +125,7 @@ def connect(location: Location, known: Identity | None = None) -> Opened:
         db.pragma("synchronous", location.synchronous)
         # A connection's own cache, in kilobytes. The machine keeps the file's pages, too: more of them here
         # only makes a worker grow with the jobs it has seen.
-        db.pragma("cache_size", -8_192)
+        db.pragma("cache_size", -4_096)
         db.pragma("temp_store", "memory")
         db.pragma("journal_size_limit", 16 * 2**20)
     except BaseException as error:

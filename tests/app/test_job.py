@@ -22,14 +22,14 @@ from fairlane import (
     State,
     Task,
 )
-from fairlane.app.context import Rein, handling
+from fairlane.app.context import Rein
 from fairlane.model.instants import SECOND
 from fairlane.model.judge import Snoozed, Succeeded
 from fairlane.model.retention import Retention
 from fairlane.model.scope import Scope
 from fairlane.store.contract.upkeep import ForgetRequest, PruneRequest
 from tests.app.test_form import note
-from tests.app.world import WORKER, World
+from tests.app.world import WORKER, World, handling
 
 
 class Size(Enum):

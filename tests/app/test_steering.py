@@ -25,14 +25,14 @@ from fairlane import (
     Task,
     TenantMismatch,
 )
-from fairlane.app.context import Rein, handling
+from fairlane.app.context import Rein
 from fairlane.app.declared import declared_rules
 from fairlane.model.instants import SECOND
 from fairlane.model.judge import Succeeded
 from fairlane.model.scope import Scope
 from fairlane.store.contract.policies import PutRequest
 from tests.app.test_form import note
-from tests.app.world import World
+from tests.app.world import World, handling
 
 NONE = dict.fromkeys(State, 0)
 

@@ -18,10 +18,10 @@ from fairlane import (
     current_job,
     current_tenant,
 )
-from fairlane.app.context import Rein, handling
+from fairlane.app.context import Rein
 from fairlane.model.scope import Scope
 from tests.app.test_form import note
-from tests.app.world import World
+from tests.app.world import World, handling
 
 
 @pytest.fixture

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 from typing import Any, cast
 
-from fairlane import Fairlane, Job
+from fairlane import Context, Fairlane, Job
+from fairlane.app.ambient import inside
+from fairlane.app.context import ambient_of
 from fairlane.model.errors import FairlaneError
 from fairlane.model.failure import ErrorClass, Failure
 from fairlane.model.instants import SECOND, Instant, Micros
@@ -21,6 +24,11 @@ from tests.oracle.clock import DrivenClock
 from tests.oracle.store import OracleStore
 
 WORKER = "worker-1"
+
+
+def handling(context: Context, *, is_system: bool = False) -> AbstractContextManager[None]:
+    """Surround a block with a handler's tenant and job, as a worker surrounds the handler."""
+    return inside(ambient_of(context, is_system=is_system))
 
 
 class Watched:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from asyncio import CancelledError
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import cached_property
 from logging import Logger, LoggerAdapter
 from typing import Any, Final
 
-from fairlane.app.ambient import Ambient, inside
+from fairlane.app.ambient import Ambient
 from fairlane.app.attempt_log import AttemptLog, Tail
 from fairlane.app.job import Job
 from fairlane.model.job import Progress
@@ -144,8 +143,3 @@ class Context:
 def ambient_of(context: Context, *, is_system: bool = False) -> Ambient:
     """Say on whose behalf a handler acts; that of a task declared `system` may act for any tenant."""
     return Ambient(context.tenant, lambda: context.job, is_system)
-
-
-def handling(context: Context, *, is_system: bool = False) -> AbstractContextManager[None]:
-    """Surround a handler with its tenant and its job, for as long as the block lasts."""
-    return inside(ambient_of(context, is_system=is_system))

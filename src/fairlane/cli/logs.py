@@ -4,26 +4,36 @@ from __future__ import annotations
 
 import logging
 import sys
+from copy import copy
 from typing import Final
 
 from fairlane.cli.safe import lines
 from fairlane.model.sensitive import redact_text
 from fairlane.runtime.logs import JsonFormatter
 
-_FORM: Final = "%(asctime)s %(levelname)s %(message)s"
+_ABOUT: Final = ("tenant", "job", "attempt", "correlation")
+"""What a line about an attempt is found by."""
+
+_FORM: Final = "%(asctime)s %(levelname)s %(about)s%(message)s"
 
 
 class PlainFormatter(logging.Formatter):
-    r"""Time, level and message; what looks secret is redacted, and nothing in it moves the cursor.
+    r"""Time, level, whose attempt it is about, message; nothing secret, nothing that moves the cursor.
 
     >>> record = logging.LogRecord("fairlane", 30, "", 0, "password=%s \x1b[2J", ("hunter2",), None)
-    >>> PlainFormatter("%(levelname)s %(message)s").format(record)
-    'WARNING password=[redacted] \\x1b[2J'
+    >>> record.tenant, record.job, record.attempt = "acme", "7", 2
+    >>> PlainFormatter("%(levelname)s %(about)s%(message)s").format(record)
+    'WARNING tenant=acme job=7 attempt=2 password=[redacted] \\x1b[2J'
     """
 
     def format(self, record: logging.LogRecord) -> str:
         """Give the text, a traceback below it if there is one."""
-        return "\n".join(lines(redact_text(super().format(record))))
+        about = {name: getattr(record, name) for name in _ABOUT if hasattr(record, name)}
+        if about.get("correlation") == about.get("job"):
+            about.pop("correlation", None)  # it was given none, and has the job's id for one
+        shown = copy(record)  # others may have to show it, too
+        shown.about = "".join(f"{name}={value} " for name, value in about.items())
+        return "\n".join(lines(redact_text(super().format(shown))))
 
 
 def log_to_stderr(*, is_json: bool, is_debug: bool) -> None:

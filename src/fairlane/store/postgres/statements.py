@@ -1,0 +1,72 @@
+"""Load the statements and functions of this store, with its schema and the model's states written in.
+
+A file of statements has named parts: each begins with `-- name: words` and ends where the next begins. `{s}` stands for
+the installation's schema, quoted; `{delayed}`, `{ready}` … for the states of the model as literals, so that no statement
+spells one and no bound parameter hides a partial index from the planner; `{sent}`, `{status}`, `{claim}`, `{end}`,
+`{hot}`, `{finished}` for the lists of columns that `rows.py` reads.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from types import SimpleNamespace
+from typing import Final
+
+from fairlane.model.lifecycle import State
+from fairlane.store.postgres.rows import (
+    CLAIM_COLUMNS,
+    END_COLUMNS,
+    FINISHED_COLUMNS,
+    HOT_COLUMNS,
+    SENT_COLUMNS,
+    STATUS_COLUMNS,
+)
+
+_MARK: Final = "-- name: "
+_HOME: Final[Traversable] = files("fairlane.store.postgres")
+_VALUES: Final = {
+    **{f"{{{state.value}}}": f"'{state.value}'" for state in State},
+    "{sent}": ", ".join(SENT_COLUMNS),
+    "{status}": ", ".join(STATUS_COLUMNS),
+    "{claim}": ", ".join(CLAIM_COLUMNS),
+    "{end}": ", ".join(END_COLUMNS),
+    "{hot}": ", ".join(HOT_COLUMNS),
+    "{finished}": ", ".join(FINISHED_COLUMNS),
+}
+
+
+def quoted(name: str) -> str:
+    """Give a name as an identifier of SQL.
+
+    >>> quoted('odd"name')
+    '"odd""name"'
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def rendered(text: str, schema: str) -> str:
+    """Write a schema and the model's words into a text."""
+    for mark, value in _VALUES.items():
+        text = text.replace(mark, value)
+    return text.replace("{s}", quoted(schema))
+
+
+@cache
+def load(name: str, schema: str) -> SimpleNamespace:
+    """Give the named parts of `sql/NAME.sql` as attributes."""
+    text = rendered((_HOME / "sql" / f"{name}.sql").read_text("utf-8"), schema)
+    _, *parts = text.split(_MARK)
+    return SimpleNamespace(**dict(_part(part) for part in parts))
+
+
+def _part(part: str) -> tuple[str, str]:
+    title, _, body = part.partition("\n")
+    return title.strip(), body.strip().rstrip(";")
+
+
+def texts(folder: str) -> tuple[tuple[str, str], ...]:
+    """Give name and text of every file in `migrations` or `functions`, in order, not yet rendered."""
+    found = sorted(entry.name for entry in (_HOME / folder).iterdir() if entry.name.endswith(".sql"))
+    return tuple((name.removesuffix(".sql"), (_HOME / folder / name).read_text("utf-8")) for name in found)

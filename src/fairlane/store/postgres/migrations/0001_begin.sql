@@ -197,6 +197,7 @@ CREATE TABLE {s}.delta (
   head_key bigint,                             -- the lowest of those that became ready
   head_id  uuid,
   vt       bigint NOT NULL DEFAULT 0,          -- a correction of what was charged
+  took     bigint,                             -- how long one run took, for the estimate of (queue, task)
   is_freed boolean NOT NULL DEFAULT false      -- a capped claim has ended
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX delta_order ON {s}.delta (queue, xid, ord);

@@ -1,8 +1,8 @@
 """Load the statements and functions of this store, with its schema and the model's states written in.
 
 A file of statements has named parts: each begins with `-- name: words` and ends where the next begins. `{s}`
-stands for the installation's schema, quoted; `{delayed}`, `{ready}` … for the states of the model as literals,
-so that no statement spells one and no bound parameter hides a partial index from the planner; `{sent}`,
+stands for the installation's schema, quoted; `{delayed}`, `{ready}` … for the model's states as literals, so
+that no statement spells one and no bound parameter hides a partial index from the planner; `{sent}`,
 `{status}`, `{claim}`, `{end}`, `{hot}`, `{finished}` for the lists of columns that `rows.py` reads.
 """
 

@@ -171,7 +171,7 @@ CREATE INDEX strand_open ON {s}.strand (queue, tenant, head_key, head_id) WHERE 
 CREATE INDEX strand_parked ON {s}.strand (queue, parked_until, parked_vt, parked_since, task) WHERE state = 2;
 CREATE INDEX strand_line ON {s}.strand (queue, gate, parked_vt, parked_since, task) WHERE gate IS NOT NULL;
 CREATE INDEX strand_gate ON {s}.strand (gate, queue) WHERE gate IS NOT NULL;
-CREATE INDEX strand_task ON {s}.strand (task) WHERE state = 2;
+CREATE INDEX strand_task ON {s}.strand (task, queue) WHERE state = 2;
 
 CREATE TABLE {s}.queue (
   name     text   COLLATE "C" NOT NULL,
@@ -280,6 +280,20 @@ CREATE TABLE {s}.hold (
   reason text   NOT NULL,
   PRIMARY KEY (kind, name, verb)
 );
+
+-- Each change of a policy that may have held somebody, in the order in which they were committed, and the last one
+-- that each queue has heeded: what the subject held there has its time to wake set to that of the change.
+CREATE TABLE {s}.mark (
+  id   bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  at   bigint NOT NULL,
+  kind text   COLLATE "C" NOT NULL,
+  name text   COLLATE "C" NOT NULL
+);
+CREATE INDEX mark_subject ON {s}.mark (kind, name, id);
+CREATE TABLE {s}.marked (
+  queue text   COLLATE "C" PRIMARY KEY,
+  mark  bigint NOT NULL
+) WITH (fillfactor = 50);
 
 -- When the rate of a queue, task or gate allows its next start.
 CREATE TABLE {s}.pace (

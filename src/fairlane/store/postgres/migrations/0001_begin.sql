@@ -172,11 +172,13 @@ CREATE INDEX strand_parked ON {s}.strand (queue, parked_until, parked_vt, parked
 CREATE INDEX strand_line ON {s}.strand (queue, gate, parked_vt, parked_since, task) WHERE gate IS NOT NULL;
 CREATE INDEX strand_gate ON {s}.strand (gate, queue) WHERE gate IS NOT NULL;
 CREATE INDEX strand_task ON {s}.strand (task, queue) WHERE state = 2;
+CREATE INDEX strand_held ON {s}.strand (queue, tenant) WHERE state = 2;
 
 CREATE TABLE {s}.queue (
   name     text   COLLATE "C" NOT NULL,
   ver      bigint NOT NULL,
   floor    bigint NOT NULL DEFAULT 0,          -- of virtual time
+  low      bigint NOT NULL DEFAULT 0,          -- no ready turn has a lower clock: where the look for one begins
   sequence bigint NOT NULL DEFAULT 0,          -- of becoming ready
   waiting  bigint NOT NULL DEFAULT 0,
   seen     pg_snapshot                         -- what the last whole fold could see; only a hint where to look

@@ -12,6 +12,7 @@ from fairlane.store.contract import Store
 from fairlane.store.opening import open_store
 from tests.oracle.clock import DrivenClock
 from tests.oracle.store import OracleStore
+from tests.servers.schemas import lent_schema, url_of
 
 Opener: TypeAlias = Callable[[DrivenClock], AbstractAsyncContextManager[Store]]
 
@@ -38,5 +39,16 @@ async def open_sqlite(clock: DrivenClock) -> AsyncIterator[Store]:
             await store.upkeep.aclose()
 
 
-STORES: dict[str, Opener] = {"oracle": open_oracle, "sqlite": open_sqlite}
+@asynccontextmanager
+async def open_postgres(clock: DrivenClock) -> AsyncIterator[Store]:
+    """Open the PostgreSQL store on a schema that is as good as new, of a private server."""
+    async with lent_schema() as schema:
+        store = open_store(url_of(schema), clock=clock)
+        try:
+            yield store
+        finally:
+            await store.upkeep.aclose()
+
+
+STORES: dict[str, Opener] = {"oracle": open_oracle, "postgres": open_postgres, "sqlite": open_sqlite}
 """Name to opener. A new store is added here and nowhere else; every test then runs on it, too."""

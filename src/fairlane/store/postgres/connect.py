@@ -1,0 +1,201 @@
+"""Reach the server: bounded pools, the settings every connection needs, and a clear word where it is away.
+
+A pool belongs to one event loop and one process; a fork or another loop gets its own. Knows no table.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from typing import Any, Final, TypeAlias
+
+import asyncpg
+
+from fairlane.model.errors import StoreBusy, StoreError
+from fairlane.model.instants import Instant
+from fairlane.store.postgres.errors import DRIVER_ERRORS, LOCK_SECONDS, STATEMENT_SECONDS, translated
+from fairlane.store.postgres.location import Location
+from fairlane.store.postgres.migrating import verify
+from fairlane.store.postgres.wake import Wake
+
+Connection: TypeAlias = "asyncpg.pool.PoolConnectionProxy"
+"""What a transaction has: fetch, fetchrow, fetchval, execute."""
+
+CONNECT_SECONDS: Final = 5.0
+_CLOSE_SECONDS: Final = 5.0
+_QUERIES_OF_A_CONNECTION: Final = 10_000_000
+
+_ALWAYS: Final = {"application_name": "fairlane"}
+_IN_SESSION: Final = {
+    "jit": "off",  # compiling costs more than any statement here takes
+    "default_transaction_isolation": "read committed",  # a mutex needs snapshots that are newer than it
+    "lock_timeout": f"{LOCK_SECONDS}s",
+    "statement_timeout": f"{STATEMENT_SECONDS}s",
+    "idle_in_transaction_session_timeout": "60s",
+}
+"""A pooler that changes sessions between transactions refuses these; the role's own settings must do there."""
+
+
+class Server:
+    """One installation's place in a database, as verbs reach it."""
+
+    def __init__(self, location: Location, clock: Callable[[], Instant] | None = None) -> None:
+        """Connect to nothing yet. Tests give a clock, nobody else does."""
+        self.location = location
+        self.schema = location.schema
+        self.wake = Wake(location.schema, None if location.is_pooled else self.connect, self._say)
+        self._clock = clock
+        self._pid = os.getpid()
+        self._pools: dict[asyncio.AbstractEventLoop, asyncpg.Pool] = {}
+        self._inherited: list[asyncpg.Pool] = []
+
+    def now(self) -> Instant | None:
+        """Say what time a test says it is; None: the server's clock counts."""
+        return None if self._clock is None else self._clock()
+
+    async def fetch(self, statement: str, *values: Any) -> list[asyncpg.Record]:
+        """Run one statement as its own transaction and give its rows."""
+        async with self._lent() as connection, self._translating(was_sent=True):
+            rows: list[asyncpg.Record] = await connection.fetch(statement, *values)
+            return rows
+
+    async def value(self, statement: str, *values: Any) -> Any:
+        """Run one statement as its own transaction and give the first value of its first row, or None."""
+        async with self._lent() as connection, self._translating(was_sent=True):
+            return await connection.fetchval(statement, *values)
+
+    def transaction(self) -> AbstractAsyncContextManager[Connection]:
+        """Give a connection with a transaction, committed at the end; anything raised inside rolls it back.
+
+        `CommitUnknown` if the connection was lost while it committed.
+        """
+        return self._transaction()
+
+    def hint(self, queues: Iterable[str] = (), workers: Iterable[str] = ()) -> None:
+        """Tell waiting workers, after a commit, of something for them. Never waits, never fails."""
+        self.wake.send(queues, workers)
+
+    async def connect(self) -> asyncpg.Connection:
+        """Open a connection outside the pool, to be closed by the caller."""
+        async with self._translating():
+            return await asyncpg.connect(**self._arguments())
+
+    @asynccontextmanager
+    async def apart(self) -> AsyncIterator[asyncpg.Connection]:
+        """Open a connection outside the pool for as long as this lasts, whatever the schema is like."""
+        connection = await self.connect()
+        try:
+            async with self._translating(was_sent=True):
+                yield connection
+        finally:
+            with suppress(*DRIVER_ERRORS):
+                await connection.close(timeout=_CLOSE_SECONDS)
+
+    async def close(self) -> None:
+        """Send what is to be said and close this loop's connections; those that hang are cut."""
+        await self.wake.close()
+        pool = self._pools.pop(asyncio.get_running_loop(), None)
+        if pool is None or self._pid != os.getpid():
+            return
+        try:
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                await pool.close()
+        except (TimeoutError, *DRIVER_ERRORS):
+            pool.terminate()
+
+    # ── connections ───────────────────────────────────────────────────────────
+
+    def _arguments(self) -> dict[str, Any]:
+        is_pooled = self.location.is_pooled
+        return {
+            "dsn": self.location.dsn,
+            "timeout": CONNECT_SECONDS,
+            # A little later than the server: it alone knows whether it had done it.
+            "command_timeout": STATEMENT_SECONDS + CONNECT_SECONDS,
+            "server_settings": _ALWAYS if is_pooled else {**_ALWAYS, **_IN_SESSION},
+            "statement_cache_size": 0 if is_pooled else 200,
+            "max_cached_statement_lifetime": 0,
+        }
+
+    async def _pool(self) -> asyncpg.Pool:
+        loop = asyncio.get_running_loop()
+        if self._pid != os.getpid():
+            # The sockets are the parent's, too: closing them properly would end its sessions.
+            self._inherited += self._pools.values()
+            self._pools, self._pid = {}, os.getpid()
+        if loop not in self._pools:
+            self._pools = {known: pool for known, pool in self._pools.items() if not known.is_closed()}
+            # With no connection at the start, nothing is awaited here and nobody can come between.
+            self._pools[loop] = await asyncpg.create_pool(
+                **self._arguments(),
+                min_size=0,
+                max_size=self.location.pool,
+                max_queries=_QUERIES_OF_A_CONNECTION,
+                init=self._greet,
+                reset=_keep,
+            )
+        return self._pools[loop]
+
+    async def _greet(self, connection: asyncpg.Connection) -> None:
+        await verify(connection, self.location)
+
+    @asynccontextmanager
+    async def _lent(self) -> AsyncIterator[Connection]:
+        """Lend a connection from the pool; one that cannot be had in time is an error of its own."""
+        async with self._translating():
+            pool = await self._pool()
+            try:
+                connection = await pool.acquire(timeout=LOCK_SECONDS)
+            except TimeoutError:
+                if pool.get_size() < self.location.pool:
+                    raise
+                message = (
+                    f"{self.location.place}: all {self.location.pool} connections of this process are in use"
+                )
+                raise StoreBusy(message) from None
+        try:
+            yield connection
+        finally:
+            # A connection that cannot be cleaned up is cut by the driver; the verb has its answer already.
+            with suppress(*DRIVER_ERRORS):
+                await pool.release(connection, timeout=LOCK_SECONDS)
+
+    @asynccontextmanager
+    async def _transaction(self) -> AsyncIterator[Connection]:
+        async with self._lent() as connection:
+            async with self._translating():
+                transaction = connection.transaction(isolation="read_committed")
+                await transaction.start()
+                try:
+                    yield connection
+                except BaseException:
+                    with suppress(*DRIVER_ERRORS):  # the connection is gone, and the transaction with it
+                        await transaction.rollback()
+                    raise
+            async with self._translating(was_sent=True):
+                await transaction.commit()
+
+    @asynccontextmanager
+    async def _translating(self, *, was_sent: bool = False) -> AsyncIterator[None]:
+        try:
+            yield
+        except DRIVER_ERRORS as error:
+            if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
+                await self._reconnect()
+            raise translated(error, self.location.place, was_sent=was_sent) from error
+
+    async def _reconnect(self) -> None:
+        """Use none of the connections again that lead to a server which is no longer the one that writes."""
+        pool = self._pools.get(asyncio.get_running_loop())
+        if pool is not None:
+            await pool.expire_connections()
+
+    async def _say(self, channel: str, letter: str) -> None:
+        with suppress(StoreError):  # a hint may be lost
+            await self.fetch("SELECT pg_notify($1, $2)", channel, letter)
+
+
+async def _keep(_: asyncpg.Connection) -> None:
+    """Change nothing when a connection comes back: verbs set nothing that outlives their transaction."""

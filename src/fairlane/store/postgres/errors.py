@@ -1,0 +1,104 @@
+"""Say in our words what PostgreSQL or the way to it said, and whether a repeat is safe."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import asyncpg
+
+from fairlane.model.errors import SchemaTooOld, StoreBusy, StoreError, StoreUnavailable
+
+LOCK_SECONDS: Final = 5
+STATEMENT_SECONDS: Final = 30
+
+DRIVER_ERRORS: Final = (
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    OSError,  # and with it TimeoutError
+)
+"""All that the driver raises when the server, or the way to it, is to blame."""
+
+
+class CommitUnknown(StoreUnavailable):
+    """The connection was lost after something was sent that may have been committed."""
+
+
+class _Words(NamedTuple):
+    """What some errors of the driver are to us; `{place}` and `{said}` are filled in."""
+
+    errors: tuple[type[Exception], ...]
+    kind: type[StoreError]
+    text: str
+    retry_safe: bool | None = None
+
+
+_AWAY: Final = "{place} does not answer: {said}"
+_TABLE: Final = (
+    _Words((asyncpg.DataError,), StoreError, "{place}: {said}"),
+    _Words((asyncpg.ClientConfigurationError,), StoreError, "{place}: its URL is wrong: {said}"),
+    # The pool, or the connection, was closed under us; anything else of this kind is our own mistake.
+    _Words((asyncpg.InterfaceError, asyncpg.InternalClientError, OSError), StoreUnavailable, _AWAY),
+    _Words(
+        (
+            asyncpg.PostgresConnectionError,
+            asyncpg.CannotConnectNowError,
+            asyncpg.AdminShutdownError,
+            asyncpg.CrashShutdownError,
+            asyncpg.IdleSessionTimeoutError,
+            asyncpg.IdleInTransactionSessionTimeoutError,
+        ),
+        StoreUnavailable,
+        _AWAY,
+    ),
+    _Words(
+        (asyncpg.ReadOnlySQLTransactionError,),
+        StoreUnavailable,
+        "{place} takes no writes: it is a replica, or was just made one",
+    ),
+    _Words(
+        (asyncpg.InsufficientResourcesError,),  # connections, disk, memory
+        StoreUnavailable,
+        "{place} has run out of something: {said}",
+    ),
+    _Words(
+        (asyncpg.LockNotAvailableError,),
+        StoreBusy,
+        f"{{place}}: somebody else held a lock for {LOCK_SECONDS} s",
+    ),
+    _Words((asyncpg.QueryCanceledError, asyncpg.TransactionRollbackError), StoreBusy, "{place}: {said}"),
+    _Words(
+        (
+            asyncpg.UndefinedTableError,
+            asyncpg.UndefinedColumnError,
+            asyncpg.UndefinedFunctionError,
+            asyncpg.InvalidSchemaNameError,
+        ),
+        SchemaTooOld,
+        "{place}: {said}; run `fairlane migrate`",
+    ),
+    _Words(
+        (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError),
+        StoreUnavailable,
+        "{place} refuses the connection: {said}",
+        retry_safe=False,
+    ),
+    _Words(
+        (asyncpg.InsufficientPrivilegeError,),
+        StoreError,
+        "{place}: {said}; the documentation names the rights that a role needs",
+    ),
+    _Words((Exception,), StoreError, "{place}: {said} ({code})"),
+)
+"""The first line that knows an error speaks of it."""
+
+
+def translated(error: Exception, place: str, *, was_sent: bool = False) -> StoreError:
+    """Give our error for the driver's. `was_sent`: something that commits was on its way when it happened."""
+    words = next(words for words in _TABLE if isinstance(error, words.errors))
+    # The first line alone: what follows may show a row, which is a tenant's.
+    said = str(error.args[0]).partition("\n")[0] if error.args else ""
+    code = getattr(error, "sqlstate", None) or type(error).__name__
+    text = words.text.format(place=place, said=said or type(error).__name__, code=code)
+    kind = CommitUnknown if was_sent and words.text is _AWAY else words.kind
+    return kind(text, retry_safe=words.retry_safe)

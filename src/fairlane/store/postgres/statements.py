@@ -3,8 +3,8 @@
 A file of statements has named parts: each begins with `-- name: words` and ends where the next begins. `{s}`
 stands for the installation's schema, quoted; `{delayed}`, `{ready}` … for the model's states as literals, so
 that no statement spells one and no bound parameter hides a partial index from the planner; `{sent}`,
-`{status}`, `{claim}`, `{end}`, `{hot}`, `{finished}` for the lists of columns that `rows.py` reads; `{whole}` for
-all of them, which `{whole_hot}` fills from `job` and `{whole_finished}` from `history` and `dead`.
+`{status}`, `{claim}`, `{end}`, `{hot}`, `{finished}` for the lists of columns that `rows.py` reads; `{whole}`
+for all of them, which `{whole_hot}` fills from `job` and `{whole_finished}` from `history` and `dead`.
 """
 
 from __future__ import annotations

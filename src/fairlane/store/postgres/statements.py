@@ -3,9 +3,8 @@
 A file of statements has named parts: each begins with `-- name: words` and ends where the next begins. `{s}`
 stands for the installation's schema, quoted; `{delayed}`, `{ready}` … for the model's states as literals, so
 that no statement spells one and no bound parameter hides a partial index from the planner; `{sent}`,
-`{status}`, `{claim}`, `{end}`, `{hot}`, `{finished}` for the lists of columns that `rows.py` reads; `{whole}` for
-all of them, which `{whole_hot}` fills from `job` and `{whole_finished}` from `history` and `dead`;
-`{priority_step}` and `{attempts_kept}` for the model's numbers.
+`{status}`, `{claim}`, `{end}`, `{hot}`, `{finished}` for the lists of columns that `rows.py` reads; `{whole}`
+for all of them, which `{whole_hot}` fills from `job` and `{whole_finished}` from `history` and `dead`.
 """
 
 from __future__ import annotations
@@ -16,9 +15,7 @@ from importlib.resources.abc import Traversable
 from types import SimpleNamespace
 from typing import Final
 
-from fairlane.model.job import ATTEMPTS_KEPT
 from fairlane.model.lifecycle import State
-from fairlane.model.priority import STEP
 from fairlane.store.postgres.rows import (
     CLAIM_COLUMNS,
     END_COLUMNS,
@@ -39,8 +36,6 @@ _VALUES: Final = {
     "{end}": ", ".join(END_COLUMNS),
     "{hot}": ", ".join(HOT_COLUMNS),
     "{finished}": ", ".join(FINISHED_COLUMNS),
-    "{priority_step}": f"{STEP}::bigint",
-    "{attempts_kept}": str(ATTEMPTS_KEPT),
     "{whole}": ", ".join(WHOLE_COLUMNS),
     "{whole_hot}": ", ".join(HOT_COLUMNS) + ", NULL::bigint AS settled_at, NULL::bytea AS result",
     "{whole_finished}": ", ".join((*SENT_COLUMNS, *STATUS_COLUMNS))

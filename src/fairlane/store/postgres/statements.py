@@ -3,7 +3,8 @@
 A file of statements has named parts: each begins with `-- name: words` and ends where the next begins. `{s}`
 stands for the installation's schema, quoted; `{delayed}`, `{ready}` … for the model's states as literals, so
 that no statement spells one and no bound parameter hides a partial index from the planner; `{sent}`,
-`{status}`, `{claim}`, `{end}`, `{hot}`, `{finished}` for the lists of columns that `rows.py` reads.
+`{status}`, `{claim}`, `{end}`, `{hot}`, `{finished}` for the lists of columns that `rows.py` reads; `{due_most}`, `{park_most}`,
+`{wake_most}` for the bounds of one claim.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from types import SimpleNamespace
 from typing import Final
 
 from fairlane.model.lifecycle import State
+from fairlane.store.contract.claims import DUE_MOST, PARK_MOST, WAKE_MOST
 from fairlane.store.postgres.rows import (
     CLAIM_COLUMNS,
     END_COLUMNS,
@@ -34,6 +36,9 @@ _VALUES: Final = {
     "{end}": ", ".join(END_COLUMNS),
     "{hot}": ", ".join(HOT_COLUMNS),
     "{finished}": ", ".join(FINISHED_COLUMNS),
+    "{due_most}": str(DUE_MOST),
+    "{park_most}": str(PARK_MOST),
+    "{wake_most}": str(WAKE_MOST),
 }
 
 

@@ -3,8 +3,9 @@
 A file of statements has named parts: each begins with `-- name: words` and ends where the next begins. `{s}`
 stands for the installation's schema, quoted; `{delayed}`, `{ready}` … for the model's states as literals, so
 that no statement spells one and no bound parameter hides a partial index from the planner; `{sent}`,
-`{status}`, `{claim}`, `{end}`, `{hot}`, `{finished}` for the lists of columns that `rows.py` reads; `{due_most}`, `{park_most}`,
-`{wake_most}` for the bounds of one claim.
+`{status}`, `{claim}`, `{end}`, `{hot}`, `{finished}` for the lists of columns that `rows.py` reads;
+`{priority_step}` and `{attempts_kept}` for the model's numbers; `{due_most}`, `{park_most}`, `{wake_most}` for
+the bounds of one claim.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from importlib.resources.abc import Traversable
 from types import SimpleNamespace
 from typing import Final
 
+from fairlane.model.job import ATTEMPTS_KEPT
 from fairlane.model.lifecycle import State
+from fairlane.model.priority import STEP
 from fairlane.store.contract.claims import DUE_MOST, PARK_MOST, WAKE_MOST
 from fairlane.store.postgres.rows import (
     CLAIM_COLUMNS,
@@ -39,6 +42,8 @@ _VALUES: Final = {
     "{due_most}": str(DUE_MOST),
     "{park_most}": str(PARK_MOST),
     "{wake_most}": str(WAKE_MOST),
+    "{priority_step}": f"{STEP}::bigint",
+    "{attempts_kept}": str(ATTEMPTS_KEPT),
 }
 
 

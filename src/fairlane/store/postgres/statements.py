@@ -5,7 +5,8 @@ stands for the installation's schema, quoted; `{delayed}`, `{ready}` … for the
 that no statement spells one and no bound parameter hides a partial index from the planner; `{sent}`,
 `{status}`, `{claim}`, `{end}`, `{hot}`, `{finished}` for the lists of columns that `rows.py` reads;
 `{priority_step}` and `{attempts_kept}` for the model's numbers; `{due_most}`, `{park_most}`, `{wake_most}` for
-the bounds of one claim.
+the bounds of one claim; `{whole}` for all columns, which `{whole_hot}` fills from `job` and `{whole_finished}`
+from `history` and `dead`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from fairlane.store.postgres.rows import (
     HOT_COLUMNS,
     SENT_COLUMNS,
     STATUS_COLUMNS,
+    WHOLE_COLUMNS,
 )
 
 _MARK: Final = "-- name: "
@@ -44,6 +46,11 @@ _VALUES: Final = {
     "{wake_most}": str(WAKE_MOST),
     "{priority_step}": f"{STEP}::bigint",
     "{attempts_kept}": str(ATTEMPTS_KEPT),
+    "{whole}": ", ".join(WHOLE_COLUMNS),
+    "{whole_hot}": ", ".join(HOT_COLUMNS) + ", NULL::bigint AS settled_at, NULL::bytea AS result",
+    "{whole_finished}": ", ".join((*SENT_COLUMNS, *STATUS_COLUMNS))
+    + ", NULL::text AS worker, NULL::bigint AS started_at, NULL::bigint AS lease_until,"
+    + " false AS is_cancel_asked, NULL::bytea AS progress, settled_at, result",
 }
 
 

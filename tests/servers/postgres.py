@@ -1,7 +1,7 @@
 """A private PostgreSQL server: from a wheel or from Debian, never as root, gone when its starter is.
 
-`FAIRLANE_TEST_POSTGRES_VERSION` chooses 15, 16 or 18. `FAIRLANE_TEST_POSTGRES_URL` names a running server for the tests
-that only need a database, instead.
+`FAIRLANE_TEST_POSTGRES_VERSION` chooses 15, 16 or 18. `FAIRLANE_TEST_POSTGRES_URL` names a running server
+instead, for the tests that need only a database.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import time
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,13 +22,25 @@ from typing import Any, Final
 HASTY: Final = ("fsync=off", "full_page_writes=off", "synchronous_commit=off")
 """For tests that ask what the answers are, not what a power cut leaves."""
 
+FAST: Final = signal.SIGINT
+"""Cuts connections and writes everything down."""
+IMMEDIATE: Final = signal.SIGQUIT
+"""As good as a crash."""
+
+_NEW: Final = ("--no-sync", "--auth=trust", "--username=fairlane", "--encoding=UTF8", "--locale=C")
+_AS_A_SERVER: Final[dict[str, Any]] = {
+    "stdin": subprocess.DEVNULL,
+    "cwd": "/",
+    "env": {"PATH": os.defpath, "LC_ALL": "C"},
+    "start_new_session": True,  # what interrupts the tests is not for it
+}
 _NEWEST: Final = "18"
 _IN_WHEEL: Final = {"16": "pginstall", "18": "pginstall18"}
-# Waits until the process that started the server has ended, however it did; then there is nothing to be saved.
+# Waits until the process that started the server has ended, however it did; then nothing is to be saved.
 _KEEPER: Final = """
 cat >/dev/null
-pid=$(head -n 1 "$1/data/postmaster.pid" 2>/dev/null) && kill -QUIT "$pid"
-while [ -n "$pid" ] && kill -0 "$pid" 2>/dev/null; do sleep 0.05; done
+pid=$(head -n 1 "$1/data/postmaster.pid" 2>/dev/null) && kill -QUIT "$pid" 2>/dev/null
+for _ in $(seq 100); do [ -e "$1/data/postmaster.pid" ] || break; sleep 0.05; done
 rm -rf "$1"
 """
 
@@ -70,31 +83,40 @@ def free_port() -> int:
 
 
 class PostgresServer:
-    """One server with its own folder. Start it, stop it, kill it, start it again: the data stay until the end."""
+    """One server with its own folder. However often it is stopped or killed, its data stay until the end."""
 
     def __init__(self, *settings: str, folder: Path | str | None = None, version: str = version()) -> None:
         """Make the data folder, in a temporary one inside `folder`; the server does not run yet."""
         self.bin = binaries(version)
         self.home = Path(tempfile.mkdtemp(prefix="fairlane-pg-", dir=folder))
         self.port = free_port()
+        self.data = self.home / "data"
         self.log = self.home / "log"
+        self._postmaster: subprocess.Popen[bytes] | None = None
         self._settings = (
             "max_connections=200",
             "listen_addresses=127.0.0.1",
             f"port={self.port}",
             f"unix_socket_directories={self.home}",
             "timezone=UTC",
+            "dynamic_shared_memory_type=mmap",  # inside the data: nothing stays behind after a kill
             *settings,
         )
-        self._keeper = subprocess.Popen(
-            ["/bin/sh", "-c", _KEEPER, "keeper", str(self.home)],  # noqa: S603 (its own text)
+        self._keeper = subprocess.Popen(  # noqa: S603 (its own text)
+            ["/bin/sh", "-c", _KEEPER, "keeper", str(self.home)],
             stdin=subprocess.PIPE,
             start_new_session=True,
         )
         other = _other_user()
         if other:
             os.chown(self.home, other["user"], other["group"])
-        self._run("initdb", "--no-sync", "--auth=trust", "--username=fairlane", "--encoding=UTF8", "--locale=C")
+        subprocess.run(  # noqa: S603 (its own program)
+            [str(self.bin / "initdb"), "-D", str(self.data), *_NEW],
+            stdout=subprocess.DEVNULL,
+            check=True,
+            **_AS_A_SERVER,
+            **other,
+        )
 
     @property
     def url(self) -> str:
@@ -106,57 +128,55 @@ class PostgresServer:
         """Give the URL of its database by the loopback port."""
         return f"postgresql://fairlane@127.0.0.1:{self.port}/postgres"
 
-    @property
-    def pid(self) -> int:
-        """Give the process id of the postmaster; 0 if it does not run."""
-        try:
-            return int((self.home / "data" / "postmaster.pid").read_text().split()[0])
-        except (FileNotFoundError, IndexError):
-            return 0
-
     def start(self) -> None:
         """Start, and return when it takes connections."""
-        options = " ".join(f"-c {setting}" for setting in self._settings)
-        self._run("pg_ctl", "start", "--wait", "--silent", "--log", str(self.log), "--options", options)
+        options = [part for setting in self._settings for part in ("-c", setting)]
+        with self.log.open("ab") as log:
+            self._postmaster = subprocess.Popen(  # noqa: S603 (its own program)
+                [str(self.bin / "postgres"), "-D", str(self.data), *options],
+                stdout=log,
+                stderr=log,
+                **_AS_A_SERVER,
+                **_other_user(),
+            )
+        while not self._is_ready(self._postmaster.pid):
+            if self._postmaster.poll() is not None:
+                message = f"PostgreSQL does not start:\n{self.log.read_text()[-2_000:]}"
+                raise RuntimeError(message)
+            time.sleep(0.01)
 
-    def stop(self, mode: str = "fast") -> None:
-        """Stop it: `fast` cuts connections and writes everything down, `immediate` is as good as a crash."""
-        self._run("pg_ctl", "stop", "--wait", "--silent", "--mode", mode)
+    def stop(self, how: signal.Signals = FAST) -> None:
+        """Stop it and wait until it is gone, with all its family."""
+        if self._postmaster is not None:
+            self._postmaster.send_signal(how)
+            self._postmaster.wait()
+            self._postmaster = None
+        while _has_family(self.data):
+            time.sleep(0.01)
 
     def kill(self) -> None:
-        """Kill the postmaster as the kernel would, and wait until the others of its family are gone, too."""
-        pid = self.pid
-        os.kill(pid, signal.SIGKILL)
-        while _has_family(self.home):
-            pass
+        """Kill the postmaster as the kernel would; the others end as soon as they see it."""
+        self.stop(signal.SIGKILL)
 
     def close(self) -> None:
         """Stop it for good and remove its folder."""
+        self.stop(IMMEDIATE)
         self._keeper.communicate()
 
-    def _run(self, program: str, *arguments: str) -> None:
-        command = [str(self.bin / program), "--pgdata", str(self.home / "data"), *arguments]
-        done = subprocess.run(  # noqa: S603 (its own programs)
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE if program == "initdb" else subprocess.DEVNULL,
-            stderr=subprocess.PIPE if program == "initdb" else subprocess.DEVNULL,
-            cwd="/",
-            env={"PATH": os.defpath, "LC_ALL": "C"},
-            check=False,
-            **_other_user(),
-        )
-        if done.returncode:
-            log = self.log.read_text()[-2_000:] if self.log.exists() else ""
-            message = f"{program} failed: {(done.stderr or b'').decode()}\n{log}"
-            raise RuntimeError(message)
+    def _is_ready(self, pid: int) -> bool:
+        """Whether this very postmaster says, in the last line of its file, that it is."""
+        try:
+            lines = (self.data / "postmaster.pid").read_text().split()
+        except FileNotFoundError:
+            return False
+        return lines[:1] == [str(pid)] and lines[-1] == "ready"
 
 
-def _has_family(home: Path) -> bool:
+def _has_family(data: Path) -> bool:
     """Whether any process works in the data folder; those of a killed postmaster end by themselves, soon."""
     for entry in Path("/proc").iterdir():
         try:
-            if entry.name.isdigit() and (entry / "cwd").readlink() == home / "data":
+            if entry.name.isdigit() and (entry / "cwd").readlink() == data:
                 return True
         except OSError:
             continue
@@ -173,5 +193,5 @@ def _shared() -> PostgresServer:
 
 
 def shared_url() -> str:
-    """Give the URL of a database for tests that need no more: one server per process, started when asked for."""
+    """Give the URL of a database for tests that need no more: one server per process, started now."""
     return os.environ.get("FAIRLANE_TEST_POSTGRES_URL") or _shared().url

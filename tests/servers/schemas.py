@@ -1,14 +1,15 @@
-"""Lend empty, migrated schemas of the tests' PostgreSQL database: making one for every test would take too long."""
+"""Lend empty, migrated schemas of the tests' PostgreSQL database: making one for every test takes too long."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache
 from itertools import count
 from typing import Final
 
-import asyncpg
+import psycopg
 
 from fairlane.store.opening import open_store
 from tests.servers.postgres import shared_url
@@ -45,21 +46,19 @@ async def lent_schema() -> AsyncIterator[str]:
     try:
         yield schema
     finally:
-        connection = await asyncpg.connect(shared_url())
-        try:
-            await connection.execute(_EMPTY.replace("{s}", schema))
-        finally:
-            await connection.close()
+        _admin().execute(_EMPTY.replace("{s}", schema).encode())
         _free.append(schema)
+
+
+@cache
+def _admin() -> psycopg.Connection:
+    """Keep one connection for all tests of the process, which have a loop each."""
+    return psycopg.connect(shared_url(), autocommit=True)
 
 
 async def _new() -> str:
     schema = f"test_{os.getpid()}_{next(_numbers)}"
-    connection = await asyncpg.connect(shared_url())
-    try:
-        await connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
-    finally:
-        await connection.close()
+    _admin().execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE".encode())
     store = open_store(url_of(schema))
     try:
         await store.upkeep.migrate()

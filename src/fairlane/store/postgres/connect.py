@@ -15,7 +15,7 @@ import asyncpg
 
 from fairlane.model.errors import StoreBusy, StoreError
 from fairlane.model.instants import Instant
-from fairlane.store.postgres.errors import LOCK_SECONDS, STATEMENT_SECONDS, translated
+from fairlane.store.postgres.errors import DRIVER_ERRORS, LOCK_SECONDS, STATEMENT_SECONDS, translated
 from fairlane.store.postgres.location import Location
 from fairlane.store.postgres.migrating import verify
 from fairlane.store.postgres.wake import Wake
@@ -30,19 +30,12 @@ _QUERIES_OF_A_CONNECTION: Final = 10_000_000
 _ALWAYS: Final = {"application_name": "fairlane"}
 _IN_SESSION: Final = {
     "jit": "off",  # compiling costs more than any statement here takes
-    "default_transaction_isolation": "read committed",  # a mutex is of no use with a snapshot from before it
+    "default_transaction_isolation": "read committed",  # a mutex needs snapshots that are newer than it
     "lock_timeout": f"{LOCK_SECONDS}s",
     "statement_timeout": f"{STATEMENT_SECONDS}s",
     "idle_in_transaction_session_timeout": "60s",
 }
 """A pooler that changes sessions between transactions refuses these; the role's own settings must do there."""
-
-_DRIVER_ERRORS: Final = (
-    asyncpg.PostgresError,
-    asyncpg.InterfaceError,
-    asyncpg.InternalClientError,
-    OSError,
-)
 
 
 class Server:
@@ -81,7 +74,7 @@ class Server:
         return self._transaction()
 
     def hint(self, queues: Iterable[str] = (), workers: Iterable[str] = ()) -> None:
-        """Tell waiting workers, after a commit, that there may be something for them. Never waits, never fails."""
+        """Tell waiting workers, after a commit, of something for them. Never waits, never fails."""
         self.wake.send(queues, workers)
 
     async def connect(self) -> asyncpg.Connection:
@@ -97,7 +90,7 @@ class Server:
             async with self._translating(was_sent=True):
                 yield connection
         finally:
-            with suppress(*_DRIVER_ERRORS):
+            with suppress(*DRIVER_ERRORS):
                 await connection.close(timeout=_CLOSE_SECONDS)
 
     async def close(self) -> None:
@@ -109,7 +102,7 @@ class Server:
         try:
             async with asyncio.timeout(_CLOSE_SECONDS):
                 await pool.close()
-        except (TimeoutError, *_DRIVER_ERRORS):
+        except (TimeoutError, *DRIVER_ERRORS):
             pool.terminate()
 
     # ── connections ───────────────────────────────────────────────────────────
@@ -158,13 +151,15 @@ class Server:
             except TimeoutError:
                 if pool.get_size() < self.location.pool:
                     raise
-                message = f"{self.location.place}: all {self.location.pool} connections of this process are in use"
+                message = (
+                    f"{self.location.place}: all {self.location.pool} connections of this process are in use"
+                )
                 raise StoreBusy(message) from None
         try:
             yield connection
         finally:
             # A connection that cannot be cleaned up is cut by the driver; the verb has its answer already.
-            with suppress(*_DRIVER_ERRORS):
+            with suppress(*DRIVER_ERRORS):
                 await pool.release(connection, timeout=LOCK_SECONDS)
 
     @asynccontextmanager
@@ -176,7 +171,7 @@ class Server:
                 try:
                     yield connection
                 except BaseException:
-                    with suppress(*_DRIVER_ERRORS):  # the connection is gone, and the transaction with it
+                    with suppress(*DRIVER_ERRORS):  # the connection is gone, and the transaction with it
                         await transaction.rollback()
                     raise
             async with self._translating(was_sent=True):
@@ -186,7 +181,7 @@ class Server:
     async def _translating(self, *, was_sent: bool = False) -> AsyncIterator[None]:
         try:
             yield
-        except _DRIVER_ERRORS as error:
+        except DRIVER_ERRORS as error:
             if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
                 await self._reconnect()
             raise translated(error, self.location.place, was_sent=was_sent) from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import asyncpg
 
@@ -11,65 +11,94 @@ from fairlane.model.errors import SchemaTooOld, StoreBusy, StoreError, StoreUnav
 LOCK_SECONDS: Final = 5
 STATEMENT_SECONDS: Final = 30
 
-AWAY: Final = (
-    OSError,  # and with it TimeoutError: the network, or a server that no longer answers
-    asyncpg.InterfaceError,  # the connection was closed under us
-    asyncpg.PostgresConnectionError,
-    asyncpg.CannotConnectNowError,
-    asyncpg.AdminShutdownError,
-    asyncpg.CrashShutdownError,
-    asyncpg.IdleSessionTimeoutError,
-    asyncpg.IdleInTransactionSessionTimeoutError,
-    asyncpg.InternalClientError,  # the driver lost the thread of what the server says
+DRIVER_ERRORS: Final = (
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    OSError,  # and with it TimeoutError
 )
-"""The connection is gone. What was sent last may have happened."""
-
-_BUSY: Final = (
-    asyncpg.LockNotAvailableError,
-    asyncpg.QueryCanceledError,
-    asyncpg.TransactionRollbackError,  # deadlocks
-)
-_MISSING: Final = (
-    asyncpg.UndefinedTableError,
-    asyncpg.UndefinedColumnError,
-    asyncpg.UndefinedFunctionError,
-    asyncpg.InvalidSchemaNameError,
-)
-_REFUSED: Final = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)
+"""All that the driver raises when the server, or the way to it, is to blame."""
 
 
 class CommitUnknown(StoreUnavailable):
     """The connection was lost after something was sent that may have been committed."""
 
 
+class _Words(NamedTuple):
+    """What some errors of the driver are to us; `{place}` and `{said}` are filled in."""
+
+    errors: tuple[type[Exception], ...]
+    kind: type[StoreError]
+    text: str
+    retry_safe: bool | None = None
+
+
+_AWAY: Final = "{place} does not answer: {said}"
+_TABLE: Final = (
+    _Words((asyncpg.DataError,), StoreError, "{place}: {said}"),
+    _Words((asyncpg.ClientConfigurationError,), StoreError, "{place}: its URL is wrong: {said}"),
+    # The pool, or the connection, was closed under us; anything else of this kind is our own mistake.
+    _Words((asyncpg.InterfaceError, asyncpg.InternalClientError, OSError), StoreUnavailable, _AWAY),
+    _Words(
+        (
+            asyncpg.PostgresConnectionError,
+            asyncpg.CannotConnectNowError,
+            asyncpg.AdminShutdownError,
+            asyncpg.CrashShutdownError,
+            asyncpg.IdleSessionTimeoutError,
+            asyncpg.IdleInTransactionSessionTimeoutError,
+        ),
+        StoreUnavailable,
+        _AWAY,
+    ),
+    _Words(
+        (asyncpg.ReadOnlySQLTransactionError,),
+        StoreUnavailable,
+        "{place} takes no writes: it is a replica, or was just made one",
+    ),
+    _Words(
+        (asyncpg.InsufficientResourcesError,),  # connections, disk, memory
+        StoreUnavailable,
+        "{place} has run out of something: {said}",
+    ),
+    _Words(
+        (asyncpg.LockNotAvailableError,),
+        StoreBusy,
+        f"{{place}}: somebody else held a lock for {LOCK_SECONDS} s",
+    ),
+    _Words((asyncpg.QueryCanceledError, asyncpg.TransactionRollbackError), StoreBusy, "{place}: {said}"),
+    _Words(
+        (
+            asyncpg.UndefinedTableError,
+            asyncpg.UndefinedColumnError,
+            asyncpg.UndefinedFunctionError,
+            asyncpg.InvalidSchemaNameError,
+        ),
+        SchemaTooOld,
+        "{place}: {said}; run `fairlane migrate`",
+    ),
+    _Words(
+        (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError),
+        StoreUnavailable,
+        "{place} refuses the connection: {said}",
+        retry_safe=False,
+    ),
+    _Words(
+        (asyncpg.InsufficientPrivilegeError,),
+        StoreError,
+        "{place}: {said}; the documentation names the rights that a role needs",
+    ),
+    _Words((Exception,), StoreError, "{place}: {said} ({code})"),
+)
+"""The first line that knows an error speaks of it."""
+
+
 def translated(error: Exception, place: str, *, was_sent: bool = False) -> StoreError:
-    """Give our error for the driver's. `was_sent`: a commit may have been on its way when it happened."""
-    # The first line alone: the details may show a row, which is a tenant's.
-    said = str(error.args[0]).partition("\n")[0] if error.args else type(error).__name__
-    match error:
-        case asyncpg.DataError():
-            return StoreError(f"{place}: {said}")
-        case asyncpg.ClientConfigurationError():
-            return StoreError(f"{place}: its URL or settings are wrong: {said}")
-        case _ if isinstance(error, AWAY):
-            kind = CommitUnknown if was_sent else StoreUnavailable
-            return kind(f"{place} does not answer: {said or type(error).__name__}")
-        case asyncpg.ReadOnlySQLTransactionError():
-            return StoreUnavailable(f"{place} takes no writes: it is a replica, or was just made one")
-        case asyncpg.TooManyConnectionsError():
-            return StoreUnavailable(f"{place} takes no more connections: {said}")
-        case asyncpg.InsufficientResourcesError():
-            return StoreUnavailable(f"{place} has run out of something: {said}")
-        case asyncpg.LockNotAvailableError():
-            return StoreBusy(f"{place}: somebody held a lock for {LOCK_SECONDS} s")
-        case _ if isinstance(error, _BUSY):
-            return StoreBusy(f"{place}: {said}")
-        case _ if isinstance(error, _MISSING):
-            return SchemaTooOld(f"{place}: {said}; run `fairlane migrate`")
-        case _ if isinstance(error, _REFUSED):
-            return StoreUnavailable(f"{place} refuses the connection: {said}", retry_safe=False)
-        case asyncpg.InsufficientPrivilegeError():
-            return StoreError(f"{place}: {said}; see `Roles and grants` in the documentation")
-        case _:
-            state = getattr(error, "sqlstate", None) or type(error).__name__
-            return StoreError(f"{place}: {said} ({state})")
+    """Give our error for the driver's. `was_sent`: something that commits was on its way when it happened."""
+    words = next(words for words in _TABLE if isinstance(error, words.errors))
+    # The first line alone: what follows may show a row, which is a tenant's.
+    said = str(error.args[0]).partition("\n")[0] if error.args else ""
+    code = getattr(error, "sqlstate", None) or type(error).__name__
+    text = words.text.format(place=place, said=said or type(error).__name__, code=code)
+    kind = CommitUnknown if was_sent and words.text is _AWAY else words.kind
+    return kind(text, retry_safe=words.retry_safe)

@@ -74,7 +74,7 @@ class PostgresJobs:
 
     async def explain(self, request: ExplainRequest) -> Why | None:
         """See the contract."""
-        from fairlane.store.postgres.finding import explain
+        from fairlane.store.postgres.explaining import explain
 
         return await explain(self._server, request)
 

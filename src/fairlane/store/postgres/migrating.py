@@ -18,7 +18,9 @@ NEWEST: Final = len(STEPS)
 FUNCTIONS: Final = texts("functions")
 
 # Functions may call each other, whatever their order is.
-_SETTINGS: Final = "SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0; SET LOCAL check_function_bodies = off"
+_SETTINGS: Final = (
+    "SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0; SET LOCAL check_function_bodies = off"
+)
 _LOCK: Final = "SELECT pg_advisory_xact_lock(hashtextextended('fairlane migrate ' || $1, 0))"
 _HAS_META: Final = "SELECT to_regclass($1) IS NOT NULL"
 _HAS_SCHEMA: Final = "SELECT to_regnamespace($1) IS NOT NULL"

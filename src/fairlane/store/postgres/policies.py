@@ -25,7 +25,8 @@ from fairlane.store.contract.policies import (
     check_subject,
     is_listed,
 )
-from fairlane.store.policy import EVERYONE, NOTHING, Policy, packed, unpacked, view
+from fairlane.store.policy import EVERYONE, Policy, packed, unpacked
+from fairlane.store.postgres.book import Book, open_book
 from fairlane.store.postgres.connect import Connection, Server
 from fairlane.store.postgres.statements import load
 from fairlane.store.postgres.terms import FOREVER, terms
@@ -89,7 +90,7 @@ class PostgresPolicies:
         """See the contract."""
         check_subject(request, *request.subjects)
         async with self._server.transaction() as connection:
-            book = await _Book.read(connection, self._sql, self._server.now(), request.subjects)
+            book = await open_book(self._server, connection, request.subjects)
         return {subject: book.view(subject) for subject in request.subjects}
 
     async def list(self, request: ListRequest) -> tuple[PolicyView, ...]:
@@ -103,7 +104,7 @@ class PostgresPolicies:
                 if not names:
                     break
                 subjects = [Subject(request.kind, name) for name in names]
-                book = await _Book.read(connection, self._sql, self._server.now(), subjects)
+                book = await open_book(self._server, connection, subjects)
                 found += [one for one in map(book.view, subjects) if is_listed(one, request)]
                 after = names[-1]
         return tuple(found[: request.limit])
@@ -134,42 +135,17 @@ class PostgresPolicies:
         """Change policies in one step; others wait until it is committed, so that marks keep their order."""
         async with self._server.transaction() as connection:
             await connection.execute(self._sql.lock, f"{self._server.schema} policies")
-            book = await _Book.read(connection, self._sql, self._server.now(), subjects)
+            book = await open_book(self._server, connection, subjects)
             changing = _Changing(connection, self._sql, book)
             yield changing
             await changing.write()
         self._server.hint(changing.queues)
 
 
-class _Book:
-    """The policies of some subjects, and of everyone, at one instant."""
-
-    def __init__(self, now: Instant, known: dict[Subject, Policy]) -> None:
-        self.now = now
-        self.known = known
-
-    @classmethod
-    async def read(
-        cls, connection: Connection, sql: Any, now: Instant | None, subjects: Iterable[Subject]
-    ) -> _Book:
-        asked = {EVERYONE, *subjects}
-        rows = await connection.fetch(
-            sql.read, [one.kind.value for one in asked], [one.name for one in asked]
-        )
-        known = {Subject(Kind(row[0]), row[1]): unpacked(Kind(row[0]), row[2:]) for row in rows}
-        return cls(await connection.fetchval(sql.now, now), known)
-
-    def policy(self, subject: Subject) -> Policy:
-        return self.known.get(subject, NOTHING)
-
-    def view(self, subject: Subject) -> PolicyView:
-        return view(subject, self.policy(subject), self.policy(EVERYONE), self.now)
-
-
 class _Changing:
     """One change of policies: what was known, what is new, and what follows from it."""
 
-    def __init__(self, connection: Connection, sql: Any, book: _Book) -> None:
+    def __init__(self, connection: Connection, sql: Any, book: Book) -> None:
         self._connection = connection
         self._sql = sql
         self._book = book

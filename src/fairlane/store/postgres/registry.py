@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncpg
 
 from fairlane.model.instants import SECOND, Instant, Micros
 from fairlane.model.outage import is_gap
@@ -56,7 +56,9 @@ class PostgresRegistry:
                 await self._note(connection, read_card(row["card"]), row["beat_at"], request.renew_every)
         return row is not None
 
-    async def _note(self, connection: Connection, card: WorkerCard, now: Instant, renew_every: Micros) -> None:
+    async def _note(
+        self, connection: Connection, card: WorkerCard, now: Instant, renew_every: Micros
+    ) -> None:
         """Note that a worker with this card lives: for its tasks, and for the pulse of all."""
         tasks = sorted({task.name: pack(task) for task in card.tasks}.items())
         if tasks:
@@ -73,7 +75,7 @@ class PostgresRegistry:
     async def workers(self, request: WorkersRequest) -> tuple[WorkerView, ...]:
         """See the contract."""
         rows = await self._server.fetch(self._sql.workers, self._server.now(), request.seen_within)
-        return tuple(_view(*row) for row in rows)
+        return tuple(map(_view, rows))
 
     async def tasks(self, request: TasksRequest) -> tuple[TaskView, ...]:
         """See the contract."""
@@ -109,15 +111,6 @@ class PostgresRegistry:
         return await self._wake.wait(request.worker, request.queues, request.at_most / SECOND)
 
 
-def _view(
-    card: bytes, state: Any, started_at: Instant, beat_at: Instant, running: int, settled: int, failed: int
-) -> WorkerView:
-    return WorkerView(
-        card=read_card(card),
-        state=state,
-        started_at=started_at,
-        beat_at=beat_at,
-        running=running,
-        settled=settled,
-        failed=failed,
-    )
+def _view(row: asyncpg.Record) -> WorkerView:
+    values = dict(row)
+    return WorkerView(card=read_card(values.pop("card")), **values)

@@ -62,6 +62,8 @@ END_COLUMNS: Final = ("settled_at", "result")
 
 HOT_COLUMNS: Final = (*SENT_COLUMNS, *STATUS_COLUMNS, *CLAIM_COLUMNS)
 FINISHED_COLUMNS: Final = (*SENT_COLUMNS, *STATUS_COLUMNS, *END_COLUMNS)
+WHOLE_COLUMNS: Final = (*HOT_COLUMNS, *END_COLUMNS)
+"""All that a record has, whichever home it is in; see `statements` for how each home fills it."""
 COMMON_WIDTH: Final = len(SENT_COLUMNS) + len(STATUS_COLUMNS)
 HOT_WIDTH: Final = len(HOT_COLUMNS)
 FINISHED_WIDTH: Final = len(FINISHED_COLUMNS)
@@ -84,6 +86,11 @@ def hot_record(row: Row) -> JobRecord:
 def finished_record(row: Row) -> JobRecord:
     """Read a row that begins with `FINISHED_COLUMNS`."""
     return _record(row[:COMMON_WIDTH], _UNCLAIMED, row[COMMON_WIDTH:FINISHED_WIDTH])
+
+
+def whole_record(row: Row) -> JobRecord:
+    """Read a row that begins with `WHOLE_COLUMNS`, of whatever home."""
+    return _record(row[:COMMON_WIDTH], row[COMMON_WIDTH:HOT_WIDTH], row[HOT_WIDTH : HOT_WIDTH + len(END_COLUMNS)])
 
 
 def _record(common: Row, claim: Row, end: Row) -> JobRecord:

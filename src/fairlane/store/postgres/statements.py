@@ -3,7 +3,8 @@
 A file of statements has named parts: each begins with `-- name: words` and ends where the next begins. `{s}`
 stands for the installation's schema, quoted; `{delayed}`, `{ready}` … for the model's states as literals, so
 that no statement spells one and no bound parameter hides a partial index from the planner; `{sent}`,
-`{status}`, `{claim}`, `{end}`, `{hot}`, `{finished}` for the lists of columns that `rows.py` reads;
+`{status}`, `{claim}`, `{end}`, `{hot}`, `{finished}` for the lists of columns that `rows.py` reads; `{whole}` for
+all of them, which `{whole_hot}` fills from `job` and `{whole_finished}` from `history` and `dead`;
 `{priority_step}` and `{attempts_kept}` for the model's numbers.
 """
 
@@ -25,6 +26,7 @@ from fairlane.store.postgres.rows import (
     HOT_COLUMNS,
     SENT_COLUMNS,
     STATUS_COLUMNS,
+    WHOLE_COLUMNS,
 )
 
 _MARK: Final = "-- name: "
@@ -39,6 +41,11 @@ _VALUES: Final = {
     "{finished}": ", ".join(FINISHED_COLUMNS),
     "{priority_step}": f"{STEP}::bigint",
     "{attempts_kept}": str(ATTEMPTS_KEPT),
+    "{whole}": ", ".join(WHOLE_COLUMNS),
+    "{whole_hot}": ", ".join(HOT_COLUMNS) + ", NULL::bigint AS settled_at, NULL::bytea AS result",
+    "{whole_finished}": ", ".join((*SENT_COLUMNS, *STATUS_COLUMNS))
+    + ", NULL::text AS worker, NULL::bigint AS started_at, NULL::bigint AS lease_until,"
+    + " false AS is_cancel_asked, NULL::bytea AS progress, settled_at, result",
 }
 
 

@@ -11,7 +11,7 @@ import hashlib
 import os
 import secrets
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -29,7 +29,7 @@ _LONGEST_LETTER: Final = 7_999  # bytes, by the server
 _LONGEST_CHANNEL: Final = 63
 
 Listening = Callable[[], Awaitable[asyncpg.Connection]]
-Saying = Callable[[str, str], Awaitable[None]]
+Saying = Callable[[str, str], Coroutine[Any, Any, None]]
 
 
 class Hint(msgspec.Struct, array_like=True):
@@ -118,7 +118,7 @@ class Wake:
     # ── waiting ───────────────────────────────────────────────────────────────
 
     async def wait(self, worker: str, queues: Iterable[str], seconds: float) -> bool:
-        """Wait for a hint that this worker has not seen yet, at most so long; after a while let it look anyway."""
+        """Wait for a hint that this worker has not seen yet; after `POLL_SECONDS` let it look anyway."""
         loop = asyncio.get_running_loop()
         self._settle_in(loop)
         names = [f"worker {worker}", "everything", *(f"queue {queue}" for queue in queues)]
@@ -136,7 +136,7 @@ class Wake:
         return True
 
     async def _attend(self) -> None:
-        """Listen, if not yet or no longer. Whatever was said meanwhile is not known, so it may be anything."""
+        """Listen, if not yet or no longer. Nobody knows what was said meanwhile: it may be anything."""
         if self._listen is None or self._is_listening():
             return
         if self._opening is None:

@@ -215,3 +215,20 @@ BEGIN
   FROM item i JOIN place p ON (p.queue, p.tenant, p.task) = (i.queue, i.tenant, i.task)
   ORDER BY i.n;
 END $$;
+
+-- Fold some of a queue's deltas if many are waiting and nobody holds its mutex; for enqueues that no worker serves.
+CREATE OR REPLACE FUNCTION {s}.relieve(p_now bigint, p_queue text) RETURNS int LANGUAGE plpgsql
+SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+DECLARE
+  q {s}.queue; step record;
+BEGIN
+  IF NOT EXISTS (SELECT FROM {s}.delta WHERE queue = p_queue AND xid >= {s}.unfolded_since(p_queue)
+                 ORDER BY queue, xid, ord OFFSET 499 LIMIT 1) OR NOT {s}.try_mutex(p_queue) THEN
+    RETURN 0;
+  END IF;
+  PERFORM set_config('synchronous_commit', 'off', true);
+  q := {s}.queue_row(p_queue);
+  SELECT * INTO step FROM {s}.fold_some(q, 2000);
+  PERFORM {s}.write_queue(step.q);
+  RETURN step.folded;
+END $$;

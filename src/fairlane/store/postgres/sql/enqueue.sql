@@ -38,3 +38,6 @@ SELECT {s}.leave_keys($1::text[], $2::text[])
 
 -- name: leave_dedup
 SELECT {s}.leave_dedup($1::text[], $2::text[], $3::text[])
+
+-- name: relieve
+SELECT {s}.relieve($1::bigint, $2::text)

@@ -8,7 +8,8 @@ from uuid import UUID
 
 import msgspec
 
-from fairlane.model.job import AttemptRecord, JobRecord, NewJob, Progress
+from fairlane.model.failure import Failure
+from fairlane.model.job import AttemptOutcome, AttemptRecord, JobRecord, NewJob, Progress
 from fairlane.model.lifecycle import State
 
 Row: TypeAlias = Sequence[Any]
@@ -77,6 +78,17 @@ _unpack_progress = msgspec.msgpack.Decoder(Progress).decode
 _write_attempt = msgspec.json.Encoder().encode
 _read_attempt = msgspec.json.Decoder(AttemptRecord).decode
 _write_tags = msgspec.json.Encoder().encode
+
+
+class _Tail(msgspec.Struct, omit_defaults=True):
+    """What the worker knows of an attempt that ends; the row knows the rest."""
+
+    outcome: AttemptOutcome
+    failure: Failure | None = None
+    log: str | None = None
+
+
+_write_tail = msgspec.json.Encoder().encode
 
 
 def hot_record(row: Row) -> JobRecord:
@@ -188,6 +200,15 @@ def plain_uuid(value: Any) -> UUID:
 def attempts_value(job: JobRecord) -> list[str] | None:
     """Give a job's attempts as they are stored."""
     return [_write_attempt(attempt).decode() for attempt in job.attempts] or None
+
+
+def attempt_tail(outcome: AttemptOutcome, failure: Failure | None, log: str | None) -> str:
+    """Give the end of an attempt's record as it is stored, from its outcome on.
+
+    >>> attempt_tail("succeeded", None, None)
+    '"outcome":"succeeded"}'
+    """
+    return _write_tail(_Tail(outcome, failure, log))[1:].decode()
 
 
 def progress_value(progress: Progress | None) -> bytes | None:

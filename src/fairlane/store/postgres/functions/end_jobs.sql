@@ -82,10 +82,10 @@ BEGIN
   WHERE k.tenant = u.tenant AND k.task = u.task AND k.key = u.key AND k.id = u.id;
 END $$;
 
--- The class of the last failure among a job's attempts.
+-- The class of the last failure among a job's attempts. By its text: a message may hold what no text of SQL can.
 CREATE OR REPLACE FUNCTION {s}.error_class(p_attempts text[]) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT a.attempt::json -> 'failure' ->> 'error_class' FROM unnest(p_attempts) WITH ORDINALITY a (attempt, ord)
-  WHERE a.attempt::json -> 'failure' ->> 'error_class' IS NOT NULL ORDER BY a.ord DESC LIMIT 1
+  SELECT substring(a.attempt FROM '"error_class":"([a-z_]+)"') FROM unnest(p_attempts) WITH ORDINALITY a (attempt, ord)
+  WHERE a.attempt ~ '"error_class":"[a-z_]+"' ORDER BY a.ord DESC LIMIT 1
 $$;
 
 -- Jobs that are finished move to their last home.
@@ -161,4 +161,11 @@ BEGIN
     PERFORM {s}.finish(p_now, v_out, p_id, p_state, p_because, p_failures, p_crashes, p_crashes_alone, p_snoozes,
                        p_suspect, p_tail, p_result);
   END IF;
+END $$;
+
+-- Where the rows of these jobs are, in this order.
+CREATE OR REPLACE FUNCTION {s}.places_of(p_id uuid[]) RETURNS tid[] LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN (SELECT array_agg(j.tid ORDER BY u.n) FROM unnest(p_id) WITH ORDINALITY u (id, n)
+          CROSS JOIN LATERAL (SELECT ctid AS tid FROM {s}.job WHERE id = u.id ORDER BY id LIMIT 1) j);
 END $$;

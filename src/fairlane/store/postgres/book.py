@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from fairlane.model.instants import Instant
-from fairlane.model.layers import Hold, Kind, Rules, Subject, limits_of
+from fairlane.model.layers import GateRules, Hold, Kind, QueueRules, Rules, Subject, TaskRules, limits_of
 from fairlane.model.limits import Limits
 from fairlane.store.contract.policies import PolicyView
 from fairlane.store.policy import EVERYONE, NOTHING, Policy, in_force, living, unpacked, view
@@ -35,6 +35,18 @@ class Book:
     def rules(self, subject: Subject) -> Rules:
         """Give what is in force for a subject."""
         return in_force(subject, self.policy(subject), self.policy(EVERYONE), self.now)
+
+    def queue(self, name: str) -> QueueRules:
+        """Give what is in force for a queue."""
+        return self.rules(Subject(Kind.QUEUE, name))  # type: ignore[return-value]
+
+    def task(self, name: str) -> TaskRules:
+        """Give what is in force for a task."""
+        return self.rules(Subject(Kind.TASK, name))  # type: ignore[return-value]
+
+    def gate(self, name: str) -> GateRules:
+        """Give what is in force for a gate."""
+        return self.rules(Subject(Kind.GATE, name))  # type: ignore[return-value]
 
     def limits(self, queue: str, tenant: str) -> Limits:
         """Give the limits of a tenant in a queue."""

@@ -103,6 +103,4 @@ def _place(letter: DeadLetter) -> tuple[int, UUID]:
 
 def _letter(row: Row) -> DeadLetter:
     error_class, review = row[FINISHED_WIDTH : FINISHED_WIDTH + 2]
-    return DeadLetter(
-        finished_record(row), None if error_class is None else ErrorClass(error_class), review
-    )
+    return DeadLetter(finished_record(row), None if error_class is None else ErrorClass(error_class), review)

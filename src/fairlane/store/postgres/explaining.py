@@ -6,7 +6,7 @@ from typing import Any
 
 from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord
-from fairlane.model.layers import GateRules, Kind, QueueRules, Subject, TaskRules
+from fairlane.model.layers import Kind, Subject
 from fairlane.model.limits import Rate, has_room
 from fairlane.store.contract.jobs import ExplainRequest, Why
 from fairlane.store.contract.reading import explain_by_state
@@ -37,7 +37,7 @@ async def explain(server: Server, request: ExplainRequest) -> Why | None:
             Subject(Kind.TASK, job.task),
         )
         book = await open_book(server, connection, subjects)
-        gate = book.rules(subjects[2]).gate  # type: ignore[union-attr]
+        gate = book.task(job.task).gate
         if gate is not None:
             book = await open_book(server, connection, (*subjects, Subject(Kind.GATE, gate)))
         return await _Reasons(connection, sql, book, job, subjects).first()
@@ -75,9 +75,7 @@ class _Reasons:
 
     async def _queue(self) -> Why | None:
         subject = self._subjects[0]
-        rules = self._book.rules(subject)
-        assert isinstance(rules, QueueRules)
-        return await self._rate(rules.rate, subject)
+        return await self._rate(self._book.queue(subject.name).rate, subject)
 
     async def _tenant(self) -> Why | None:
         queue, tenant, _ = self._subjects
@@ -93,15 +91,13 @@ class _Reasons:
 
     async def _task(self) -> Why | None:
         subject = self._subjects[2]
-        rules = self._book.rules(subject)
-        assert isinstance(rules, TaskRules)
+        rules = self._book.task(subject.name)
         why = await self._rate(rules.rate, subject)
         return why if why is not None or rules.gate is None else await self._gate(rules.gate)
 
     async def _gate(self, name: str) -> Why | None:
         subject = Subject(Kind.GATE, name)
-        rules = self._book.rules(subject)
-        assert isinstance(rules, GateRules)
+        rules = self._book.gate(name)
         if not has_room(await self._connection.fetchval(self._sql.at_gate, name), rules.limit):
             return Why("gate", str(subject), self._book.ends(subject), self._ahead)
         return await self._rate(rules.rate, subject)

@@ -1,8 +1,8 @@
 """Find jobs over all homes, newest enqueue first, a bounded number of rows a call (S51).
 
-A call walks indexes in order, by correlation, by tenant or by time, stretch by stretch: the first is short, for
-most pages are full at once. Where jobs of some current states are asked for, and there are few of them, they
-are sorted instead. Each stretch is one statement; a place never changes, so stretches fit together.
+A call walks indexes in order, by correlation, by tenant or by time, stretch by stretch: the first is short,
+for most pages are full at once. Where jobs of some current states are asked for, and there are few of them,
+they are sorted instead. Each stretch is one statement; a place never changes, so stretches fit together.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class _Walk:
         self._walk = "true"
 
     async def choose(self) -> None:
-        """Choose where to read: the homes of the states that are asked for, or their lists if these are short."""
+        """Choose where to read: the homes of the states that are asked for, or lists of these if short."""
         sql, states = self._sql, self._request.states or frozenset(State)
         homes = {home(state) for state in states}
         hot = sorted(state for state in states if home(state) is Home.HOT)
@@ -102,7 +102,7 @@ class _Walk:
         return bool(await self._connection.fetchval(length, READ_MOST + 1) <= READ_MOST)
 
     async def read(self, top: _At, bottom: _At) -> tuple[list[JobRecord], _At | None]:
-        """Give the jobs below a place, one more than asked for if there are more; and where reading had to stop."""
+        """Give jobs below a place, one more than asked for if there are more, and where reading had to stop."""
         found: list[JobRecord] = []
         left = READ_MOST
         size = max(FIRST_STRETCH, self._request.limit + 1)
@@ -119,7 +119,9 @@ class _Walk:
     async def _stretch(self, top: _At, bottom: _At, size: int) -> tuple[list[JobRecord], _At | None]:
         """Give candidates among the next rows, and the last of these rows if there are more after it."""
         sql = self._sql
-        stretches = [sql.stretch.replace("{home}", home).replace("{walk}", self._walk) for home in self._homes]
+        stretches = [
+            sql.stretch.replace("{home}", home).replace("{walk}", self._walk) for home in self._homes
+        ]
         statement = sql.chosen.replace("{stretches}", " UNION ALL ".join(stretches))
         rows = await self._connection.fetch(statement, *top, *bottom, size + 1, *self._filters())
         is_more = bool(rows) and rows[-1][0] > size

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -109,7 +109,7 @@ class PostgresPolicies:
                 after = names[-1]
         return tuple(found[: request.limit])
 
-    async def _names(self, connection: Connection, kind: Kind, after: str, most: int) -> list[str]:
+    async def _names(self, connection: Connection, kind: Kind, after: str, most: int) -> Sequence[str]:
         """Give the next names, at most so many, from both where policies and where jobs are."""
         rows = await connection.fetch(self._sql.named, kind.value, after, most)
         with_jobs = {Kind.TENANT: self._sql.tenants, Kind.QUEUE: self._sql.queues, Kind.TASK: self._sql.tasks}

@@ -103,7 +103,9 @@ def finished_record(row: Row) -> JobRecord:
 
 def whole_record(row: Row) -> JobRecord:
     """Read a row that begins with `WHOLE_COLUMNS`, of whatever home."""
-    return _record(row[:COMMON_WIDTH], row[COMMON_WIDTH:HOT_WIDTH], row[HOT_WIDTH : HOT_WIDTH + len(END_COLUMNS)])
+    return _record(
+        row[:COMMON_WIDTH], row[COMMON_WIDTH:HOT_WIDTH], row[HOT_WIDTH : HOT_WIDTH + len(END_COLUMNS)]
+    )
 
 
 def _record(common: Row, claim: Row, end: Row) -> JobRecord:

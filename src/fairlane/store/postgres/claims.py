@@ -20,6 +20,7 @@ from fairlane.store.contract.claims import (
     WorkerRequest,
 )
 from fairlane.store.contract.request import check_serves_all
+from fairlane.store.postgres.sweeping import Floor
 
 if TYPE_CHECKING:
     from fairlane.store.postgres.connect import Server
@@ -31,6 +32,8 @@ class PostgresClaims:
     def __init__(self, server: Server) -> None:
         """Share the server with the other facets."""
         self._server = server
+        self._reclaim_floor = Floor()
+        self._expire_floor = Floor()
 
     async def claim(self, request: ClaimRequest) -> ClaimReply:
         """See the contract."""
@@ -67,7 +70,7 @@ class PostgresClaims:
         from fairlane.store.postgres.reclaiming import reclaim
 
         check_serves_all(request)
-        return await reclaim(self._server, request)
+        return await reclaim(self._server, self._reclaim_floor, request)
 
     async def promote(self, request: PassRequest) -> PromoteReply:
         """See the contract."""
@@ -81,4 +84,4 @@ class PostgresClaims:
         from fairlane.store.postgres.expiring import expire
 
         check_serves_all(request)
-        return await expire(self._server, request)
+        return await expire(self._server, self._expire_floor, request)

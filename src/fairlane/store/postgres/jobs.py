@@ -44,7 +44,7 @@ class PostgresJobs:
 
     async def enqueue_in(self, connection: Any, request: EnqueueRequest) -> EnqueueReply:
         """See the contract."""
-        from fairlane.store.postgres.enqueue import enqueue_in
+        from fairlane.store.postgres.joining import enqueue_in
 
         return await enqueue_in(self._server, connection, request)
 

@@ -8,7 +8,8 @@ from uuid import UUID
 
 import msgspec
 
-from fairlane.model.job import AttemptRecord, JobRecord, Progress
+from fairlane.model.failure import Failure
+from fairlane.model.job import AttemptOutcome, AttemptRecord, JobRecord, NewJob, Progress
 from fairlane.model.lifecycle import State
 
 Row: TypeAlias = Sequence[Any]
@@ -76,6 +77,18 @@ _pack_progress = msgspec.msgpack.Encoder().encode
 _unpack_progress = msgspec.msgpack.Decoder(Progress).decode
 _write_attempt = msgspec.json.Encoder().encode
 _read_attempt = msgspec.json.Decoder(AttemptRecord).decode
+_write_tags = msgspec.json.Encoder().encode
+
+
+class _Tail(msgspec.Struct, omit_defaults=True):
+    """What the worker knows of an attempt that ends; the row knows the rest."""
+
+    outcome: AttemptOutcome
+    failure: Failure | None = None
+    log: str | None = None
+
+
+_write_tail = msgspec.json.Encoder().encode
 
 
 def hot_record(row: Row) -> JobRecord:
@@ -189,6 +202,44 @@ def attempts_value(job: JobRecord) -> list[str] | None:
     return [_write_attempt(attempt).decode() for attempt in job.attempts] or None
 
 
+def attempt_tail(outcome: AttemptOutcome, failure: Failure | None, log: str | None) -> str:
+    """Give the end of an attempt's record as it is stored, from its outcome on.
+
+    >>> attempt_tail("succeeded", None, None)
+    '"outcome":"succeeded"}'
+    """
+    return _write_tail(_Tail(outcome, failure, log))[1:].decode()
+
+
 def progress_value(progress: Progress | None) -> bytes | None:
     """Give a handler's progress as it is stored."""
     return None if progress is None else _pack_progress(progress)
+
+
+def sent_values(jobs: Sequence[NewJob]) -> tuple[list[Any], ...]:
+    """Give the columns of new jobs, in the order in which `bring_in` and `enqueue` take them."""
+    return (
+        [new.id for new in jobs],
+        [new.tenant for new in jobs],
+        [new.queue for new in jobs],
+        [new.task for new in jobs],
+        [new.payload for new in jobs],
+        [new.checksum for new in jobs],
+        [new.version for new in jobs],
+        [new.priority for new in jobs],
+        [new.run_at for new in jobs],
+        [new.delay for new in jobs],
+        [new.expires_at for new in jobs],
+        [new.expires_in for new in jobs],
+        [new.idempotency_key for new in jobs],
+        [new.dedup_key for new in jobs],
+        [new.dedup_until for new in jobs],
+        [new.correlation_id for new in jobs],
+        [new.parent_id for new in jobs],
+        [new.max_attempts for new in jobs],
+        [new.timeout for new in jobs],
+        [new.at_most_once for new in jobs],
+        [_write_tags(new.tags).decode() if new.tags else None for new in jobs],
+        [new.metadata for new in jobs],
+        [new.created_by for new in jobs],
+    )

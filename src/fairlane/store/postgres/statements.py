@@ -4,7 +4,9 @@ A file of statements has named parts: each begins with `-- name: words` and ends
 stands for the installation's schema, quoted; `{delayed}`, `{ready}` … for the model's states as literals, so
 that no statement spells one and no bound parameter hides a partial index from the planner; `{sent}`,
 `{status}`, `{claim}`, `{end}`, `{hot}`, `{finished}` for the lists of columns that `rows.py` reads; `{whole}`
-for all of them, which `{whole_hot}` fills from `job` and `{whole_finished}` from `history` and `dead`.
+for all of them, which `{whole_hot}` fills from `job` and `{whole_finished}` from `history` and `dead`;
+`{priority_step}` and `{attempts_kept}` for the model's numbers, `{due_most}`, `{park_most}`, `{wake_most}` for
+the bounds of one claim.
 """
 
 from __future__ import annotations
@@ -15,7 +17,10 @@ from importlib.resources.abc import Traversable
 from types import SimpleNamespace
 from typing import Final
 
+from fairlane.model.job import ATTEMPTS_KEPT
 from fairlane.model.lifecycle import State
+from fairlane.model.priority import STEP
+from fairlane.store.contract.claims import DUE_MOST, PARK_MOST, WAKE_MOST
 from fairlane.store.postgres.rows import (
     CLAIM_COLUMNS,
     END_COLUMNS,
@@ -36,11 +41,16 @@ _VALUES: Final = {
     "{end}": ", ".join(END_COLUMNS),
     "{hot}": ", ".join(HOT_COLUMNS),
     "{finished}": ", ".join(FINISHED_COLUMNS),
+    "{priority_step}": f"{STEP}::bigint",
+    "{attempts_kept}": str(ATTEMPTS_KEPT),
     "{whole}": ", ".join(WHOLE_COLUMNS),
     "{whole_hot}": ", ".join(HOT_COLUMNS) + ", NULL::bigint AS settled_at, NULL::bytea AS result",
     "{whole_finished}": ", ".join((*SENT_COLUMNS, *STATUS_COLUMNS))
     + ", NULL::text AS worker, NULL::bigint AS started_at, NULL::bigint AS lease_until,"
     + " false AS is_cancel_asked, NULL::bytea AS progress, settled_at, result",
+    "{due_most}": str(DUE_MOST),
+    "{park_most}": str(PARK_MOST),
+    "{wake_most}": str(WAKE_MOST),
 }
 
 

@@ -9,3 +9,8 @@ BEGIN
   END IF;
   PERFORM pg_advisory_xact_lock(hashtextextended($s${s} queue $s$ || p_queue, 0));
 END $$;
+
+-- Take it only if nobody else has it; say whether.
+CREATE OR REPLACE FUNCTION {s}.try_mutex(p_queue text) RETURNS boolean LANGUAGE sql VOLATILE AS $$
+  SELECT pg_try_advisory_xact_lock(hashtextextended($s${s} queue $s$ || p_queue, 0))
+$$;

@@ -273,6 +273,8 @@ CREATE TABLE {s}.term (
   most        int,                              -- a gate's limit
   PRIMARY KEY (kind, name, queue, since)
 );
+-- Whether anything at all limits what may wait: an enqueue asks first.
+CREATE INDEX term_waiting ON {s}.term (kind, name) WHERE waiting IS NOT NULL OR max_waiting IS NOT NULL;
 
 CREATE TABLE {s}.hold (
   verb   text   COLLATE "C" NOT NULL,           -- paused, closed

@@ -1,0 +1,44 @@
+-- Settle, renew, reclaim, expire: the ends of claims and of waits. See functions/settle.sql, end_jobs.sql, renew.sql.
+
+-- name: settle
+SELECT at, settled, doubtful, hints
+FROM {s}.settle($1::bigint, $2::text, $3::text, $4::uuid[], $5::bigint[], $6::boolean[], $7::bigint[], $8::text[],
+  $9::text[], $10::bigint[], $11::int[], $12::int[], $13::int[], $14::int[], $15::boolean[], $16::text[],
+  $17::boolean[], $18::bytea[])
+
+-- name: doubtful
+-- Rows of running jobs, locked in the order of their ids.
+SELECT {s}.now_or($1::bigint), h.* FROM unnest($2::uuid[], $3::bigint[]) a (id, fence)
+CROSS JOIN LATERAL (
+  SELECT {hot} FROM {s}.job j WHERE j.id = a.id AND j.fence = a.fence AND j.worker = $4::text FOR UPDATE) h
+
+-- name: renew
+SELECT lease_until, stale, asked
+FROM {s}.renew($1::bigint, $2::text, $3::text, $4::bigint, $5::uuid[], $6::bigint[], $7::bytea[])
+
+-- name: asked
+SELECT id FROM {s}.job WHERE worker = $1::text AND is_cancel_asked AND ($2::text IS NULL OR tenant = $2)
+ORDER BY worker, id
+
+-- name: is_any_lapsed
+SELECT n.at, EXISTS (SELECT FROM {s}.job WHERE state = {running} AND lease_until <= n.at
+                       AND lease_until >= least($2::bigint, n.at - 60000000))
+FROM (SELECT {s}.now_or($1::bigint) AS at) n
+
+-- name: lapsed
+SELECT gate, is_alone, {hot} FROM {s}.job
+WHERE state = {running} AND lease_until <= $1::bigint AND lease_until >= least($2::bigint, $1 - 60000000)
+ORDER BY lease_until, id LIMIT $3 FOR UPDATE SKIP LOCKED
+
+-- name: end_jobs
+SELECT {s}.end_jobs($1::bigint, true, {s}.places_of($2::uuid[]), $2, $3::text[], $4::text[], $5::bigint[], $6::int[],
+  $7::int[], $8::int[], $9::int[], $10::boolean[], $11::text[], $12::boolean[], $13::bytea[])
+
+-- name: queues_at
+SELECT {s}.queues_at($1::text[])
+
+-- name: expired
+SELECT n.at, j.id, j.queue
+FROM (SELECT {s}.now_or($1::bigint) AS at) n
+LEFT JOIN LATERAL (SELECT id, queue FROM {s}.job WHERE expires_at <= n.at AND expires_at >= least($2::bigint, n.at - 60000000)
+                     AND worker IS NULL ORDER BY expires_at, id LIMIT $3) j ON true

@@ -45,7 +45,7 @@ rm -rf "$1"
 """
 
 
-def version() -> str:
+def wanted_version() -> str:
     """Say which version tests run on."""
     return os.environ.get("FAIRLANE_TEST_POSTGRES_VERSION", _NEWEST)
 
@@ -85,13 +85,22 @@ def free_port() -> int:
 class PostgresServer:
     """One server with its own folder. However often it is stopped or killed, its data stay until the end."""
 
-    def __init__(self, *settings: str, folder: Path | str | None = None, version: str = version()) -> None:
-        """Make the data folder, in a temporary one inside `folder`; the server does not run yet."""
-        self.bin = binaries(version)
+    def __init__(
+        self,
+        *settings: str,
+        folder: Path | str | None = None,
+        version: str | None = None,
+        following: PostgresServer | None = None,
+    ) -> None:
+        """Make the data folder, in a temporary one inside `folder`; the server does not run yet.
+
+        `following` another, it is a replica of that.
+        """
+        self.bin = binaries(version or wanted_version())
         self.home = Path(tempfile.mkdtemp(prefix="fairlane-pg-", dir=folder))
-        self.port = free_port()
         self.data = self.home / "data"
         self.log = self.home / "log"
+        self.port = free_port()
         self._postmaster: subprocess.Popen[bytes] | None = None
         self._settings = (
             "max_connections=200",
@@ -107,15 +116,22 @@ class PostgresServer:
             stdin=subprocess.PIPE,
             start_new_session=True,
         )
-        other = _other_user()
-        if other:
-            os.chown(self.home, other["user"], other["group"])
+        if _other_user():
+            os.chown(self.home, _other_user()["user"], _other_user()["group"])
+        if following is None:
+            self._run("initdb", *_NEW)
+        else:
+            self._run(
+                "pg_basebackup", "--write-recovery-conf", "--checkpoint=fast", f"--dbname={following.url}"
+            )
+
+    def _run(self, program: str, *arguments: str) -> None:
         subprocess.run(  # noqa: S603 (its own program)
-            [str(self.bin / "initdb"), "-D", str(self.data), *_NEW],
+            [str(self.bin / program), "-D", str(self.data), *arguments],
             stdout=subprocess.DEVNULL,
             check=True,
             **_AS_A_SERVER,
-            **other,
+            **_other_user(),
         )
 
     @property

@@ -1,4 +1,4 @@
-"""Lend empty, migrated schemas of the tests' PostgreSQL database: making one for every test takes too long."""
+"""Lend empty, migrated schemas of the tests' PostgreSQL database: making one for each would take too long."""
 
 from __future__ import annotations
 

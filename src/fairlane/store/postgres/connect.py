@@ -15,7 +15,13 @@ import asyncpg
 
 from fairlane.model.errors import StoreBusy, StoreError
 from fairlane.model.instants import Instant
-from fairlane.store.postgres.errors import DRIVER_ERRORS, LOCK_SECONDS, STATEMENT_SECONDS, translated
+from fairlane.store.postgres.errors import (
+    DRIVER_ERRORS,
+    LOCK_SECONDS,
+    STATEMENT_SECONDS,
+    is_mistake,
+    translated,
+)
 from fairlane.store.postgres.location import Location
 from fairlane.store.postgres.migrating import verify
 from fairlane.store.postgres.wake import Wake
@@ -30,7 +36,7 @@ _QUERIES_OF_A_CONNECTION: Final = 10_000_000
 _ALWAYS: Final = {"application_name": "fairlane"}
 _IN_SESSION: Final = {
     "jit": "off",  # compiling costs more than any statement here takes
-    "default_transaction_isolation": "read committed",  # a mutex needs snapshots that are newer than it
+    "default_transaction_isolation": "read committed",  # a mutex needs newer snapshots than itself
     "lock_timeout": f"{LOCK_SECONDS}s",
     "statement_timeout": f"{STATEMENT_SECONDS}s",
     "idle_in_transaction_session_timeout": "60s",
@@ -113,7 +119,7 @@ class Server:
             "dsn": self.location.dsn,
             "timeout": CONNECT_SECONDS,
             # A little later than the server: it alone knows whether it had done it.
-            "command_timeout": STATEMENT_SECONDS + CONNECT_SECONDS,
+            "command_timeout": STATEMENT_SECONDS + 1,
             "server_settings": _ALWAYS if is_pooled else {**_ALWAYS, **_IN_SESSION},
             "statement_cache_size": 0 if is_pooled else 200,
             "max_cached_statement_lifetime": 0,
@@ -182,6 +188,8 @@ class Server:
         try:
             yield
         except DRIVER_ERRORS as error:
+            if is_mistake(error):
+                raise
             if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
                 await self._reconnect()
             raise translated(error, self.location.place, was_sent=was_sent) from error

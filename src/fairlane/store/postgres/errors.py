@@ -9,7 +9,8 @@ import asyncpg
 from fairlane.model.errors import SchemaTooOld, StoreBusy, StoreError, StoreUnavailable
 
 LOCK_SECONDS: Final = 5
-STATEMENT_SECONDS: Final = 30
+STATEMENT_SECONDS: Final = 10
+"""Shorter than a lease: a worker whose statements hang must hear of it while it can still renew elsewhere."""
 
 DRIVER_ERRORS: Final = (
     asyncpg.PostgresError,
@@ -35,9 +36,7 @@ class _Words(NamedTuple):
 
 _AWAY: Final = "{place} does not answer: {said}"
 _TABLE: Final = (
-    _Words((asyncpg.DataError,), StoreError, "{place}: {said}"),
     _Words((asyncpg.ClientConfigurationError,), StoreError, "{place}: its URL is wrong: {said}"),
-    # The pool, or the connection, was closed under us; anything else of this kind is our own mistake.
     _Words((asyncpg.InterfaceError, asyncpg.InternalClientError, OSError), StoreUnavailable, _AWAY),
     _Words(
         (
@@ -91,6 +90,14 @@ _TABLE: Final = (
     _Words((Exception,), StoreError, "{place}: {said} ({code})"),
 )
 """The first line that knows an error speaks of it."""
+
+
+def is_mistake(error: Exception) -> bool:
+    """Whether the driver complains of how it is used, which is nobody's fault but ours.
+
+    It says with the same class that a connection or the pool was closed under us.
+    """
+    return type(error) in {asyncpg.InterfaceError, asyncpg.DataError} and "clos" not in str(error)
 
 
 def translated(error: Exception, place: str, *, was_sent: bool = False) -> StoreError:

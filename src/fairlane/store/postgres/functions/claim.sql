@@ -28,15 +28,23 @@ BEGIN
   rest.failures := p_parked;
   rest.snoozes := made.woken;
   IF NOT (SELECT is_blocked FROM {s}.queue_block(v_now, p_queue)) THEN
-    SELECT * INTO served FROM {s}.serve(q, v_now, p_most, p_total, p_headroom, p_only, made.woken, p_parked);
-    q := served.q;
-    v_taken := cardinality(served.tids);
-    rest.is_alone := rest.is_alone OR served.is_cut;
-    rest.failures := served.parked;
-    rest.snoozes := served.woken;
-    IF v_taken > 0 THEN
+    IF p_only IS NULL AND p_parked < {park_most} AND p_headroom < p_total AND {s}.is_open_to_all(v_now, p_queue) THEN
+      SELECT * INTO served FROM {s}.fill(q, v_now, least(p_most, p_total - p_headroom));
+      q := served.q;
+      v_taken := cardinality(served.tids);
+      RETURN QUERY SELECT * FROM {s}.take(v_now, p_worker, p_lease, p_isolates, served.tids, NULL, NULL, NULL,
+                                          served.has_started);
+    END IF;
+    IF v_taken < p_most THEN
+      SELECT * INTO served FROM {s}.serve(q, v_now, p_most - v_taken, p_total - v_taken, p_headroom, p_only, made.woken,
+                                          p_parked);
+      q := served.q;
+      v_taken := v_taken + cardinality(served.tids);
+      rest.is_alone := rest.is_alone OR served.is_cut;
+      rest.failures := served.parked;
+      rest.snoozes := served.woken;
       RETURN QUERY SELECT * FROM {s}.take(v_now, p_worker, p_lease, p_isolates, served.tids, served.gates, served.charges,
-                                          served.capped);
+                                          served.capped, true);
     END IF;
   END IF;
   PERFORM {s}.write_queue(q);
@@ -89,4 +97,48 @@ BEGIN
     v_next := least(v_next, block.until);
   END IF;
   RETURN v_next;
+END $$;
+
+-- Say of several queues whether a claim of each could find anything, and when time alone makes something claimable there.
+-- One look instead of one claim each, for a worker with many queues and nothing to do. Takes no lock and changes
+-- nothing; stable, so that all of it reads one snapshot.
+CREATE OR REPLACE FUNCTION {s}.look(p_now bigint, p_queues text[])
+RETURNS TABLE (queue text, is_busy boolean, next_due_at bigint) LANGUAGE plpgsql STABLE
+  SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+#variable_conflict use_column
+DECLARE
+  v_now bigint := {s}.now_or(p_now);
+  v_mark bigint := (SELECT id FROM {s}.mark ORDER BY id DESC LIMIT 1);
+  v_queue text;
+  q {s}.queue;
+  block record;
+BEGIN
+  FOREACH v_queue IN ARRAY p_queues LOOP
+    SELECT * INTO q FROM {s}.queue WHERE name = v_queue ORDER BY name, ver DESC LIMIT 1;
+    SELECT * INTO block FROM {s}.queue_block(v_now, v_queue);
+    is_busy := {s}.has_deltas(v_queue, q.seen)
+      OR EXISTS (SELECT 1 FROM {s}.job j WHERE j.queue = v_queue AND j.state = {delayed} AND j.run_at <= v_now)
+      OR (NOT block.is_blocked
+          AND EXISTS (SELECT 1 FROM {s}.turn t WHERE t.queue = v_queue AND t.state = 1 AND t.vt >= q.low))
+      OR EXISTS (SELECT 1 FROM {s}.turn t WHERE t.queue = v_queue AND t.state = 2 AND t.parked_until <= v_now)
+      OR EXISTS (SELECT 1 FROM {s}.strand t WHERE t.queue = v_queue AND t.state = 2 AND t.parked_until <= v_now)
+      OR EXISTS (SELECT 1 FROM {s}.strand t WHERE t.queue = v_queue AND t.gate IS NOT NULL)
+      OR (v_mark > coalesce((SELECT m.mark FROM {s}.marked m WHERE m.queue = v_queue), 0)
+          AND (EXISTS (SELECT 1 FROM {s}.turn t WHERE t.queue = v_queue AND t.state = 2)
+               OR EXISTS (SELECT 1 FROM {s}.strand t WHERE t.queue = v_queue AND t.state = 2)));
+    queue := v_queue;
+    next_due_at := CASE WHEN NOT is_busy THEN {s}.next_due(v_now, v_queue) END;
+    RETURN NEXT;
+  END LOOP;
+END $$;
+
+-- Whether a queue has deltas that the last whole fold could not see.
+CREATE OR REPLACE FUNCTION {s}.has_deltas(p_queue text, p_seen pg_snapshot) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  IF p_seen IS NULL OR pg_snapshot_xmax(p_seen) > pg_snapshot_xmax(pg_current_snapshot()) THEN
+    RETURN EXISTS (SELECT 1 FROM {s}.delta WHERE queue = p_queue);
+  END IF;
+  RETURN EXISTS (SELECT 1 FROM {s}.delta WHERE queue = p_queue AND xid >= pg_snapshot_xmax(p_seen))
+    OR EXISTS (SELECT 1 FROM (SELECT pg_snapshot_xip(p_seen) AS xid) open,
+               LATERAL (SELECT 1 FROM {s}.delta WHERE queue = p_queue AND xid = open.xid LIMIT 1) d);
 END $$;

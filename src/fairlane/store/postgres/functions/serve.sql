@@ -257,16 +257,18 @@ END $$;
 -- Make chosen jobs running, in the order in which they were chosen, each under a fence that only grows (S36).
 CREATE OR REPLACE FUNCTION {s}.take(
   p_now bigint, p_worker text, p_lease bigint, p_isolates boolean, p_tids tid[], p_gates text[], p_charges bigint[],
-  p_capped boolean[]
+  p_capped boolean[], p_has_started boolean
 ) RETURNS SETOF {s}.job LANGUAGE plpgsql AS $$
 BEGIN
-  DELETE FROM {s}.dedup d USING unnest(p_tids) AS taken (tid), {s}.job j
-  WHERE j.ctid = taken.tid AND j.dedup_key IS NOT NULL AND j.dedup_until = 'started'
-    AND d.tenant = j.tenant AND d.task = j.task AND d.key = j.dedup_key AND d.id = j.id;
+  IF p_has_started THEN
+    DELETE FROM {s}.dedup d USING unnest(p_tids) AS taken (tid), {s}.job j
+    WHERE j.ctid = taken.tid AND j.dedup_key IS NOT NULL AND j.dedup_until = 'started'
+      AND d.tenant = j.tenant AND d.task = j.task AND d.key = j.dedup_key AND d.id = j.id;
+  END IF;
   RETURN QUERY
     UPDATE {s}.job SET state = {running}, attempt = attempt + 1, fence = greatest(fence + 1, p_now), worker = p_worker,
       started_at = p_now, lease_until = p_now + p_lease, gate = taken.gate, is_alone = is_suspect AND p_isolates,
-      charged = taken.charge, is_capped = taken.is_capped
+      charged = taken.charge, is_capped = coalesce(taken.is_capped, false)
     FROM unnest(p_tids, p_gates, p_charges, p_capped) AS taken (tid, gate, charge, is_capped)
     WHERE job.ctid = taken.tid
     RETURNING job.*;

@@ -91,7 +91,7 @@ async def cancel(server: Server, request: StopRequest) -> Mapping[UUID, CancelRe
         if not places:
             return {id: replies[id] for id in request.ids if id in replies}
         replies |= {id: CancelReply.FINISHED for id, (_, state) in places.items() if is_finished(state)}
-        for queue, ids in _by_queue(places, WAITING).items():
+        for queue, ids in _in_states(places, WAITING).items():
             stopped_ids = await stop_waiting(server, queue, ids, State.CANCELLED, word)
             replies |= dict.fromkeys(stopped_ids, CancelReply.CANCELLED)
         running = [id for id, (_, state) in places.items() if state is State.RUNNING]
@@ -118,7 +118,7 @@ async def condemn(server: Server, request: StopRequest) -> tuple[UUID, ...]:
     word = because(Because.CONDEMNED, request.reason)
     places = await _places(server, request, request.ids)
     moved: set[UUID] = set()
-    for queue, ids in _by_queue(places, WAITING).items():
+    for queue, ids in _in_states(places, WAITING).items():
         moved |= set(await stop_waiting(server, queue, ids, State.DEAD, word))
     return tuple(id for id in dict.fromkeys(request.ids) if id in moved)
 
@@ -127,7 +127,7 @@ async def run_now(server: Server, request: RunNowRequest) -> tuple[UUID, ...]:
     """Make delayed jobs ready."""
     places = await _places(server, request, request.ids)
     moved: set[UUID] = set()
-    for queue, ids in _by_queue(places, {State.DELAYED}).items():
+    for queue, ids in _in_states(places, {State.DELAYED}).items():
         async with held(server, queue) as (link, at):
             jobs = await waiting(server, link, ids)
             due = [job.id for job in jobs if (job.state, Event.RUN_NOW) in TRANSITIONS]
@@ -181,9 +181,13 @@ async def _places(
     return {id: found[id] for id in wanted if id in found}
 
 
-def _by_queue(places: dict[UUID, tuple[str, State]], states: Collection[State]) -> dict[str, list[UUID]]:
+def _in_states(places: dict[UUID, tuple[str, State]], states: Collection[State]) -> dict[str, list[UUID]]:
+    return by_queue((id, queue) for id, (queue, state) in places.items() if state in states)
+
+
+def by_queue(jobs: Iterable[tuple[UUID, str]]) -> dict[str, list[UUID]]:
+    """Group ids by their queue."""
     queues: dict[str, list[UUID]] = {}
-    for id, (queue, state) in places.items():
-        if state in states:
-            queues.setdefault(queue, []).append(id)
+    for id, queue in jobs:
+        queues.setdefault(queue, []).append(id)
     return queues

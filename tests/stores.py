@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
@@ -12,6 +11,7 @@ from fairlane.store.contract import Store
 from fairlane.store.opening import open_store
 from tests.oracle.clock import DrivenClock
 from tests.oracle.store import OracleStore
+from tests.servers.postgres import MEMORY
 from tests.servers.schemas import lent_schema, url_of
 
 Opener: TypeAlias = Callable[[DrivenClock], AbstractAsyncContextManager[Store]]
@@ -23,9 +23,6 @@ async def open_oracle(clock: DrivenClock) -> AsyncIterator[Store]:
     store = OracleStore(clock)
     yield store
     await store.upkeep.aclose()
-
-
-MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 (a folder of its own inside)
 
 
 @asynccontextmanager

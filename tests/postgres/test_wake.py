@@ -90,7 +90,7 @@ async def test_a_hint_reaches_another_process_while_it_waits(
 
 
 async def test_a_burst_of_hints_is_a_few_letters(store: PostgresStore, schema: str) -> None:
-    """S56: NOTIFY takes a lock that all databases share; one for every enqueue would be in everybody's way."""
+    """S56: NOTIFY takes a lock that all databases share; one for every enqueue would block everybody."""
     letters: list[str] = []
     ear = await asyncpg.connect(shared_url())
     await ear.add_listener(channel_of(schema), lambda *said: letters.append(said[3]))

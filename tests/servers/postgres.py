@@ -22,6 +22,9 @@ from typing import Any, Final
 HASTY: Final = ("fsync=off", "full_page_writes=off", "synchronous_commit=off")
 """For tests that ask what the answers are, not what a power cut leaves."""
 
+MEMORY: Final = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 (a folder of its own inside)
+"""Where the data of servers are that nobody cuts the power of."""
+
 FAST: Final = signal.SIGINT
 """Cuts connections and writes everything down."""
 IMMEDIATE: Final = signal.SIGQUIT
@@ -39,7 +42,8 @@ _IN_WHEEL: Final = {"16": "pginstall", "18": "pginstall18"}
 # Waits until the process that started the server has ended, however it did; then nothing is to be saved.
 _KEEPER: Final = """
 cat >/dev/null
-pid=$(head -n 1 "$1/data/postmaster.pid" 2>/dev/null) && kill -QUIT "$pid" 2>/dev/null
+pid=$(head -n 1 "$1/data/postmaster.pid" 2>/dev/null)
+[ -n "$pid" ] && grep -q postgres "/proc/$pid/comm" && kill -QUIT "$pid"
 for _ in $(seq 100); do [ -e "$1/data/postmaster.pid" ] || break; sleep 0.05; done
 rm -rf "$1"
 """
@@ -114,6 +118,7 @@ class PostgresServer:
         self._keeper = subprocess.Popen(  # noqa: S603 (its own text)
             ["/bin/sh", "-c", _KEEPER, "keeper", str(self.home)],
             stdin=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
         if _other_user():
@@ -122,7 +127,11 @@ class PostgresServer:
             self._run("initdb", *_NEW)
         else:
             self._run(
-                "pg_basebackup", "--write-recovery-conf", "--checkpoint=fast", f"--dbname={following.url}"
+                "pg_basebackup",
+                "--write-recovery-conf",
+                "--no-sync",
+                "--checkpoint=fast",
+                f"--dbname={following.url}",
             )
 
     def _run(self, program: str, *arguments: str) -> None:
@@ -177,6 +186,7 @@ class PostgresServer:
     def close(self) -> None:
         """Stop it for good and remove its folder."""
         self.stop(IMMEDIATE)
+        (self.data / "postmaster.pid").unlink(missing_ok=True)  # a killed one has left it
         self._keeper.communicate()
 
     def _is_ready(self, pid: int) -> bool:
@@ -201,8 +211,7 @@ def _has_family(data: Path) -> bool:
 
 @cache
 def _shared() -> PostgresServer:
-    memory = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 (a folder of its own inside)
-    server = PostgresServer(*HASTY, folder=memory)
+    server = PostgresServer(*HASTY, folder=MEMORY)
     server.start()
     atexit.register(server.close)
     return server

@@ -1,4 +1,4 @@
-"""A network between a client and a server that can be broken: a TCP proxy that cuts, stalls, slows and refuses.
+"""A network between a client and a server that can be broken: a proxy that cuts, stalls, slows and refuses.
 
 Lives in the loop of the test. Understands no protocol: it looks for bytes, not for messages.
 """
@@ -14,7 +14,7 @@ _CHUNK: Final = 65_536
 
 
 class _Cut(NamedTuple):
-    """Cut a connection whose client sends these bytes: before the server has them, or once it has answered."""
+    """Cut a connection whose client sends these bytes: before the server has them, or when it answers."""
 
     pattern: bytes
     is_delivered: bool

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -10,11 +12,10 @@ import msgspec
 from fairlane.model.job import JobRecord
 from fairlane.model.lifecycle import WAITING, Because, Home, State, because, home
 from fairlane.model.moves import erased
-from fairlane.store.contract.jobs import StopRequest
 from fairlane.store.contract.request import READ_MOST, Place, from_cursor, to_cursor
 from fairlane.store.contract.upkeep import ForgetReply, ForgetRequest
 from fairlane.store.postgres.connect import Server
-from fairlane.store.postgres.moving import cancel, stop
+from fairlane.store.postgres.moving import ask_to_stop, stop_waiting
 from fairlane.store.postgres.reading import reading
 from fairlane.store.postgres.rows import attempts_value, finished_record, plain_uuid
 from fairlane.store.postgres.statements import load
@@ -29,14 +30,13 @@ async def forget(server: Server, request: ForgetRequest) -> ForgetReply:
     place = Place(0, UUID(int=0)) if request.cursor is None else from_cursor(request.cursor)
     sql = load("upkeep", server.schema)
     async with reading(server) as connection:
-        running = [row[0] for row in await connection.fetch(sql.running_of, tenant)]
+        running = [plain_uuid(row[0]) for row in await connection.fetch(sql.running_of, tenant)]
         values = (tenant, place.enqueued_at, place.id, READ_MOST + 1)
         page = await connection.fetch(sql.contents_of, *values)
     left = [row for row in page[:READ_MOST] if row["is_left"]]
-    await cancel(server, _stopping(request, running))
+    await ask_to_stop(server, running, because(Because.ASKED, request.reason))
     now = left[: request.most]
-    waiting = [row["id"] for row in now if State(row["state"]) in WAITING]
-    await stop(server, _stopping(request, waiting), State.CANCELLED, because(Because.PURGED, request.reason))
+    await _stop(server, request, now)
     await _empty(server, sql, [row["id"] for row in now])
     last = left[request.most - 1] if len(left) > request.most else None
     if last is None and len(page) > READ_MOST:
@@ -48,8 +48,15 @@ async def forget(server: Server, request: ForgetRequest) -> ForgetReply:
     return ForgetReply(len(now), len(running))
 
 
-def _stopping(request: ForgetRequest, ids: list[UUID]) -> StopRequest:
-    return StopRequest(scope=request.scope, ids=tuple(ids), reason=request.reason, who=request.who)
+async def _stop(server: Server, request: ForgetRequest, rows: Sequence[Any]) -> None:
+    """Cancel those of these jobs that still wait, a queue at a time."""
+    waiting: dict[str, list[UUID]] = defaultdict(list)
+    for row in rows:
+        if State(row["state"]) in WAITING:
+            waiting[row["queue"]].append(plain_uuid(row["id"]))
+    word = because(Because.PURGED, request.reason)
+    for queue, ids in sorted(waiting.items()):
+        await stop_waiting(server, queue, ids, State.CANCELLED, word)
 
 
 async def _empty(server: Server, sql: Any, ids: list[UUID]) -> None:

@@ -23,10 +23,10 @@ from fairlane.store.contract.upkeep import (
     not_dedicated,
 )
 from fairlane.store.postgres.connect import Server
+from fairlane.store.postgres.expiring import purge
 from fairlane.store.postgres.forgetting import forget
 from fairlane.store.postgres.inspection import inspect
 from fairlane.store.postgres.pruning import prune
-from fairlane.store.postgres.purging import purge
 from fairlane.store.postgres.reading import reading
 from fairlane.store.postgres.statements import load
 

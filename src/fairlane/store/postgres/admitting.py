@@ -15,8 +15,8 @@ import msgspec
 from fairlane.model.admission import Admitted, KeyHolder, Refusal, Repeat, Standing, admit
 from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord, NewJob
-from fairlane.model.limits import NO_LIMITS, Limits
 from fairlane.model.lifecycle import State
+from fairlane.model.limits import NO_LIMITS, Limits
 from fairlane.model.moves import born
 from fairlane.model.scope import SYSTEM
 from fairlane.store.contract.jobs import Enqueued, EnqueueReply, EnqueueRequest, OverLimit

@@ -3,32 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
-from typing import Any
 
 from fairlane.model.instants import Instant
 from fairlane.store.contract.upkeep import MigrateReply
 from fairlane.store.opening import StoreClock
 from fairlane.store.postgres.claims import PostgresClaims
 from fairlane.store.postgres.connect import Server
+from fairlane.store.postgres.dead import PostgresDead
 from fairlane.store.postgres.jobs import PostgresJobs
 from fairlane.store.postgres.location import Location
-from fairlane.store.postgres.migrating import migrate
+from fairlane.store.postgres.migrating import migrate, plan
 from fairlane.store.postgres.policies import PostgresPolicies
 from fairlane.store.postgres.registry import PostgresRegistry
-
-PostgresDead: Any = None
-PostgresUpkeep: Any = None
-with suppress(ImportError):
-    from fairlane.store.postgres.dead import PostgresDead  # type: ignore[no-redef]
-with suppress(ImportError):
-    from fairlane.store.postgres.upkeep import PostgresUpkeep  # type: ignore[no-redef]
-
-
-class _Bare:
-    def __init__(self, _: Server, migrate: Any, close: Any) -> None:
-        self.migrate = migrate
-        self.aclose = close
+from fairlane.store.postgres.upkeep import PostgresUpkeep
 
 
 class PostgresStore:
@@ -41,12 +28,16 @@ class PostgresStore:
         self.claims = PostgresClaims(server)
         self.policies = PostgresPolicies(server)
         self.registry = PostgresRegistry(server, server.wake)
-        self.dead = PostgresDead(server) if PostgresDead else None
-        self.upkeep = (PostgresUpkeep or _Bare)(server, self._migrate, server.close)
+        self.dead = PostgresDead(server)
+        self.upkeep = PostgresUpkeep(server, self._migrate, self._plan, server.close)
 
     async def _migrate(self) -> MigrateReply:
         async with self._server.apart() as connection:
             return await migrate(connection, self._server.location)
+
+    async def _plan(self) -> MigrateReply:
+        async with self._server.apart() as connection:
+            return await plan(connection, self._server.location)
 
 
 def open_url(url: str, clock: StoreClock | None = None) -> PostgresStore:

@@ -25,7 +25,7 @@ async def count(server: Server, request: CountRequest) -> CountPage:
         rows = await connection.fetch(sql.page, *values, *(edge or (None, None)))
     counts = [Count(tenant, queue, State(state), jobs) for tenant, queue, state, jobs in rows]
     page, rest = counts[: request.limit], counts[request.limit :]
-    last = None if edge is None else CountPlace(*edge, _LAST_STATE)
+    last = None if edge is None else CountPlace(edge[0], edge[1], _LAST_STATE)
     if rest:
         last = CountPlace(page[-1].tenant, page[-1].queue, page[-1].state.value)
     return CountPage(tuple(page), None if last is None else to_cursor(last))

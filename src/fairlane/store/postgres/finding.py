@@ -102,7 +102,7 @@ class _Walk:
         return bool(await self._connection.fetchval(length, READ_MOST + 1) <= READ_MOST)
 
     async def read(self, top: _At, bottom: _At) -> tuple[list[JobRecord], _At | None]:
-        """Give jobs below a place, one more than asked for if there are more, and where reading had to stop."""
+        """Give jobs below a place, one more than asked for if there are more, and where reading stopped."""
         found: list[JobRecord] = []
         left = READ_MOST
         size = max(FIRST_STRETCH, self._request.limit + 1)

@@ -60,7 +60,7 @@ async def _stop(server: Server, request: ForgetRequest, rows: Sequence[Any]) -> 
 
 
 async def _empty(server: Server, sql: Any, ids: list[UUID]) -> None:
-    """Empty the finished jobs among these where they are; one that was claimed meanwhile is met by a later pass."""
+    """Empty the finished jobs among these; one that was claimed meanwhile is met by a later pass."""
     async with reading(server) as connection:
         rows = await connection.fetch(sql.finished, ids)
         jobs = [erased(finished_record(row)) for row in rows]

@@ -1,4 +1,4 @@
-"""Remove what was kept long enough: whole days where everything in them is over, else rows in batches (S52)."""
+"""Remove what was kept long enough: days as a whole where everything in them is over, else rows (S52)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def prune(server: Server, request: PruneRequest) -> PruneReply:
 
 
 async def _remove_days(server: Server, sql: Any, now: Instant, keep: Retention) -> int:
-    """Empty the days that are over and drop what is empty; a day that somebody reads is left for the next pass."""
+    """Empty the days that are over and drop what is empty; one that somebody reads waits for another pass."""
     last = now - _longest(keep)
     removed = 0
     for day, since, until, _ in await server.fetch(sql.days):
@@ -91,7 +91,8 @@ async def _over(connection: Connection, sql: Any, now: Instant, request: PruneRe
     shortest = min(*by_state, *keep.queues.values(), *keep.tenants.values())
     large = [day for day, *_, size in await connection.fetch(sql.days) if size > LARGE_DAY]
     values = (now, request.scope.tenant, request.most + 1, *by_state, *by_name, now - shortest, large)
-    return await connection.fetch(sql.over, *values)
+    rows: list[Any] = await connection.fetch(sql.over, *values)
+    return rows
 
 
 def _longest(keep: Retention) -> int:

@@ -28,6 +28,7 @@ BEGIN
       RETURN v_made;
     END IF;
     LOCK TABLE {s}.history_rest IN ACCESS EXCLUSIVE MODE;
+    CONTINUE WHEN EXISTS (SELECT 1 FROM {s}.days() d WHERE d.since <= v_since AND d.until > v_since);  -- made meanwhile
     CONTINUE WHEN (SELECT count(*) FROM (SELECT 1 FROM {s}.history_rest
                    WHERE settled_at >= v_since AND settled_at < v_since + c_day LIMIT 10001) many) > 10000;
     v_name := '{s}.history_' || to_char(to_timestamp(v_since / 1000000) AT TIME ZONE 'UTC', 'YYYYMMDD');

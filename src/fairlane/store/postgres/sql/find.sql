@@ -26,7 +26,7 @@ SELECT {whole_finished} FROM {s}.dead
 -- The last row of the stretch and the one before come in any case: they say where the next stretch begins.
 SELECT number, {whole} FROM (
   SELECT row_number() OVER () AS number, * FROM (
-    {stretches}
+    SELECT * FROM ({stretches}) homes
     ORDER BY enqueued_at DESC, id DESC LIMIT $5) stretch) walked
 WHERE number >= $5 - 1
    OR ($6::text IS NULL OR tenant = $6) AND ($8::text[] IS NULL OR state = ANY ($8))

@@ -12,22 +12,23 @@ from typing import Final
 import psycopg
 
 from fairlane.store.opening import open_store
+from tests.oracle.clock import START, DrivenClock
 from tests.servers.postgres import shared_url
 
 _free: Final[list[str]] = []
 _numbers: Final = count(1)
 
-# What tests have left behind; days of history, too, which only some of them make.
+# What tests have left behind, and days of history that only some of them make or take away.
 _EMPTY: Final = """
 DO $$
 DECLARE name text;
 BEGIN
-  FOR name IN SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = '{s}.history'::regclass
-              AND inhrelid <> '{s}.history_rest'::regclass
-  LOOP EXECUTE 'DROP TABLE ' || name; END LOOP;
   FOR name IN SELECT c.oid::regclass::text FROM pg_class c
               WHERE relnamespace = '{s}'::regnamespace AND relkind = 'r' AND relname <> 'meta'
   LOOP EXECUTE 'DELETE FROM ' || name; END LOOP;
+  FOR name IN SELECT day::text FROM {s}.days() WHERE until <= {now} OR since > {now} + 2 * 86400000000
+  LOOP EXECUTE 'DROP TABLE ' || name; END LOOP;
+  PERFORM {s}.make_days({now});
   DELETE FROM {s}.meta WHERE meta.name NOT IN ('schema', 'functions');
 END $$
 """
@@ -46,7 +47,7 @@ async def lent_schema() -> AsyncIterator[str]:
     try:
         yield schema
     finally:
-        _admin().execute(_EMPTY.replace("{s}", schema).encode())
+        _admin().execute(_EMPTY.replace("{s}", schema).replace("{now}", str(START)).encode())
         _free.append(schema)
 
 
@@ -59,7 +60,7 @@ def _admin() -> psycopg.Connection:
 async def _new() -> str:
     schema = f"test_{os.getpid()}_{next(_numbers)}"
     _admin().execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE".encode())
-    store = open_store(url_of(schema))
+    store = open_store(url_of(schema), clock=DrivenClock())
     try:
         await store.upkeep.migrate()
     finally:

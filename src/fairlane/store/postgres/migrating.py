@@ -61,6 +61,13 @@ async def migrate(connection: asyncpg.Connection, location: Location) -> Migrate
     return MigrateReply(before.version, NEWEST, _names(before))
 
 
+async def plan(connection: asyncpg.Connection, location: Location) -> MigrateReply:
+    """Say which steps are missing."""
+    before = await _standing(connection, location.schema)
+    _refuse_newer(before.version, location)
+    return MigrateReply(before.version, NEWEST, _names(before))
+
+
 async def verify(connection: asyncpg.Connection, location: Location) -> None:
     """Refuse a schema of another version, or none at all."""
     try:

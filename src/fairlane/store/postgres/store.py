@@ -12,7 +12,7 @@ from fairlane.store.postgres.connect import Server
 from fairlane.store.postgres.dead import PostgresDead
 from fairlane.store.postgres.jobs import PostgresJobs
 from fairlane.store.postgres.location import Location
-from fairlane.store.postgres.migrating import migrate
+from fairlane.store.postgres.migrating import migrate, plan
 from fairlane.store.postgres.policies import PostgresPolicies
 from fairlane.store.postgres.registry import PostgresRegistry
 from fairlane.store.postgres.upkeep import PostgresUpkeep
@@ -29,11 +29,15 @@ class PostgresStore:
         self.policies = PostgresPolicies(server)
         self.registry = PostgresRegistry(server, server.wake)
         self.dead = PostgresDead(server)
-        self.upkeep = PostgresUpkeep(server, self._migrate, server.close)
+        self.upkeep = PostgresUpkeep(server, self._migrate, self._plan, server.close)
 
     async def _migrate(self) -> MigrateReply:
         async with self._server.apart() as connection:
             return await migrate(connection, self._server.location)
+
+    async def _plan(self) -> MigrateReply:
+        async with self._server.apart() as connection:
+            return await plan(connection, self._server.location)
 
 
 def open_url(url: str, clock: StoreClock | None = None) -> PostgresStore:

@@ -38,11 +38,13 @@ class PostgresUpkeep:
         self,
         server: Server,
         migrate: Callable[[], Awaitable[MigrateReply]],
+        plan: Callable[[], Awaitable[MigrateReply]],
         close: Callable[[], Awaitable[None]],
     ) -> None:
         """Share the server with the other facets."""
         self._server = server
         self._migrate = migrate
+        self._plan = plan
         self._close = close
         self._sql = load("upkeep", server.schema)
 
@@ -51,6 +53,10 @@ class PostgresUpkeep:
         reply = await self._migrate()
         await self._server.fetch(self._sql.make_days, self._server.now())
         return reply
+
+    async def plan(self) -> MigrateReply:
+        """See the contract."""
+        return await self._plan()
 
     async def prune(self, request: PruneRequest) -> PruneReply:
         """See the contract."""

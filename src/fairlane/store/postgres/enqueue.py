@@ -20,7 +20,7 @@ _FOLD_EVERY: Final = 250
 """How many deltas are appended, about, until an enqueue looks whether they pile up."""
 
 
-class _RefusedError(Exception):
+class RefusedError(Exception):
     """Carries the reply out of a transaction that is to be rolled back."""
 
     def __init__(self, reply: EnqueueReply) -> None:
@@ -71,9 +71,9 @@ async def _carefully(server: Server, request: EnqueueRequest) -> EnqueueReply:
             async with server.transaction() as link:
                 reply = await Admitting(link, server.schema, server.now(), request).run()
                 if reply.refused:
-                    raise _RefusedError(reply)
+                    raise RefusedError(reply)
                 return reply
-        except _RefusedError as refused:
+        except RefusedError as refused:
             return refused.reply
         except IdRaceError:
             continue

@@ -7,7 +7,7 @@ CREATE OR REPLACE FUNCTION {s}.days() RETURNS TABLE (day regclass, since bigint,
   FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
   CROSS JOIN LATERAL regexp_match(
     pg_get_expr(c.relpartbound, c.oid), '^FOR VALUES FROM \(''(-?\d+)''\) TO \(''(-?\d+)''\)$') AS bound (at)
-  WHERE i.inhparent = '{s}.history'::regclass AND bound.at IS NOT NULL
+  WHERE i.inhparent = $s${s}.history$s$::regclass AND bound.at IS NOT NULL
 $$;
 
 -- Make today and the two days after it, each unless it exists; say how many were made. Rows of that day in
@@ -17,6 +17,7 @@ CREATE OR REPLACE FUNCTION {s}.make_days(p_now bigint) RETURNS int LANGUAGE plpg
 DECLARE
   c_day CONSTANT bigint := 86400000000;
   v_today bigint := {s}.now_or(p_now) / c_day * c_day;
+  v_schema CONSTANT text := $s${s}$s$;
   v_since bigint;
   v_name text;
   v_made int := 0;
@@ -31,17 +32,25 @@ BEGIN
     CONTINUE WHEN EXISTS (SELECT 1 FROM {s}.days() d WHERE d.since <= v_since AND d.until > v_since);  -- made meanwhile
     CONTINUE WHEN (SELECT count(*) FROM (SELECT 1 FROM {s}.history_rest
                    WHERE settled_at >= v_since AND settled_at < v_since + c_day LIMIT 10001) many) > 10000;
-    v_name := '{s}.history_' || to_char(to_timestamp(v_since / 1000000) AT TIME ZONE 'UTC', 'YYYYMMDD');
-    EXECUTE format('CREATE TABLE IF NOT EXISTS %s (LIKE {s}.history INCLUDING ALL)', v_name);
-    EXECUTE format('WITH moved AS (DELETE FROM {s}.history_rest WHERE settled_at >= $1 AND settled_at < $2 RETURNING *)
-                    INSERT INTO %s SELECT * FROM moved', v_name) USING v_since, v_since + c_day;
-    EXECUTE format('ALTER TABLE {s}.history ATTACH PARTITION %s FOR VALUES FROM (%L) TO (%L)',
-                   v_name, v_since, v_since + c_day);
+    v_name := format('%s.%I', v_schema,
+                     'history_' || to_char(to_timestamp(v_since / 1000000) AT TIME ZONE 'UTC', 'YYYYMMDD'));
+    EXECUTE format('CREATE TABLE IF NOT EXISTS %s (LIKE %s.history INCLUDING ALL)', v_name, v_schema);
+    EXECUTE format('WITH moved AS (DELETE FROM %s.history_rest WHERE settled_at >= %s AND settled_at < %s RETURNING *)
+                    INSERT INTO %s SELECT * FROM moved', v_schema, v_since, v_since + c_day, v_name);
+    EXECUTE format('ALTER TABLE %s.history ATTACH PARTITION %s FOR VALUES FROM (%s) TO (%s)',
+                   v_schema, v_name, v_since, v_since + c_day);
     v_made := v_made + 1;
   END LOOP;
   RETURN v_made;
 EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
   RETURN 0;
+END $$;
+
+-- Whether a day is there and nobody else makes or removes days until the end of the transaction.
+CREATE OR REPLACE FUNCTION {s}.hold_day(p_day regclass) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN pg_try_advisory_xact_lock(hashtextextended($s${s} days$s$, 0))
+     AND EXISTS (SELECT 1 FROM {s}.days() d WHERE d.day = p_day);
 END $$;
 
 -- Empty a day whose jobs are all over; the counts follow. NULL: somebody reads it, come again.
@@ -50,16 +59,19 @@ CREATE OR REPLACE FUNCTION {s}.clear_day(p_day regclass) RETURNS bigint LANGUAGE
 DECLARE
   v_jobs bigint;
 BEGIN
+  IF NOT {s}.hold_day(p_day) THEN
+    RETURN NULL;
+  END IF;
   EXECUTE format('LOCK TABLE %s IN SHARE MODE', p_day);
   EXECUTE format('WITH gone AS (
-                    INSERT INTO {s}.tally_delta (tenant, queue, state, jobs)
+                    INSERT INTO %s.tally_delta (tenant, queue, state, jobs)
                     SELECT tenant, queue, state, -count(*) FROM %s GROUP BY tenant, queue, state RETURNING jobs)
-                  SELECT coalesce(-sum(jobs), 0) FROM gone', p_day) INTO v_jobs;
+                  SELECT coalesce(-sum(jobs), 0) FROM gone', $s${s}$s$, p_day) INTO v_jobs;
   IF v_jobs > 0 THEN
     EXECUTE format('TRUNCATE TABLE %s', p_day);
   END IF;
   RETURN v_jobs;
-EXCEPTION WHEN lock_not_available OR deadlock_detected OR undefined_table THEN
+EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
   RETURN NULL;
 END $$;
 
@@ -69,13 +81,16 @@ CREATE OR REPLACE FUNCTION {s}.drop_day(p_day regclass) RETURNS boolean LANGUAGE
 DECLARE
   is_empty boolean;
 BEGIN
+  IF NOT {s}.hold_day(p_day) THEN
+    RETURN false;
+  END IF;
   LOCK TABLE ONLY {s}.history IN ACCESS EXCLUSIVE MODE;
   EXECUTE format('SELECT NOT EXISTS (SELECT 1 FROM %s)', p_day) INTO is_empty;
   IF is_empty THEN
     EXECUTE format('DROP TABLE %s', p_day);
   END IF;
   RETURN is_empty;
-EXCEPTION WHEN lock_not_available OR deadlock_detected OR undefined_table THEN
+EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
   RETURN false;
 END $$;
 

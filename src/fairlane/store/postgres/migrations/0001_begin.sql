@@ -145,8 +145,7 @@ CREATE TABLE {s}.turn (
   parked_since bigint NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 500,
         autovacuum_vacuum_cost_delay = 0);
-CREATE INDEX turn_name ON {s}.turn (queue, tenant, ver DESC);
-CREATE INDEX turn_tenant ON {s}.turn (tenant, queue);
+CREATE INDEX turn_name ON {s}.turn (tenant, queue, ver DESC);
 CREATE INDEX turn_order ON {s}.turn (queue, vt, ready_since) WHERE state = 1;
 CREATE INDEX turn_parked ON {s}.turn (queue, parked_until, parked_vt, parked_since) WHERE state = 2;
 

@@ -14,4 +14,4 @@ SELECT (SELECT value FROM {s}.meta WHERE name = 'schema') AS schema,
        current_setting('server_version') AS server, current_setting('fsync') AS fsync,
        current_setting('synchronous_commit') AS synchronous_commit,
        (SELECT sum(pg_total_relation_size(c.oid))::bigint FROM pg_class c
-        WHERE c.relnamespace = '{s}'::regnamespace AND c.relkind = 'r')::text AS bytes
+        WHERE c.relnamespace = $s${s}$s$::regnamespace AND c.relkind = 'r')::text AS bytes

@@ -34,13 +34,13 @@ BEGIN
             WHERE queue = q.name AND state = 1 AND vt >= q.low
             ORDER BY queue, vt, ready_since LIMIT p_most - cardinality(tids)) t),
     level AS MATERIALIZED (  -- the lowest level that any number of the lowest clocks would reach is the true one
-      SELECT q.low + ceil(min(water))::bigint + 2 AS top FROM (
+      SELECT q.low + ceil(min(water) - 0.001)::bigint AS top FROM (
         SELECT (p_most - cardinality(tids) + sum((vt - q.low) / stride::float8) OVER sofar)
                / sum(1 / stride::float8) OVER sofar AS water
         FROM low WINDOW sofar AS (ORDER BY vt, ready_since ROWS UNBOUNDED PRECEDING)) AS levels),
     wanted AS MATERIALIZED (
-      SELECT low.*, least((top - vt) / stride + 1, p_most - cardinality(tids))::int AS most
-      FROM low, level WHERE vt <= top),
+      SELECT low.*, least((top - vt - 1) / stride + 1, p_most - cardinality(tids))::int AS most
+      FROM low, level WHERE vt < top),
     strands AS MATERIALIZED (
       SELECT w.tid AS turn, w.tenant, w.vt, w.ready_since, w.stride, w.most, s.tid, s.task, s.head_key, s.head_id,
              row_number() OVER (PARTITION BY w.tid ORDER BY s.head_key, s.head_id) AS place
@@ -66,11 +66,10 @@ BEGIN
              (count(*) FILTER (WHERE is_served))::int AS served,
              bool_or((job IS NOT NULL AND NOT is_served) OR place > most) AS is_open
       FROM chosen GROUP BY turn, tenant),
-    ahead AS MATERIALIZED (
-      SELECT DISTINCT ON (tid) tid, CASE WHEN is_served THEN NULL ELSE sort_key END AS head_key,
-             CASE WHEN is_served THEN NULL ELSE id END AS head_id,
-             bool_or(is_served) OVER (PARTITION BY tid) AS is_touched
-      FROM chosen WHERE place <= most AND tid IS NOT NULL ORDER BY tid, is_served, sort_key, id),
+    ahead AS MATERIALIZED (  -- what is not served comes in the order of its strand
+      SELECT tid, (array_agg(sort_key) FILTER (WHERE NOT is_served))[1] AS head_key,
+             (array_agg(id) FILTER (WHERE NOT is_served))[1] AS head_id, bool_or(is_served) AS is_touched
+      FROM chosen WHERE place <= most AND tid IS NOT NULL GROUP BY tid),
     taken AS (
       SELECT array_agg(job ORDER BY rank) AS jobs, max(vt + nth * stride) AS tag, min(expires_at) AS expires_at,
              array_agg(DISTINCT task) AS tasks, bool_or(is_started) AS is_started

@@ -1,7 +1,7 @@
 -- Counting jobs per tenant, queue and state, from where a page before ended. One statement sees sums and what is not
 -- yet added to them at one instant, so that each count is exact and nobody waits. Parameters: $1 tenant, $2 queue, or
 -- null; $3 to $5 the last count given; $6 how many; of `page` also $7, $8 the last (tenant, queue) to look at, or null.
--- Index: turn_tenant, turn_name, job_running, the primary key of tally. Locks: none.
+-- Index: turn_name, job_running, the primary key of tally. Locks: none.
 
 -- name: edge
 -- The last (tenant, queue) up to which a page looks: what it misses of deltas and running jobs comes with later pages.

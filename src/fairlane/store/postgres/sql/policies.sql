@@ -1,5 +1,5 @@
 -- What is allowed: one row per subject in `policy`; `term` and `hold` follow from it in the same transaction, and a
--- row in `mark` lets every queue wake what the subject may have held. Index: primary keys, turn_tenant, turn_parked,
+-- row in `mark` lets every queue wake what the subject may have held. Index: primary keys, turn_name, turn_parked,
 -- strand_task, strand_gate, job_tenant, history_tenant, dead_tenant. Locks: `lock` lets one change be committed after
 -- the other, so that marks are numbered in the order in which others see them.
 

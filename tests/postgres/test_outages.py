@@ -10,9 +10,10 @@ import psycopg
 import pytest
 
 from fairlane.model.errors import StoreBusy, StoreError, StoreUnavailable
-from fairlane.store.contract.registry import WorkersRequest
+from fairlane.model.instants import SECOND
+from fairlane.store.contract.registry import WaitRequest, WorkersRequest
 from fairlane.store.contract.request import Request
-from fairlane.store.postgres import connect
+from fairlane.store.postgres import connect, wake
 from fairlane.store.postgres.errors import CommitUnknown
 from fairlane.store.postgres.store import PostgresStore
 from tests.contract.world import ALL
@@ -161,7 +162,7 @@ async def test_a_pool_that_is_used_up_is_said_to_be(schema: str, monkeypatch: py
     monkeypatch.setattr(connect, "LOCK_SECONDS", 0.1)
     store = PostgresStore(url_of(schema) + "&pool=1")
     async with store._server.transaction():
-        with pytest.raises(StoreBusy, match="all 1 connections of this process are in use") as caught:
+        with pytest.raises(StoreBusy, match="all 1 connections of the pool are in use") as caught:
             await answers(store)
     assert caught.value.retry_safe
     assert await answers(store)
@@ -196,3 +197,33 @@ async def test_a_full_server_is_said_to_be(breakable: PostgresServer, fragile: P
     assert isinstance(error, StoreUnavailable)
     assert error.retry_safe
     await store.upkeep.aclose()
+
+
+async def test_a_listener_on_a_dead_network_is_noticed(
+    distant: PostgresStore, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S56: nobody resets its connection, so it is asked now and then; once that fails, it listens anew."""
+    monkeypatch.setattr(wake, "POLL_SECONDS", 0.1)
+    monkeypatch.setattr(wake, "PROBE_SECONDS", 0.0)
+    request = WaitRequest(scope=ALL, worker="w1", queues=(), at_most=SECOND)
+    hearing = distant._server.wake
+    assert await distant.registry.wait(request)
+    ear = hearing._ear
+    assert ear is not None
+    proxy.freeze()
+    while hearing._ear is ear:
+        await distant.registry.wait(request)
+    proxy.thaw()
+    assert await distant.registry.wait(request)
+    assert hearing._ear not in {None, ear}
+
+
+async def test_a_worker_listens_and_works_by_two_connections(
+    distant: PostgresStore, breakable: PostgresServer
+) -> None:
+    """The pool is the bound for everything that one event loop does, listening included."""
+    request = WaitRequest(scope=ALL, worker="w1", queues=(), at_most=0)
+    await asyncio.gather(distant.registry.wait(request), *(answers(distant) for _ in range(20)))
+    with psycopg.connect(breakable.url) as admin:
+        used = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'fairlane'"
+        assert admin.execute(used).fetchone() == (2 + 1,)  # the store that migrated has one

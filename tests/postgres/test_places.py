@@ -91,12 +91,10 @@ async def test_a_role_that_owns_nothing_cannot_change_the_schema(
         await shop.store.upkeep.migrate()
 
 
-async def test_a_role_without_rights_is_told_so(
-    shop: World, schema: str, admin: psycopg.Connection
-) -> None:
+async def test_a_role_without_rights_is_told_so(shop: World, schema: str, admin: psycopg.Connection) -> None:
     """The same for one that may not even look."""
     admin.execute(SQL("REVOKE ALL ON ALL TABLES IN SCHEMA {} FROM shop").format(Identifier(schema)))
-    with pytest.raises(StoreError, match="permission denied.*the documentation names the rights"):
+    with pytest.raises(StoreError, match=r"permission denied.*the documentation names the rights"):
         await shop.enqueue()
 
 

@@ -44,7 +44,7 @@ async def catch_up(primary: PostgresServer, replica: PostgresServer) -> None:
     with psycopg.connect(primary.url) as here, psycopg.connect(replica.url, autocommit=True) as there:
         reached = here.execute("SELECT pg_current_wal_insert_lsn()").fetchone()
         assert reached is not None
-        while there.execute("SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn", reached).fetchone() != (True,):
+        while there.execute("SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn", reached).fetchone() != (True,):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 

@@ -12,8 +12,10 @@ import pytest
 from fairlane.model.instants import SECOND
 from fairlane.store.contract.registry import WaitRequest, WakeRequest
 from fairlane.store.postgres import wake
+from fairlane.store.postgres.connect import Server
+from fairlane.store.postgres.location import Location
 from fairlane.store.postgres.store import PostgresStore
-from fairlane.store.postgres.wake import Hint, Wake, channel_of, letter_of
+from fairlane.store.postgres.wake import Hint, channel_of, letter_of
 from tests.contract.test_wake import HAPPENINGS, falls_quiet
 from tests.contract.world import ALL, World
 from tests.servers.postgres import shared_url
@@ -191,10 +193,6 @@ def test_a_letter_that_is_too_long_means_everything() -> None:
 
 def test_a_hint_without_a_loop_is_only_heard(schema: str) -> None:
     """S56: a thread that works on a connection of its own has no way to tell, and does not fail."""
-    here = Wake(schema, None, _unheard)
-    here.send(["default"], [])
-    assert asyncio.run(here.wait("w1", ["default"], 1))
-
-
-async def _unheard(_channel: str, _letter: str) -> None:
-    """Say nothing."""
+    server = Server(Location(url_of(schema) + "&pool=1"))
+    server.hint(["default"])
+    assert asyncio.run(server.wake.wait("w1", ["default"], 1))

@@ -41,7 +41,7 @@ _IN_SESSION: Final = {
     "statement_timeout": f"{STATEMENT_SECONDS}s",
     "idle_in_transaction_session_timeout": "60s",
 }
-"""A pooler that changes sessions between transactions refuses these; the role's own settings must do there."""
+"""A pooler that changes sessions between transactions refuses these; the role's own settings must do then."""
 
 
 class Server:
@@ -51,7 +51,7 @@ class Server:
         """Connect to nothing yet. Tests give a clock, nobody else does."""
         self.location = location
         self.schema = location.schema
-        self.wake = Wake(location.schema, None if location.is_pooled else self.connect, self._say)
+        self.wake = Wake(location.schema, self)
         self._clock = clock
         self._pid = os.getpid()
         self._pools: dict[asyncio.AbstractEventLoop, asyncpg.Pool] = {}
@@ -83,15 +83,11 @@ class Server:
         """Tell waiting workers, after a commit, of something for them. Never waits, never fails."""
         self.wake.send(queues, workers)
 
-    async def connect(self) -> asyncpg.Connection:
-        """Open a connection outside the pool, to be closed by the caller."""
-        async with self._translating():
-            return await asyncpg.connect(**self._arguments())
-
     @asynccontextmanager
     async def apart(self) -> AsyncIterator[asyncpg.Connection]:
         """Open a connection outside the pool for as long as this lasts, whatever the schema is like."""
-        connection = await self.connect()
+        async with self._translating():
+            connection = await asyncpg.connect(**self._arguments())
         try:
             async with self._translating(was_sent=True):
                 yield connection
@@ -110,6 +106,23 @@ class Server:
                 await pool.close()
         except (TimeoutError, *DRIVER_ERRORS):
             pool.terminate()
+
+    # ── hints ─────────────────────────────────────────────────────────────────
+
+    async def lend_ear(self) -> Any:
+        """Give a connection of the pool to listen by; None behind a pooler, or if it is the only one."""
+        if self.location.is_pooled or self.location.pool == 1:
+            return None
+        return await self._acquired(await self._pool())
+
+    async def take_ear(self, ear: Any) -> None:
+        """Take it back into the pool."""
+        await (await self._pool()).release(ear, timeout=LOCK_SECONDS)
+
+    async def say(self, channel: str, letter: str) -> None:
+        """Tell everybody who listens on a channel; it may get lost."""
+        with suppress(StoreError):
+            await self.fetch("SELECT pg_notify($1, $2)", channel, letter)
 
     # ── connections ───────────────────────────────────────────────────────────
 
@@ -147,20 +160,23 @@ class Server:
     async def _greet(self, connection: asyncpg.Connection) -> None:
         await verify(connection, self.location)
 
-    @asynccontextmanager
-    async def _lent(self) -> AsyncIterator[Connection]:
-        """Lend a connection from the pool; one that cannot be had in time is an error of its own."""
+    async def _acquired(self, pool: asyncpg.Pool) -> Connection:
+        """Take a connection from the pool; that none can be had in time is an error of its own."""
         async with self._translating():
-            pool = await self._pool()
             try:
-                connection = await pool.acquire(timeout=LOCK_SECONDS)
+                return await pool.acquire(timeout=LOCK_SECONDS)
             except TimeoutError:
-                if pool.get_size() < self.location.pool:
+                if pool.get_size() < pool.get_max_size():
                     raise
                 message = (
-                    f"{self.location.place}: all {self.location.pool} connections of this process are in use"
+                    f"{self.location.place}: all {self.location.pool} connections of the pool are in use"
                 )
                 raise StoreBusy(message) from None
+
+    @asynccontextmanager
+    async def _lent(self) -> AsyncIterator[Connection]:
+        pool = await self._pool()
+        connection = await self._acquired(pool)
         try:
             yield connection
         finally:
@@ -199,10 +215,6 @@ class Server:
         pool = self._pools.get(asyncio.get_running_loop())
         if pool is not None:
             await pool.expire_connections()
-
-    async def _say(self, channel: str, letter: str) -> None:
-        with suppress(StoreError):  # a hint may be lost
-            await self.fetch("SELECT pg_notify($1, $2)", channel, letter)
 
 
 async def _keep(_: asyncpg.Connection) -> None:

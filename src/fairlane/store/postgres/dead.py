@@ -53,7 +53,7 @@ class PostgresDead:
         if request.cursor is not None:
             place = from_cursor(request.cursor)
             top = (place.enqueued_at, place.id)
-        async with reading(self._server) as connection:
+        async with reading(self._server, in_order=True) as connection:
             return await self._find(connection, request, top)
 
     async def count(self, request: DeadCountRequest) -> DeadCountPage:

@@ -49,7 +49,7 @@ async def find(server: Server, request: FindRequest) -> FindReply:
     """Give a page, and a cursor if there may be more."""
     top = _start(request)
     bottom = _At(max(request.since or 0, 0), _LOWEST)
-    async with reading(server) as connection:
+    async with reading(server, in_order=True) as connection:
         walk = _Walk(connection, load("find", server.schema), request)
         await walk.choose()
         found, last = await walk.read(top, bottom)

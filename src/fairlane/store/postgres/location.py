@@ -9,14 +9,15 @@ from fairlane.model.errors import ConfigError
 from fairlane.store.postgres.statements import quoted
 
 DEFAULT_SCHEMA: Final = "fairlane"
-DEFAULT_POOL: Final = 3
-"""Connections of one event loop, besides the one that listens: one claims, one settles, one does the rest."""
+DEFAULT_POOL: Final = 2
+"""Connections of one event loop, the one that listens among them. A worker has two loops: one claims and
+settles, one renews, beats and does the duties."""
 
 _LONGEST_NAME: Final = 63
 _MOST_CONNECTIONS: Final = 1_000
 _OWN: Final = frozenset({"schema", "pool", "pgbouncer"})
 _ALLOWED: Final = (
-    "postgresql://user@host:port/database?schema=fairlane&pool=3&pgbouncer=transaction, "
+    "postgresql://user@host:port/database?schema=fairlane&pool=2&pgbouncer=transaction, "
     "and what libpq knows, as sslmode=verify-full"
 )
 

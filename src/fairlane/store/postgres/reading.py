@@ -12,11 +12,12 @@ from typing import Final
 from fairlane.store.postgres.connect import Connection, Server
 
 _PLANS: Final = "SET LOCAL plan_cache_mode = force_custom_plan; SET LOCAL enable_seqscan = off"
+_IN_ORDER: Final = "; SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off"
 
 
 @asynccontextmanager
-async def reading(server: Server) -> AsyncIterator[Connection]:
-    """Give a connection to read with, in a transaction of its own."""
+async def reading(server: Server, *, in_order: bool = False) -> AsyncIterator[Connection]:
+    """Give a connection to read with, in a transaction of its own; `in_order`: from indexes, never sorted."""
     async with server.transaction() as connection:
-        await connection.execute(_PLANS)
+        await connection.execute(_PLANS + _IN_ORDER if in_order else _PLANS)
         yield connection

@@ -1,7 +1,7 @@
 """Wake waiting workers by NOTIFY on one channel per schema (S56).
 
-A hint may be lost: who waits looks for itself once in a while. Hints go out after the commit, at once after a
-quiet while and then gathered, never one for each enqueue: NOTIFY takes a lock that all databases share.
+A hint may be lost: who waits looks for itself once in a while. Hints go out after the commit, gathered, never
+one for each enqueue: NOTIFY takes a lock that all databases of a server share.
 """
 
 from __future__ import annotations
@@ -11,25 +11,34 @@ import hashlib
 import os
 import secrets
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-import asyncpg
 import msgspec
 
-SHORTEST_GAP: Final = 0.005
-LONGEST_GAP: Final = 0.04
-"""Seconds between two letters of one process: doubled as long as there is always something to say."""
+from fairlane.store.postgres.errors import DRIVER_ERRORS
+from fairlane.store.postgres.post import Post
 
 POLL_SECONDS: Final = 1.0
 """How long a worker may wait without looking for itself: a hint may be lost."""
 
+PROBE_SECONDS: Final = 10.0
 _LONGEST_LETTER: Final = 7_999  # bytes, by the server
 _LONGEST_CHANNEL: Final = 63
 
-Listening = Callable[[], Awaitable[asyncpg.Connection]]
-Saying = Callable[[str, str], Coroutine[Any, Any, None]]
+
+class Line(Protocol):
+    """The way to the server, as hints need it."""
+
+    async def lend_ear(self) -> Any:
+        """Give a connection for as long as it lives, to listen by; None where nothing could be heard."""
+
+    async def take_ear(self, ear: Any) -> None:
+        """Take it back."""
+
+    async def say(self, channel: str, letter: str) -> None:
+        """Tell everybody who listens; it may get lost."""
 
 
 class Hint(msgspec.Struct, array_like=True):
@@ -69,23 +78,21 @@ def letter_of(queues: Iterable[str], workers: Iterable[str] = (), sender: str = 
 class Wake:
     """The hints that this process has heard, and those it has to tell."""
 
-    def __init__(self, schema: str, listen: Listening | None, say: Saying) -> None:
-        """`listen` opens a connection for hints alone; None where a pooler would not let it hear any."""
+    def __init__(self, schema: str, line: Line) -> None:
+        """Listen and speak by this line, once there is something to hear or to say."""
         self._channel = channel_of(schema)
-        self._listen = listen
-        self._say = say
+        self._line = line
         self._sender = secrets.token_hex(8)
         self._heard: Counter[str] = Counter()
         self._seen: dict[str, Counter[str]] = {}
         self._changed: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pid = os.getpid()
-        self._ear: asyncpg.Connection | None = None
-        self._opening: asyncio.Lock | None = None
-        self._outbox: tuple[set[str], set[str]] = (set(), set())
-        self._timer: asyncio.TimerHandle | None = None
-        self._gap = SHORTEST_GAP
-        self._posts: set[asyncio.Task[None]] = set()
+        self._ear: Any = None
+        self._opening = asyncio.Lock()
+        self._talking = asyncio.Lock()
+        self._probe_at = 0.0
+        self._post: Post | None = None
 
     # ── sending ───────────────────────────────────────────────────────────────
 
@@ -95,32 +102,26 @@ class Wake:
         if not hint.queues and not hint.workers:
             return
         self._hear(hint)
-        self._outbox[0].update(hint.queues)
-        self._outbox[1].update(hint.workers)
         with suppress(RuntimeError):  # without a loop nobody could send it
-            self._settle_in(asyncio.get_running_loop())
-            if self._timer is None:
-                self._post()
+            self._post_of(asyncio.get_running_loop()).add(hint.queues, hint.workers)
 
-    def _post(self) -> None:
-        """Send what is in the outbox, and look again when the gap is over."""
-        (queues, workers), self._outbox = self._outbox, (set(), set())
-        loop = asyncio.get_running_loop()
-        if not queues and not workers:
-            self._timer, self._gap = None, SHORTEST_GAP
+    async def _tell(self, queues: set[str], workers: set[str]) -> None:
+        """Speak by the connection that listens, where there is one: it has nothing else to do."""
+        letter = letter_of(queues, workers, self._sender)
+        ear = self._ear
+        if ear is None or self._talking.locked():
+            await self._line.say(self._channel, letter)
             return
-        post = loop.create_task(self._say(self._channel, letter_of(queues, workers, self._sender)))
-        self._posts.add(post)
-        post.add_done_callback(self._posts.discard)
-        self._timer = loop.call_later(self._gap, self._post)
-        self._gap = min(2 * self._gap, LONGEST_GAP)
+        async with self._talking:
+            with suppress(*DRIVER_ERRORS):  # a hint may be lost
+                await ear.execute("SELECT pg_notify($1, $2)", self._channel, letter)
 
     # ── waiting ───────────────────────────────────────────────────────────────
 
     async def wait(self, worker: str, queues: Iterable[str], seconds: float) -> bool:
         """Wait for a hint that this worker has not seen yet; after `POLL_SECONDS` let it look anyway."""
         loop = asyncio.get_running_loop()
-        self._settle_in(loop)
+        self._post_of(loop)
         names = [f"worker {worker}", "everything", *(f"queue {queue}" for queue in queues)]
         seen = self._seen.setdefault(worker, Counter())
         deadline = loop.time() + min(seconds, POLL_SECONDS)
@@ -128,6 +129,7 @@ class Wake:
         while not any(self._heard[name] != seen[name] for name in names):
             left = deadline - loop.time()
             if left <= 0:
+                await self._probe()
                 return seconds > POLL_SECONDS
             await self._pause(left)
             await self._attend()
@@ -137,14 +139,14 @@ class Wake:
 
     async def _attend(self) -> None:
         """Listen, if not yet or no longer. Nobody knows what was said meanwhile: it may be anything."""
-        if self._listen is None or self._is_listening():
+        if self._ear is not None:
             return
-        if self._opening is None:
-            self._opening = asyncio.Lock()
         async with self._opening:
-            if self._is_listening():
+            if self._ear is not None:
                 return
-            ear = await self._listen()
+            ear = await self._line.lend_ear()
+            if ear is None:
+                return
             try:
                 await ear.add_listener(self._channel, self._receive)
             except BaseException:
@@ -152,10 +154,22 @@ class Wake:
                 raise
             ear.add_termination_listener(self._lose)
             self._ear = ear
+            self._probe_at = asyncio.get_running_loop().time() + PROBE_SECONDS
         self._hear(Hint())
 
-    def _is_listening(self) -> bool:
-        return self._ear is not None and not self._ear.is_closed()
+    async def _probe(self) -> None:
+        """Now and then ask whether anybody is still there: a network that is gone says nothing."""
+        now = asyncio.get_running_loop().time()
+        ear = self._ear
+        if ear is None or now < self._probe_at or self._talking.locked():
+            return
+        self._probe_at = now + PROBE_SECONDS
+        async with self._talking:
+            try:
+                await ear.execute("SELECT 1", timeout=POLL_SECONDS)
+            except DRIVER_ERRORS:
+                self._ear = None
+                ear.terminate()
 
     async def _pause(self, seconds: float) -> None:
         if self._changed is None:
@@ -171,10 +185,9 @@ class Wake:
             if hint.sender != self._sender:
                 self._hear(hint)
 
-    def _lose(self, ear: Any) -> None:
-        if ear is self._ear:
-            self._ear = None
-            self._ring()
+    def _lose(self, _ear: Any) -> None:
+        self._ear = None
+        self._ring()
 
     def _hear(self, hint: Hint) -> None:
         names = [f"queue {queue}" for queue in hint.queues] + [f"worker {worker}" for worker in hint.workers]
@@ -190,29 +203,24 @@ class Wake:
 
     # ── beginning and end ─────────────────────────────────────────────────────
 
-    def _settle_in(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _post_of(self, loop: asyncio.AbstractEventLoop) -> Post:
         """Belong to this loop and this process; what belonged to others is theirs."""
-        if self._loop is loop and self._pid == os.getpid():
-            return
-        self._loop, self._pid = loop, os.getpid()
-        self._ear = self._opening = self._changed = self._timer = None
-        self._gap = SHORTEST_GAP
-        self._posts = set()
+        if self._post is None or self._loop is not loop or self._pid != os.getpid():
+            self._loop, self._pid = loop, os.getpid()
+            self._ear = self._changed = None
+            self._opening, self._talking = asyncio.Lock(), asyncio.Lock()
+            self._post = Post(loop, self._tell)
+        return self._post
 
     async def close(self) -> None:
         """Send what is to be said, and listen no more."""
         if self._loop is not asyncio.get_running_loop() or self._pid != os.getpid():
             return
-        if self._timer is not None:
-            self._timer.cancel()
-            self._post()
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        if self._post is not None:
+            await self._post.close()
         ear, self._ear = self._ear, None
         if ear is not None:
-            ear.remove_termination_listener(self._lose)
-            with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
-                await ear.close(timeout=1)
-        if self._posts:
-            await asyncio.wait(self._posts)
+            with suppress(*DRIVER_ERRORS):
+                ear.remove_termination_listener(self._lose)
+                await ear.remove_listener(self._channel, self._receive)
+                await self._line.take_ear(ear)

@@ -21,7 +21,7 @@ _LEARNT: Final = frozenset({"succeeded", "failed"})
 
 
 class Answer(NamedTuple):
-    """What became of settlements: the states of those that were settled, who needs a second thought, whom to tell."""
+    """What became of settlements: whose job is in which state, who needs a second thought, whom to tell."""
 
     states: dict[UUID, State]
     doubtful: list[UUID]

@@ -133,8 +133,7 @@ BEGIN
     RETURN false;
   END IF;
   INSERT INTO {s}.delta (ord, queue, tenant, task, delayed, ready, head_key, head_id)
-  -- A tenant becomes ready with its first job that is due, wherever its delayed ones stand in the batch.
-  SELECT coalesce(min(n) FILTER (WHERE due <= p_now), min(n)), queue, tenant, task,
+  SELECT coalesce(min(n) FILTER (WHERE due <= p_now), min(n)), queue, tenant, task,  -- a tenant is ready with its first
          count(*) FILTER (WHERE due > p_now), count(*) FILTER (WHERE due <= p_now),
          min(sort_key) FILTER (WHERE due <= p_now), (array_agg(id ORDER BY sort_key, id) FILTER (WHERE due <= p_now))[1]
   FROM (SELECT u.*, d.due, d.due - u.priority * {priority_step} AS sort_key

@@ -29,7 +29,8 @@ DECLARE
   v_n bigint[]; v_tid tid[]; v_gates text[]; v_noted boolean;
 BEGIN
   at := {s}.now_or(p_now);
-  SELECT array_agg(l.n) FILTER (WHERE NOT l.doubt), array_agg(l.tid) FILTER (WHERE NOT l.doubt),
+  -- From 16 on the planner may sort the rows for a DISTINCT: the order of places must be asked for.
+  SELECT array_agg(l.n ORDER BY l.n) FILTER (WHERE NOT l.doubt), array_agg(l.tid ORDER BY l.n) FILTER (WHERE NOT l.doubt),
          array_agg(l.id) FILTER (WHERE NOT l.doubt), array_agg(l.id) FILTER (WHERE l.doubt),
          array_agg(DISTINCT l.queue) FILTER (WHERE NOT l.doubt AND (l.waits OR l.is_capped)),
          array_agg(DISTINCT l.gate) FILTER (WHERE NOT l.doubt AND l.gate IS NOT NULL),

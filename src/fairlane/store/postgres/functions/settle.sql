@@ -29,10 +29,11 @@ DECLARE
   v_n bigint[]; v_tid tid[]; v_gates text[]; v_noted boolean;
 BEGIN
   at := {s}.now_or(p_now);
+  -- No DISTINCT among these: the rows would be sorted for it, and the arrays would no longer go by `n`.
   SELECT array_agg(l.n) FILTER (WHERE NOT l.doubt), array_agg(l.tid) FILTER (WHERE NOT l.doubt),
          array_agg(l.id) FILTER (WHERE NOT l.doubt), array_agg(l.id) FILTER (WHERE l.doubt),
-         array_agg(DISTINCT l.queue) FILTER (WHERE NOT l.doubt AND (l.waits OR l.is_capped)),
-         array_agg(DISTINCT l.gate) FILTER (WHERE NOT l.doubt AND l.gate IS NOT NULL),
+         array_agg(l.queue) FILTER (WHERE NOT l.doubt AND (l.waits OR l.is_capped)),
+         array_agg(l.gate) FILTER (WHERE NOT l.doubt AND l.gate IS NOT NULL),
          bool_or(l.waits OR l.is_capped OR l.charged IS NOT NULL)
   INTO v_n, v_tid, settled, doubtful, hints, v_gates, v_noted
   FROM (SELECT a.n, a.id, h.*, a.state IN ({delayed}, {ready}) AS waits,
@@ -49,7 +50,7 @@ BEGIN
     RETURN;
   END IF;
   IF v_gates IS NOT NULL THEN
-    hints := coalesce(hints, '{}') || {s}.queues_at(v_gates);
+    hints := coalesce(hints, '{}') || {s}.queues_at(array(SELECT DISTINCT unnest(v_gates)));
   END IF;
   IF cardinality(v_n) = cardinality(p_id) THEN
     PERFORM {s}.end_jobs(at, v_noted, v_tid, p_id, p_state, p_because, p_delay, p_failures, p_crashes, p_crashes_alone,

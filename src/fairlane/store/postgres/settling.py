@@ -30,7 +30,9 @@ class Answer(NamedTuple):
 
 async def settle(server: Server, request: SettleRequest) -> SettleReply:
     """End attempts; claiming is a step of its own (S35)."""
-    once = {(one.id, one.fence): one for one in reversed(request.settlements)}
+    once: dict[tuple[UUID, int], Settlement] = {}
+    for one in request.settlements:
+        once.setdefault((one.id, one.fence), one)
     if not once:
         return SettleReply()
     held: set[UUID] = set()
@@ -65,8 +67,8 @@ async def apply(
     *,
     is_heeded: bool = False,
 ) -> Answer:
-    """Settle by one statement what matches and needs no second thought, in the order of the ids."""
-    batch = sorted(settlements, key=lambda one: one.id)
+    """Settle by one statement what matches and needs no second thought."""
+    batch = list(settlements)
     values = _values(batch, is_heeded=is_heeded)
     rows = await link.fetch(load("settle", schema).settle, now, request.worker, request.scope.tenant, *values)
     _, settled, doubtful, hints = rows[0]

@@ -30,8 +30,8 @@ DECLARE
   v_n bigint[]; v_tid tid[]; v_gates text[]; v_noted boolean;
 BEGIN
   at := {s}.now_or(p_now);
-  -- No DISTINCT among these: the rows would be sorted for it, and the arrays would no longer go by `n`.
-  SELECT array_agg(l.n) FILTER (WHERE NOT l.doubt), array_agg(l.tid) FILTER (WHERE NOT l.doubt),
+  -- Rows come in the order of their ids; places must go by `n`, as the columns of the request do.
+  SELECT array_agg(l.n ORDER BY l.n) FILTER (WHERE NOT l.doubt), array_agg(l.tid ORDER BY l.n) FILTER (WHERE NOT l.doubt),
          array_agg(l.id) FILTER (WHERE NOT l.doubt), array_agg(l.id) FILTER (WHERE l.doubt),
          array_agg(l.queue) FILTER (WHERE NOT l.doubt AND (l.waits OR l.is_capped)),
          array_agg(l.gate) FILTER (WHERE NOT l.doubt AND l.gate IS NOT NULL),

@@ -7,11 +7,11 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol
 
 import asyncpg
-import django
+import django  # type: ignore[import-untyped]
 import psycopg
 import pytest
-from django.conf import settings
-from django.db.utils import ConnectionHandler
+from django.conf import settings  # type: ignore[import-untyped]
+from django.db.utils import ConnectionHandler  # type: ignore[import-untyped]
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
@@ -138,7 +138,10 @@ async def _asyncpg() -> AsyncIterator[Own]:
 
 @asynccontextmanager
 async def _asyncpg_pool() -> AsyncIterator[Own]:
-    async with asyncpg.create_pool(shared_url(), min_size=1, max_size=1) as pool, pool.acquire() as connection:
+    async with (
+        asyncpg.create_pool(shared_url(), min_size=1, max_size=1) as pool,
+        pool.acquire() as connection,
+    ):
         yield _Awaited(connection)
 
 
@@ -195,7 +198,12 @@ async def _django() -> AsyncIterator[Own]:
         settings.configure(USE_TZ=True)
         django.setup()
     with psycopg.connect(shared_url()) as probe:
-        place = {"NAME": probe.info.dbname, "USER": probe.info.user, "HOST": probe.info.host, "PORT": probe.info.port}
+        place = {
+            "NAME": probe.info.dbname,
+            "USER": probe.info.user,
+            "HOST": probe.info.host,
+            "PORT": probe.info.port,
+        }
     handler = ConnectionHandler({"default": {"ENGINE": "django.db.backends.postgresql", **place}})
     connection = handler["default"]
     with pytest.MonkeyPatch.context() as patch:
@@ -220,5 +228,3 @@ KINDS: dict[str, Callable[[], AbstractAsyncContextManager[Own]]] = {
 
 PLAIN = tuple(name for name in KINDS if "async" not in name)
 """The kinds on which nothing is awaited."""
-
-

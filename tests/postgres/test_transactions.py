@@ -1,4 +1,4 @@
-"""Enqueue in the application's own transaction, on every kind of connection: its commit decides, nothing else."""
+"""Enqueue in the application's own transaction, on every kind of connection: its commit decides."""
 
 from __future__ import annotations
 
@@ -178,9 +178,11 @@ async def test_a_connection_to_another_database_is_refused(world: World, admin: 
     """The jobs would never be seen."""
     admin.execute("CREATE DATABASE elsewhere")
     try:
-        with psycopg.connect(shared_url(), dbname="elsewhere") as connection:
-            with pytest.raises(Unsupported, match="elsewhere.*outbox"):
-                await send_on(world, connection, world.new())
+        with (
+            psycopg.connect(shared_url(), dbname="elsewhere") as connection,
+            pytest.raises(Unsupported, match=r"elsewhere.*outbox"),
+        ):
+            await send_on(world, connection, world.new())
     finally:
         admin.execute("DROP DATABASE elsewhere")
 
@@ -199,7 +201,7 @@ async def test_a_schema_that_holds_no_fairlane_is_refused(own: Own) -> None:
 
 async def test_an_engine_of_another_database_is_refused(world: World) -> None:
     """SQLAlchemy reaches more than can be joined."""
-    with Session(create_engine("sqlite://")) as session, pytest.raises(Unsupported, match="sqlite.*outbox"):
+    with Session(create_engine("sqlite://")) as session, pytest.raises(Unsupported, match=r"sqlite.*outbox"):
         await send_on(world, session, world.new())
 
 
@@ -257,7 +259,9 @@ async def test_an_open_transaction_blocks_nobody_else(world: World, own: Own) ->
     assert (await world.claim_one()).job.id == late.id
 
 
-async def test_the_same_key_waits_for_an_open_transaction_and_nobody_else_does(world: World, own: Own) -> None:
+async def test_the_same_key_waits_for_an_open_transaction_and_nobody_else_does(
+    world: World, own: Own
+) -> None:
     """S13: it is answered when the first is committed."""
     first = world.new(idempotency_key="k")
     await own.begin()
@@ -317,4 +321,6 @@ async def test_a_waiting_worker_hears_of_the_commit(
 async def hint(store: PostgresStore, seconds: float) -> bool:
     """Wait for a hint about the default queue."""
     at_most = round(seconds * SECOND)
-    return await store.registry.wait(WaitRequest(scope=ALL, worker="w1", queues=("default",), at_most=at_most))
+    return await store.registry.wait(
+        WaitRequest(scope=ALL, worker="w1", queues=("default",), at_most=at_most)
+    )

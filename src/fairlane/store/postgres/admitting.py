@@ -1,7 +1,8 @@
-"""Let a batch in that something may refuse: gather what bears on it, let `admit` decide, write what came in (S13-S18).
+"""Let a batch in that something may refuse: gather what bears on it, let `admit` decide, write it (S13-S18).
 
-Runs in whatever transaction its link has, and only appends there. The keys of a batch are taken before anything
-is known, in their order: a key that another open transaction has taken is waited for, and nobody else is.
+Runs in whatever transaction its link has, and only appends there. The keys of a batch are taken before
+anything is known, in their order: a key that another open transaction has taken is waited for, and nobody
+else is.
 """
 
 from __future__ import annotations
@@ -32,6 +33,15 @@ class Link(Protocol):
     async def fetch(self, statement: str, *values: Any) -> Sequence[Row]:
         """Run one statement and give its rows."""
         ...
+
+
+class RefusedError(Exception):
+    """Carries the reply out of a transaction, or back to a savepoint: keys may have been taken by then."""
+
+    def __init__(self, reply: EnqueueReply) -> None:
+        """Keep the reply."""
+        super().__init__()
+        self.reply = reply
 
 
 class IdRaceError(Exception):
@@ -67,7 +77,7 @@ class Admitting:
         self._queue_waiting: dict[str, int] = {}
 
     async def run(self) -> EnqueueReply:
-        """Write what comes in. With a refusal the caller takes back what was written: keys, perhaps."""
+        """Write what comes in; `RefusedError` if any of it may not."""
         await self._take_keys()
         rows = await self._standings()
         admissions = []
@@ -77,7 +87,7 @@ class Admitting:
             admissions.append((new, admission, waiting))
         refused = tuple(one for _, one, _ in admissions if isinstance(one, Refusal))
         if refused:
-            return EnqueueReply(refused=refused)
+            raise RefusedError(EnqueueReply(refused=refused))
         await self._find_earlier({one.existing for _, one, _ in admissions if isinstance(one, Repeat)})
         await self._write()
         over = (
@@ -111,7 +121,7 @@ class Admitting:
             for tenant, task, key, id in await self._ask(self._sql.duplicates, rest):
                 self._dedup[tenant, task, key] = plain_uuid(id)
 
-    async def _ask(self, statement: str, keys: Sequence[Key]) -> Sequence[Row]:
+    async def _ask(self, statement: str, keys: Sequence[Sequence[Any]]) -> Sequence[Row]:
         return await self._link.fetch(statement, *_columns(keys)) if keys else ()
 
     async def _standings(self) -> Sequence[Row]:
@@ -176,9 +186,12 @@ class Admitting:
 
     async def _write(self) -> None:
         await self._settle_keys()
-        if self._arrivals and not (
-            await self._link.fetch(self._sql.bring_in, self._now, *sent_values(self._arrivals))
-        )[0][0]:
+        if (
+            self._arrivals
+            and not (await self._link.fetch(self._sql.bring_in, self._now, *sent_values(self._arrivals)))[0][
+                0
+            ]
+        ):
             raise IdRaceError
 
     async def _settle_keys(self) -> None:
@@ -186,12 +199,13 @@ class Admitting:
         left = [key for key, id in self._taken.items() if key not in self._keys or self._keys[key].id != id]
         if left:
             await self._link.fetch(self._sql.leave_keys, *_columns(left))
-            again = [(*key, holder.id, holder.fingerprint) for key in left if (holder := self._keys.get(key))]
-            await self._ask(self._sql.take_keys, again)
+            holders = [(key, self._keys[key]) for key in left if key in self._keys]
+            await self._ask(self._sql.take_keys, [(*key, one.id, one.fingerprint) for key, one in holders])
         free = [key for key, id in self._taken_dedup.items() if self._dedup.get(key) != id]
         if free:
             await self._link.fetch(self._sql.leave_dedup, *_columns(free))
-            await self._ask(self._sql.take_dedup, [(*key, self._dedup[key]) for key in free if key in self._dedup])
+            taken = [(key, self._dedup[key]) for key in free if key in self._dedup]
+            await self._ask(self._sql.take_dedup, [(*key, id) for key, id in taken])
 
 
 def _columns(rows: Iterable[Sequence[Any]]) -> list[list[Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 from uuid import UUID
 
 from fairlane.store.contract.claims import (
@@ -20,10 +20,14 @@ from fairlane.store.contract.claims import (
     WorkerRequest,
 )
 from fairlane.store.contract.request import check_serves_all
+from fairlane.store.postgres.claiming import claim, promote
+from fairlane.store.postgres.connect import Server
+from fairlane.store.postgres.expiring import expire
+from fairlane.store.postgres.joining import settle_in
+from fairlane.store.postgres.reclaiming import reclaim
+from fairlane.store.postgres.renewing import asked_to_cancel, renew
+from fairlane.store.postgres.settling import settle
 from fairlane.store.postgres.sweeping import Floor
-
-if TYPE_CHECKING:
-    from fairlane.store.postgres.connect import Server
 
 
 class PostgresClaims:
@@ -37,21 +41,15 @@ class PostgresClaims:
 
     async def claim(self, request: ClaimRequest) -> ClaimReply:
         """See the contract."""
-        from fairlane.store.postgres.claiming import claim
-
         check_serves_all(request)
         return await claim(self._server, request)
 
     async def renew(self, request: RenewRequest) -> RenewReply:
         """See the contract."""
-        from fairlane.store.postgres.renewing import renew
-
         return await renew(self._server, request)
 
     async def settle(self, request: SettleRequest) -> SettleReply:
         """See the contract: settling and claiming are two steps (S35)."""
-        from fairlane.store.postgres.settling import settle
-
         if request.claim is not None:
             check_serves_all(request.claim)
         reply = await settle(self._server, request)
@@ -59,29 +57,25 @@ class PostgresClaims:
             return reply
         return SettleReply(reply.settled, reply.stale, await self.claim(request.claim))
 
+    async def settle_in(self, connection: Any, request: SettleRequest) -> SettleReply:
+        """See the contract."""
+        return await settle_in(self._server, connection, request)
+
     async def asked_to_cancel(self, request: WorkerRequest) -> tuple[UUID, ...]:
         """See the contract."""
-        from fairlane.store.postgres.renewing import asked_to_cancel
-
         return await asked_to_cancel(self._server, request)
 
     async def reclaim(self, request: ReclaimRequest) -> ReclaimReply:
         """See the contract."""
-        from fairlane.store.postgres.reclaiming import reclaim
-
         check_serves_all(request)
         return await reclaim(self._server, self._reclaim_floor, request)
 
     async def promote(self, request: PassRequest) -> PromoteReply:
         """See the contract."""
-        from fairlane.store.postgres.claiming import promote
-
         check_serves_all(request)
         return await promote(self._server, request)
 
     async def expire(self, request: PassRequest) -> ExpireReply:
         """See the contract."""
-        from fairlane.store.postgres.expiring import expire
-
         check_serves_all(request)
         return await expire(self._server, self._expire_floor, request)

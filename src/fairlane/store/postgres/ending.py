@@ -1,4 +1,4 @@
-"""End jobs and claims: write what the model decided, with counts, keys, places and deltas, by one statement."""
+"""End jobs and claims: write what the model decided, with all that follows from it, by one statement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Let new jobs in: by one call where nothing can refuse them, else by `Admitting`, in the store's own transaction."""
+"""Let new jobs in: by one call where nothing can refuse them, else by `Admitting` in a transaction."""
 
 from __future__ import annotations
 
@@ -9,23 +9,21 @@ from fairlane.model.errors import EnqueueUnknown, StoreBusy, TenantMismatch
 from fairlane.model.instants import Instant
 from fairlane.model.moves import born
 from fairlane.store.contract.jobs import Enqueued, EnqueueReply, EnqueueRequest
-from fairlane.store.postgres.admitting import Admitting, IdRaceError, Link, must_be_known
+from fairlane.store.postgres.admitting import (
+    Admitting,
+    IdRaceError,
+    Link,
+    RefusedError,
+    must_be_known,
+)
 from fairlane.store.postgres.connect import Server
 from fairlane.store.postgres.errors import CommitUnknown
 from fairlane.store.postgres.rows import sent_values
 from fairlane.store.postgres.statements import load
 
 _RACES: Final = 5
-_FOLD_EVERY: Final = 250
+_FOLD_EVERY: Final = 1_000
 """How many deltas are appended, about, until an enqueue looks whether they pile up."""
-
-
-class RefusedError(Exception):
-    """Carries the reply out of a transaction that is to be rolled back."""
-
-    def __init__(self, reply: EnqueueReply) -> None:
-        super().__init__()
-        self.reply = reply
 
 
 async def enqueue(server: Server, request: EnqueueRequest) -> EnqueueReply:
@@ -69,10 +67,7 @@ async def _carefully(server: Server, request: EnqueueRequest) -> EnqueueReply:
     for _ in range(_RACES):
         try:
             async with server.transaction() as link:
-                reply = await Admitting(link, server.schema, server.now(), request).run()
-                if reply.refused:
-                    raise RefusedError(reply)
-                return reply
+                return await Admitting(link, server.schema, server.now(), request).run()
         except RefusedError as refused:
             return refused.reply
         except IdRaceError:

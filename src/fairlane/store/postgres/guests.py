@@ -17,8 +17,8 @@ from fairlane.store.postgres.rows import Row
 _NUMBERED: Final = re.compile(r"\$(\d+)")
 
 TAKES: Final = (
-    "connection= takes a connection of psycopg 3 or asyncpg, a Session or Connection of SQLAlchemy over one of "
-    "them, or django.db.connection over psycopg 3"
+    "connection= takes a connection of psycopg 3 or asyncpg, a Session or Connection of SQLAlchemy over one "
+    "of them, or django.db.connection over psycopg 3"
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from fairlane.model.job import JobRecord
@@ -24,9 +24,14 @@ from fairlane.store.contract.jobs import (
     StopRequest,
     Why,
 )
-
-if TYPE_CHECKING:
-    from fairlane.store.postgres.connect import Server
+from fairlane.store.postgres.connect import Server
+from fairlane.store.postgres.counting import count
+from fairlane.store.postgres.enqueue import enqueue
+from fairlane.store.postgres.explaining import explain
+from fairlane.store.postgres.finding import find, get
+from fairlane.store.postgres.joining import enqueue_in
+from fairlane.store.postgres.moving import cancel, condemn, edit, run_now
+from fairlane.store.postgres.peeking import peek
 
 
 class PostgresJobs:
@@ -38,66 +43,44 @@ class PostgresJobs:
 
     async def enqueue(self, request: EnqueueRequest) -> EnqueueReply:
         """See the contract."""
-        from fairlane.store.postgres.enqueue import enqueue
-
         return await enqueue(self._server, request)
 
     async def enqueue_in(self, connection: Any, request: EnqueueRequest) -> EnqueueReply:
         """See the contract."""
-        from fairlane.store.postgres.joining import enqueue_in
-
         return await enqueue_in(self._server, connection, request)
 
     async def get(self, request: GetRequest) -> Mapping[UUID, JobRecord]:
         """See the contract."""
-        from fairlane.store.postgres.finding import get
-
         return await get(self._server, request)
 
     async def find(self, request: FindRequest) -> FindReply:
         """See the contract."""
-        from fairlane.store.postgres.finding import find
-
         return await find(self._server, request)
 
     async def count(self, request: CountRequest) -> CountPage:
         """See the contract."""
-        from fairlane.store.postgres.counting import count
-
         return await count(self._server, request)
 
     async def peek(self, request: PeekRequest) -> tuple[JobRecord, ...]:
         """See the contract."""
-        from fairlane.store.postgres.peeking import peek
-
         return await peek(self._server, request)
 
     async def explain(self, request: ExplainRequest) -> Why | None:
         """See the contract."""
-        from fairlane.store.postgres.explaining import explain
-
         return await explain(self._server, request)
 
     async def edit(self, request: EditRequest) -> EditReply:
         """See the contract."""
-        from fairlane.store.postgres.moving import edit
-
         return await edit(self._server, request)
 
     async def cancel(self, request: StopRequest) -> Mapping[UUID, CancelReply]:
         """See the contract."""
-        from fairlane.store.postgres.moving import cancel
-
         return await cancel(self._server, request)
 
     async def condemn(self, request: StopRequest) -> tuple[UUID, ...]:
         """See the contract."""
-        from fairlane.store.postgres.moving import condemn
-
         return await condemn(self._server, request)
 
     async def run_now(self, request: RunNowRequest) -> tuple[UUID, ...]:
         """See the contract."""
-        from fairlane.store.postgres.moving import run_now
-
         return await run_now(self._server, request)

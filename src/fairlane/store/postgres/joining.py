@@ -1,7 +1,7 @@
 """Run a verb inside the application's own transaction, on its own connection.
 
-Commits nothing and rolls nothing back but the verb itself, by a savepoint. Only appends, and takes no mutex: a
-transaction may stay open for as long as it likes, and nobody waits for it but who wants the same key (S13).
+Commits nothing and rolls nothing back but the verb itself, by a savepoint. Only appends, and takes no mutex:
+a transaction may stay open for as long as it likes, and nobody waits for it but who wants the same key (S13).
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from fairlane.model.errors import StoreBusy, StoreError, StoreUnavailable, Unsupported
+from fairlane.store.contract.claims import SettleReply, SettleRequest
 from fairlane.store.contract.jobs import EnqueueReply, EnqueueRequest
-from fairlane.store.postgres.admitting import Admitting, IdRaceError
+from fairlane.store.postgres.admitting import Admitting, IdRaceError, RefusedError
 from fairlane.store.postgres.connect import Server
-from fairlane.store.postgres.enqueue import RefusedError, fast, refuse_foreign
-from fairlane.store.postgres.guests import TAKES, Guest, guest
+from fairlane.store.postgres.enqueue import fast, refuse_foreign
+from fairlane.store.postgres.guests import Guest, guest
+from fairlane.store.postgres.settling import apply, reply_of
 from fairlane.store.postgres.wake import channel_of, letter_of
 
 _NOTIFY: Final = "SELECT pg_notify($1, $2)"
@@ -35,8 +37,6 @@ async def enqueue_in(server: Server, connection: Any, request: EnqueueRequest) -
             reply = await fast(own, server.schema, server.now(), request)
             if reply is None:
                 reply = await Admitting(own, server.schema, server.now(), request).run()
-                if reply.refused:
-                    raise RefusedError(reply)
             await tell(server, own, {one.job.queue for one in reply.enqueued if one.is_created})
             return reply
     except RefusedError as refused:
@@ -46,14 +46,23 @@ async def enqueue_in(server: Server, connection: Any, request: EnqueueRequest) -
         raise StoreBusy(message) from None
 
 
+async def settle_in(server: Server, connection: Any, request: SettleRequest) -> SettleReply:
+    """End attempts with the commit of the transaction that is open there."""
+    own = welcome(server, connection)
+    async with joined(server, own):
+        answer = await apply(own, server.schema, server.now(), request, request.settlements)
+        await tell(server, own, answer.hints)
+    return reply_of(request, answer.states)
+
+
 def welcome(server: Server, connection: object) -> Guest:
-    """Give the way to use a connection that leads to the store's own database; `Unsupported` for any other."""
+    """Give the way to use a connection that leads to the store's own database; `Unsupported` if not."""
     own = guest(connection)
     here = unquote(urlsplit(server.location.dsn).path.removeprefix("/"))
     if here and not server.location.is_pooled and own.database not in {None, here}:
         message = (
-            f"the connection leads to database {own.database}, but the jobs are in {here}; connect to that one, "
-            "or use the outbox in your own"
+            f"the connection leads to database {own.database}, but the jobs are in {here}; connect to that "
+            "one, or use the outbox in your own"
         )
         raise Unsupported(message)
     return own
@@ -99,8 +108,8 @@ def _translated(error: Exception, server: Server) -> StoreError:
     match state:
         case "25P01":
             return StoreError(
-                "the connection has no open transaction, so nothing could be committed with the job; begin one "
-                "first, or enqueue without connection="
+                "the connection has no open transaction, so nothing could be committed with the job; begin "
+                "one first, or do it without a connection"
             )
         case "25P02":
             return StoreError("the transaction has failed before and takes nothing more: roll it back")
@@ -109,12 +118,12 @@ def _translated(error: Exception, server: Server) -> StoreError:
         case "40P01":
             return StoreBusy(f"another transaction waits for this one, and this one for it: {said}")
         case "40001":
-            message = f"the transaction sees an older state than it would change: roll it back and do it again: {said}"
+            message = f"the transaction sees too old a state: roll it back and do it again: {said}"
             return StoreBusy(message, retry_safe=False)
         case "3F000" | "42P01" | "42883" | "42703":
             return Unsupported(
-                f"there is no Fairlane of this version in schema {server.schema} where the connection leads: {said}; "
-                f"run `fairlane migrate`, or use the outbox in your own database. {TAKES}"
+                f"where the connection leads, schema {server.schema} holds no such Fairlane ({said}); "
+                "run `fairlane migrate`, or use the outbox in your own database"
             )
         case "42501":
             return StoreError(f"{said}; see `Roles and grants` in the documentation")

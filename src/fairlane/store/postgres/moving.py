@@ -57,7 +57,7 @@ async def held(server: Server, queue: str) -> AsyncIterator[Held]:
 
 
 async def waiting(server: Server, link: Connection, ids: Collection[UUID]) -> list[JobRecord]:
-    """Give those of these jobs that wait, in the order of the ids; nobody else changes them under the mutex."""
+    """Give those of these jobs that wait, in the order of the ids; under the mutex they stay as they are."""
     rows = await link.fetch(load("moving", server.schema).waiting, list(ids))
     found = {job.id: job for job in map(hot_record, rows)}
     return [found[id] for id in ids if id in found]
@@ -69,11 +69,11 @@ async def stop_waiting(
     ids: Collection[UUID],
     state: State,
     word: str,
-    is_meant: Callable[[JobRecord, Instant], bool] = lambda job, at: True,
+    is_meant: Callable[[JobRecord, Instant], bool] | None = None,
 ) -> list[UUID]:
-    """End those of a queue's jobs that still wait; name them."""
+    """End those of a queue's jobs that still wait, and are meant; name them."""
     async with held(server, queue) as (link, at):
-        jobs = [job for job in await waiting(server, link, ids) if is_meant(job, at)]
+        jobs = [job for job in await waiting(server, link, ids) if is_meant is None or is_meant(job, at)]
         await end_jobs(link, server.schema, at, [stopped(job, state, word) for job in jobs])
     return [job.id for job in jobs]
 
@@ -81,13 +81,15 @@ async def stop_waiting(
 async def cancel(server: Server, request: StopRequest) -> Mapping[UUID, CancelReply]:
     """Cancel what waits, ask what runs.
 
-    A job that is just being settled is waited for, a moment; then it is finished, or waits again. One that its
-    handler ends in a transaction of its own, still open, cannot be asked: `StoreBusy`.
+    A job that is just being settled is waited for, a moment; then it is finished, or waits again. One that
+    its handler ends in a transaction of its own, still open, cannot be asked: `StoreBusy`.
     """
     word = because(Because.ASKED, request.reason)
     replies: dict[UUID, CancelReply] = {}
     for _ in range(_ROUNDS):
-        places = await _places(server, request, [id for id in dict.fromkeys(request.ids) if id not in replies])
+        places = await _places(
+            server, request, [id for id in dict.fromkeys(request.ids) if id not in replies]
+        )
         if not places:
             return {id: replies[id] for id in request.ids if id in replies}
         replies |= {id: CancelReply.FINISHED for id, (_, state) in places.items() if is_finished(state)}
@@ -105,7 +107,7 @@ async def cancel(server: Server, request: StopRequest) -> Mapping[UUID, CancelRe
 
 
 async def ask_to_stop(server: Server, ids: list[UUID], word: str) -> set[UUID]:
-    """Set the flag of running jobs and tell their workers; the first reason stays. Name those that were reached."""
+    """Set the flag of running jobs and tell their workers; the first reason stays. Name who was reached."""
     if not ids:
         return set()
     ((asked, workers),) = await server.fetch(load("moving", server.schema).ask_to_stop, ids, word)
@@ -169,10 +171,8 @@ def _edited(job: JobRecord, request: EditRequest, at: Instant) -> JobRecord:
     return msgspec.structs.replace(job, sort_key=sort_key(job.run_at, job.priority))
 
 
-async def _places(
-    server: Server, request: Request, ids: Iterable[UUID]
-) -> dict[UUID, tuple[str, State]]:
-    """Say in which queue and state these jobs are, of those that the scope reaches; in the order of the ids."""
+async def _places(server: Server, request: Request, ids: Iterable[UUID]) -> dict[UUID, tuple[str, State]]:
+    """Say in which queue and state those of these jobs are that the scope reaches."""
     wanted = list(dict.fromkeys(ids))
     if not wanted:
         return {}

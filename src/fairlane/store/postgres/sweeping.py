@@ -13,7 +13,7 @@ _SWEEP_EVERY: Final = 30
 
 
 class Floor:
-    """The floor of one recurring pass. The statements go a minute deeper, and deeper still after a clock went back."""
+    """The floor of one recurring pass. Statements go a minute deeper, and more after a clock went back."""
 
     def __init__(self) -> None:
         """Begin with a sweep."""

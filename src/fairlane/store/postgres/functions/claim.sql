@@ -15,6 +15,7 @@ DECLARE
   q {s}.queue;
   made record;
   served record;
+  v_most int := least(p_most, p_total);
   v_taken int := 0;
   rest {s}.job;
 BEGIN
@@ -29,14 +30,14 @@ BEGIN
   rest.snoozes := made.woken;
   IF NOT (SELECT is_blocked FROM {s}.queue_block(v_now, p_queue)) THEN
     IF p_only IS NULL AND p_parked < {park_most} AND p_headroom < p_total AND {s}.is_open_to_all(v_now, p_queue) THEN
-      SELECT * INTO served FROM {s}.fill(q, v_now, least(p_most, p_total - p_headroom));
+      SELECT * INTO served FROM {s}.fill(q, v_now, least(v_most, p_total - p_headroom));
       q := served.q;
       v_taken := cardinality(served.tids);
       RETURN QUERY SELECT * FROM {s}.take(v_now, p_worker, p_lease, p_isolates, served.tids, NULL, NULL, NULL,
                                           served.has_started);
     END IF;
-    IF v_taken < p_most THEN
-      SELECT * INTO served FROM {s}.serve(q, v_now, p_most - v_taken, p_total - v_taken, p_headroom, p_only, made.woken,
+    IF v_taken < v_most THEN
+      SELECT * INTO served FROM {s}.serve(q, v_now, v_most - v_taken, p_total - v_taken, p_headroom, p_only, made.woken,
                                           p_parked);
       q := served.q;
       v_taken := v_taken + cardinality(served.tids);

@@ -9,7 +9,18 @@ RETURNS void LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_indexscan = off SET enable_indexonlyscan = off
 SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 BEGIN
+  WITH e AS MATERIALIZED (
+    SELECT u.ord, u.next, u.learns, j.id, j.queue, j.tenant, j.task, j.state, j.sort_key, j.charged, j.started_at,
+           j.is_capped, CASE WHEN j.charged IS NOT NULL THEN {s}.stride_of(p_now, j.tenant) END AS stride
+    FROM unnest(p_tid, p_state, p_learns) WITH ORDINALITY u (tid, next, learns, ord)
+    JOIN {s}.job j ON j.ctid = u.tid OFFSET 0)
   INSERT INTO {s}.delta (ord, queue, tenant, task, delayed, ready, head_key, head_id, vt, took, is_freed)
+  -- Those that waited and will not wait again only count: a purge of a thousand is one row for each strand.
+  SELECT min(e.ord), e.queue, e.tenant, e.task, -count(*) FILTER (WHERE e.state = {delayed}),
+         -count(*) FILTER (WHERE e.state = {ready}), NULL, NULL, 0, NULL, false
+  FROM e WHERE e.state <> {running} AND e.next NOT IN ({delayed}, {ready})
+  GROUP BY e.queue, e.tenant, e.task
+  UNION ALL
   SELECT e.ord, e.queue, e.tenant, e.task,
          (e.next = {delayed})::int - (e.state = {delayed})::int,
          (e.next = {ready})::int - (e.state = {ready})::int,
@@ -19,11 +30,9 @@ BEGIN
               ELSE {s}.charge(e.stride, p_now - coalesce(e.started_at, p_now)) - {s}.charge(e.stride, e.charged) END,
          CASE WHEN e.charged IS NOT NULL AND e.learns THEN p_now - coalesce(e.started_at, p_now) END,
          e.is_capped
-  FROM (SELECT u.ord, u.next, u.learns, j.id, j.queue, j.tenant, j.task, j.state, j.sort_key, j.charged, j.started_at,
-               j.is_capped, CASE WHEN j.charged IS NOT NULL THEN {s}.stride_of(p_now, j.tenant) END AS stride
-        FROM unnest(p_tid, p_state, p_learns) WITH ORDINALITY u (tid, next, learns, ord)
-        JOIN {s}.job j ON j.ctid = u.tid OFFSET 0) e
-  WHERE e.state <> {running} OR e.next IN ({delayed}, {ready}) OR e.charged IS NOT NULL OR e.is_capped;
+  FROM e
+  WHERE (e.state = {running} OR e.next IN ({delayed}, {ready}))
+    AND (e.state <> {running} OR e.next IN ({delayed}, {ready}) OR e.charged IS NOT NULL OR e.is_capped);
 END $$;
 
 CREATE OR REPLACE FUNCTION {s}.take_out(p_tid tid[]) RETURNS SETOF {s}.job LANGUAGE plpgsql

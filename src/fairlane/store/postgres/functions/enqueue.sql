@@ -133,7 +133,8 @@ BEGIN
     RETURN false;
   END IF;
   INSERT INTO {s}.delta (ord, queue, tenant, task, delayed, ready, head_key, head_id)
-  SELECT min(n), queue, tenant, task, count(*) FILTER (WHERE due > p_now), count(*) FILTER (WHERE due <= p_now),
+  SELECT coalesce(min(n) FILTER (WHERE due <= p_now), min(n)), queue, tenant, task,  -- a tenant is ready with its first
+         count(*) FILTER (WHERE due > p_now), count(*) FILTER (WHERE due <= p_now),
          min(sort_key) FILTER (WHERE due <= p_now), (array_agg(id ORDER BY sort_key, id) FILTER (WHERE due <= p_now))[1]
   FROM (SELECT u.*, d.due, d.due - u.priority * {priority_step} AS sort_key
         FROM unnest(p_id, p_tenant, p_queue, p_task, p_priority, p_run_at, p_delay) WITH ORDINALITY
@@ -223,7 +224,7 @@ DECLARE
   q {s}.queue; step record;
 BEGIN
   IF NOT EXISTS (SELECT FROM {s}.delta WHERE queue = p_queue AND xid >= {s}.unfolded_since(p_queue)
-                 ORDER BY queue, xid, ord OFFSET 499 LIMIT 1) OR NOT {s}.try_mutex(p_queue) THEN
+                 ORDER BY queue, xid, ord OFFSET 1999 LIMIT 1) OR NOT {s}.try_mutex(p_queue) THEN
     RETURN 0;
   END IF;
   PERFORM set_config('synchronous_commit', 'off', true);

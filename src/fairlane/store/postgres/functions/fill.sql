@@ -66,9 +66,9 @@ BEGIN
              (count(*) FILTER (WHERE is_served))::int AS served,
              bool_or((job IS NOT NULL AND NOT is_served) OR place > most) AS is_open
       FROM chosen GROUP BY turn, tenant),
-    ahead AS MATERIALIZED (  -- what is not served comes in the order of its strand
-      SELECT tid, (array_agg(sort_key) FILTER (WHERE NOT is_served))[1] AS head_key,
-             (array_agg(id) FILTER (WHERE NOT is_served))[1] AS head_id, bool_or(is_served) AS is_touched
+    ahead AS MATERIALIZED (
+      SELECT tid, min(sort_key) FILTER (WHERE NOT is_served) AS head_key,
+             (array_agg(id ORDER BY nth) FILTER (WHERE NOT is_served))[1] AS head_id, bool_or(is_served) AS is_touched
       FROM chosen WHERE place <= most AND tid IS NOT NULL GROUP BY tid),
     taken AS (
       SELECT array_agg(job ORDER BY rank) AS jobs, max(vt + nth * stride) AS tag, min(expires_at) AS expires_at,

@@ -44,7 +44,7 @@ DECLARE v_tid tid;
 BEGIN
   SELECT ctid INTO v_tid FROM {s}.queue WHERE name = q.name ORDER BY name, ver DESC LIMIT 1;
   UPDATE {s}.queue SET ver = q.ver, floor = q.floor, low = q.low, sequence = q.sequence, waiting = q.waiting,
-                       seen = q.seen
+                       seen = q.seen, swept_at = q.swept_at
   WHERE ctid = v_tid;
 END $$;
 

@@ -16,6 +16,9 @@ BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
   v_now := {s}.now_or(p_now);
   q := {s}.queue_row(p_queue);
+  IF abs(v_now - q.swept_at) >= 60000000 THEN
+    q := {s}.sweep(q, v_now);
+  END IF;
   promoted := {s}.promote_due(v_now, p_queue, p_most);
   SELECT * INTO step FROM {s}.fold_some(q, 5000);
   q := step.q;
@@ -27,6 +30,33 @@ BEGIN
   is_any := step.is_any OR promoted > 0;
   PERFORM {s}.write_queue(q);
   next_due_at := {s}.next_due(v_now, p_queue);
+END $$;
+
+-- Look, once a minute, at what is otherwise known by hints: deltas that a restored database hides behind the last fold's
+-- snapshot; tenants parked for their running limit whose last claim ended while it was locked; and tenants with nothing
+-- left whose clock V has passed, which are forgotten (S41), 500 at a time.
+CREATE OR REPLACE FUNCTION {s}.sweep(INOUT q {s}.queue, p_now bigint) LANGUAGE plpgsql AS $$
+DECLARE
+  held record;
+  v_idle text[];
+BEGIN
+  q.seen := NULL;
+  q.swept_at := p_now;
+  FOR held IN
+    SELECT t.tenant FROM {s}.turn t, LATERAL {s}.limits_of(p_now, q.name, t.tenant) l
+    WHERE t.queue = q.name AND t.state = 2 AND t.parked = 'running_limit' AND l.running > (
+      SELECT count(*) FROM {s}.job WHERE queue = q.name AND tenant = t.tenant AND state = {running})
+    LIMIT 500
+  LOOP
+    q := {s}.refresh(q, held.tenant, true);
+  END LOOP;
+  v_idle := array(
+    SELECT tenant FROM {s}.turn
+    WHERE queue = q.name AND state = 0 AND vt <= q.floor AND delayed = 0 AND ready = 0 AND arrival <= p_now
+      AND {s}.has_none_running(q.name, tenant)
+    ORDER BY queue, vt LIMIT 500);
+  DELETE FROM {s}.strand USING unnest(v_idle) AS idle (name) WHERE queue = q.name AND tenant = idle.name;
+  DELETE FROM {s}.turn USING unnest(v_idle) AS idle (name) WHERE queue = q.name AND tenant = idle.name;
 END $$;
 
 -- The queues that a pass must visit, and how many of their due jobs belong to the earliest `p_most` of all.

@@ -146,6 +146,7 @@ CREATE TABLE {s}.turn (
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 500,
         autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX turn_name ON {s}.turn (tenant, queue, ver DESC);
+CREATE INDEX turn_idle ON {s}.turn (queue, vt) WHERE state = 0;
 CREATE INDEX turn_order ON {s}.turn (queue, vt, ready_since) WHERE state = 1;
 CREATE INDEX turn_parked ON {s}.turn (queue, parked_until, parked_vt, parked_since) WHERE state = 2;
 
@@ -182,7 +183,8 @@ CREATE TABLE {s}.queue (
   low      bigint NOT NULL DEFAULT 0,          -- no ready turn has a lower clock: where the look for one begins
   sequence bigint NOT NULL DEFAULT 0,          -- of becoming ready
   waiting  bigint NOT NULL DEFAULT 0,
-  seen     pg_snapshot                         -- what the last whole fold could see; only a hint where to look
+  seen     pg_snapshot,                        -- what the last whole fold could see; only a hint where to look
+  swept_at bigint NOT NULL DEFAULT 0           -- when promote last looked at everything, hint or not
 ) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0,
         autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX queue_name ON {s}.queue (name, ver DESC);

@@ -16,6 +16,7 @@ from fairlane.app.views import Held, Overridden, QueueView, Tenant
 from fairlane.app.waiting import Waiting
 from fairlane.model.errors import (
     BreakerOpen,
+    ClaimLost,
     Closed,
     ConfigError,
     DuplicateJob,
@@ -62,6 +63,7 @@ __all__ = [
     "Backoff",
     "Breaker",
     "BreakerOpen",
+    "ClaimLost",
     "Budget",
     "Call",
     "Cancel",

@@ -86,12 +86,14 @@ class Fetch:
         store, asked_at = self._store(), self._clock.elapsed()
         self._desk.is_hungry = self._desk.is_hungry and claim is None
         claimed: ClaimReply | None
+        own = [done for done in batch if done.attempt.rein.has_succeeded]
+        if own:
+            # Their rows may be locked by a transaction that nobody here can end: the others do not wait for it.
+            reply = await store.claims.settle(self._settling(own, waits=False))
+            self._floor.settled(own, reply)
+            batch[:] = [done for done in batch if not done.attempt.rein.has_succeeded]
         if batch:
-            settlements = tuple(done.settlement for done in batch)
-            request = SettleRequest(
-                scope=Scope.all(), worker=self._floor.id, settlements=settlements, claim=claim
-            )
-            reply = await store.claims.settle(request)
+            reply = await store.claims.settle(self._settling(batch, claim))
             self._floor.settled(batch, reply)
             claimed = reply.claimed
         else:
@@ -99,6 +101,14 @@ class Fetch:
         if claim is not None and claimed is not None:
             await self._came(claim, claimed, asked_at)
             await self._look_at(claimed.next_due_at)
+
+    def _settling(
+        self, batch: list[Done], claim: ClaimRequest | None = None, *, waits: bool = True
+    ) -> SettleRequest:
+        settlements = tuple(done.settlement for done in batch)
+        return SettleRequest(
+            scope=Scope.all(), worker=self._floor.id, settlements=settlements, claim=claim, waits=waits
+        )
 
     async def _came(self, asked: ClaimRequest, reply: ClaimReply, asked_at: Micros) -> None:
         desk, claims = self._desk, reply.claims

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from fairlane.store.contract.claims import (
@@ -22,6 +23,7 @@ from fairlane.store.contract.request import check_serves_all
 from fairlane.store.postgres.claiming import claim, promote
 from fairlane.store.postgres.connect import Server
 from fairlane.store.postgres.expiring import expire
+from fairlane.store.postgres.joining import settle_in
 from fairlane.store.postgres.reclaiming import reclaim
 from fairlane.store.postgres.renewing import asked_to_cancel, renew
 from fairlane.store.postgres.settling import settle
@@ -54,6 +56,10 @@ class PostgresClaims:
         if request.claim is None:
             return reply
         return SettleReply(reply.settled, reply.stale, await self.claim(request.claim))
+
+    async def settle_in(self, connection: Any, request: SettleRequest) -> SettleReply:
+        """See the contract."""
+        return await settle_in(self._server, connection, request)
 
     async def asked_to_cancel(self, request: WorkerRequest) -> tuple[UUID, ...]:
         """See the contract."""

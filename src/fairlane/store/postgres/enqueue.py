@@ -22,7 +22,7 @@ from fairlane.store.postgres.rows import sent_values
 from fairlane.store.postgres.statements import load
 
 _RACES: Final = 5
-_FOLD_EVERY: Final = 250
+_FOLD_EVERY: Final = 1_000
 """How many deltas are appended, about, until an enqueue looks whether they pile up."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fairlane.store.contract.inspection import Inspection, InspectRequest, Lead
 from fairlane.store.postgres.connect import Server
+from fairlane.store.postgres.diagnosis import look, remarks
 from fairlane.store.postgres.reading import reading
 from fairlane.store.postgres.statements import load
 
@@ -17,9 +18,11 @@ async def inspect(server: Server, request: InspectRequest) -> Inspection:
         leads = await connection.fetch(sql.leads)
         tasks = await connection.fetch(sql.tasks, tenant)
         first_lease_until = await connection.fetchval(sql.first_lease, tenant)
+        facts = await look(server, connection)
     return Inspection(
         settings={name: str(value) for name, value in dict(settings or {}).items()},
         leads=tuple(Lead(*row) for row in leads),
         tasks=tuple(task for (task,) in tasks),
         first_lease_until=first_lease_until,
+        remarks=remarks(facts),
     )

@@ -12,11 +12,13 @@ from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from fairlane.model.errors import StoreBusy, StoreError, StoreUnavailable, Unsupported
+from fairlane.store.contract.claims import SettleReply, SettleRequest
 from fairlane.store.contract.jobs import EnqueueReply, EnqueueRequest
 from fairlane.store.postgres.admitting import Admitting, IdRaceError, RefusedError
 from fairlane.store.postgres.connect import Server
 from fairlane.store.postgres.enqueue import fast, refuse_foreign
 from fairlane.store.postgres.guests import Guest, guest
+from fairlane.store.postgres.settling import apply, reply_of
 from fairlane.store.postgres.wake import channel_of, letter_of
 
 _NOTIFY: Final = "SELECT pg_notify($1, $2)"
@@ -42,6 +44,15 @@ async def enqueue_in(server: Server, connection: Any, request: EnqueueRequest) -
     except IdRaceError:
         message = "a job of the same id was committed just now; repeat the call"
         raise StoreBusy(message) from None
+
+
+async def settle_in(server: Server, connection: Any, request: SettleRequest) -> SettleReply:
+    """End attempts with the commit of the transaction that is open there."""
+    own = welcome(server, connection)
+    async with joined(server, own):
+        answer = await apply(own, server.schema, server.now(), request, request.settlements)
+        await tell(server, own, answer.hints)
+    return reply_of(request, answer.states)
 
 
 def welcome(server: Server, connection: object) -> Guest:

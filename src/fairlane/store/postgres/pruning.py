@@ -19,7 +19,9 @@ LARGE_DAY: Final = 256 * 2**20
 hundreds of thousands of rows out one by one costs more than all that was done with them before."""
 
 KEYS_MOST: Final = 10_000
-TALLIES_MOST: Final = 100_000
+TALLIES_MOST: Final = 50_000
+_ROLLS: Final = 40
+"""How often in a pass so many are added up: more than settlements can leave behind within a minute."""
 _AHEAD: Final = 2
 
 
@@ -32,7 +34,9 @@ async def prune(server: Server, request: PruneRequest) -> PruneReply:
         await server.fetch(sql.make_days, server.now())
         in_days = await _remove_days(server, sql, now, request.retention)
     reply = await _remove_rows(server, sql, now, request)
-    await server.fetch(sql.roll_tally, TALLIES_MOST)
+    for _ in range(_ROLLS):
+        if await server.value(sql.roll_tally, TALLIES_MOST) < TALLIES_MOST:
+            break
     await server.fetch(sql.marks_out, now)
     return msgspec.structs.replace(reply, jobs=in_days + reply.jobs)
 

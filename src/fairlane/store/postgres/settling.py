@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -35,6 +35,10 @@ async def settle(server: Server, request: SettleRequest) -> SettleReply:
         once.setdefault((one.id, one.fence), one)
     if not once:
         return SettleReply()
+    held: set[UUID] = set()
+    if not request.waits:
+        held = await _held_elsewhere(server, request)
+        once = {key: one for key, one in once.items() if one.id not in held}
     states, doubtful, hints = await apply(server, server.schema, server.now(), request, once.values())
     if doubtful:
         asked = [one for one in once.values() if one.id in doubtful]
@@ -43,7 +47,15 @@ async def settle(server: Server, request: SettleRequest) -> SettleReply:
         states |= heeded.states
         hints |= heeded.hints
     server.hint(hints)
-    return _reply(request, states)
+    return reply_of(request, states, held)
+
+
+async def _held_elsewhere(server: Server, request: SettleRequest) -> set[UUID]:
+    """Name the claims whose rows another transaction has locked: one that settled them and is still open."""
+    asked = sorted(request.settlements, key=lambda one: one.id)
+    keys = ([one.id for one in asked], [one.fence for one in asked])
+    rows = await server.fetch(load("settle", server.schema).held_elsewhere, *keys, request.worker)
+    return {plain_uuid(id) for (id,) in rows}
 
 
 async def apply(
@@ -98,12 +110,15 @@ def _values(batch: Sequence[Settlement], *, is_heeded: bool) -> tuple[list[Any],
     )
 
 
-def _reply(request: SettleRequest, states: dict[UUID, State]) -> SettleReply:
+def reply_of(
+    request: SettleRequest, states: dict[UUID, State], held: Collection[UUID] = ()
+) -> SettleReply:
+    """Answer for each settlement in order; one that is held elsewhere is not named."""
     settled, stale = [], []
     for one in request.settlements:
         state = states.pop(one.id, None)
-        if state is None:
-            stale.append(one.id)
-        else:
+        if state is not None:
             settled.append(Settled(one.id, state))
+        elif one.id not in held:
+            stale.append(one.id)
     return SettleReply(tuple(settled), tuple(stale))

@@ -224,7 +224,7 @@ DECLARE
   q {s}.queue; step record;
 BEGIN
   IF NOT EXISTS (SELECT FROM {s}.delta WHERE queue = p_queue AND xid >= {s}.unfolded_since(p_queue)
-                 ORDER BY queue, xid, ord OFFSET 499 LIMIT 1) OR NOT {s}.try_mutex(p_queue) THEN
+                 ORDER BY queue, xid, ord OFFSET 1999 LIMIT 1) OR NOT {s}.try_mutex(p_queue) THEN
     RETURN 0;
   END IF;
   PERFORM set_config('synchronous_commit', 'off', true);

@@ -30,11 +30,11 @@ DECLARE
   v_n bigint[]; v_tid tid[]; v_gates text[]; v_noted boolean;
 BEGIN
   at := {s}.now_or(p_now);
-  -- From 16 on the planner may sort the rows for a DISTINCT: the order of places must be asked for.
+  -- Rows come in the order of their ids; places must go by `n`, as the columns of the request do.
   SELECT array_agg(l.n ORDER BY l.n) FILTER (WHERE NOT l.doubt), array_agg(l.tid ORDER BY l.n) FILTER (WHERE NOT l.doubt),
          array_agg(l.id) FILTER (WHERE NOT l.doubt), array_agg(l.id) FILTER (WHERE l.doubt),
-         array_agg(DISTINCT l.queue) FILTER (WHERE NOT l.doubt AND (l.waits OR l.is_capped)),
-         array_agg(DISTINCT l.gate) FILTER (WHERE NOT l.doubt AND l.gate IS NOT NULL),
+         array_agg(l.queue) FILTER (WHERE NOT l.doubt AND (l.waits OR l.is_capped)),
+         array_agg(l.gate) FILTER (WHERE NOT l.doubt AND l.gate IS NOT NULL),
          bool_or(l.waits OR l.is_capped OR l.charged IS NOT NULL)
   INTO v_n, v_tid, settled, doubtful, hints, v_gates, v_noted
   FROM (SELECT a.n, a.id, h.*, a.state IN ({delayed}, {ready}) AS waits,
@@ -51,7 +51,7 @@ BEGIN
     RETURN;
   END IF;
   IF v_gates IS NOT NULL THEN
-    hints := coalesce(hints, '{}') || {s}.queues_at(v_gates);
+    hints := coalesce(hints, '{}') || {s}.queues_at(array(SELECT DISTINCT unnest(v_gates)));
   END IF;
   IF cardinality(v_n) = cardinality(p_id) THEN
     PERFORM {s}.end_jobs(at, v_noted, v_tid, p_id, p_state, p_because, p_delay, p_failures, p_crashes, p_crashes_alone,

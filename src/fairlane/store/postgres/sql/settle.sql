@@ -12,6 +12,13 @@ SELECT {s}.now_or($1::bigint), h.* FROM unnest($2::uuid[], $3::bigint[]) a (id, 
 CROSS JOIN LATERAL (
   SELECT {hot} FROM {s}.job j WHERE j.id = a.id AND j.fence = a.fence AND j.worker = $4::text FOR UPDATE) h
 
+-- name: held_elsewhere
+-- Claims that match but cannot be locked now.
+SELECT a.id FROM unnest($1::uuid[], $2::bigint[]) a (id, fence)
+CROSS JOIN LATERAL (SELECT FROM {s}.job j WHERE j.id = a.id AND j.fence = a.fence AND j.worker = $3::text) match
+LEFT JOIN LATERAL (SELECT true AS is_free FROM {s}.job j WHERE j.id = a.id FOR UPDATE SKIP LOCKED) f ON true
+WHERE f.is_free IS NULL
+
 -- name: renew
 SELECT lease_until, stale, asked
 FROM {s}.renew($1::bigint, $2::text, $3::text, $4::bigint, $5::uuid[], $6::bigint[], $7::bytea[])

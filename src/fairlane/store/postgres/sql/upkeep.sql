@@ -73,9 +73,11 @@ RETURNING 1
 SELECT {s}.roll_tally($1)
 
 -- name: marks_out
--- Changes of policies that every queue has heeded, or that are a day old and followed by another of the same subject.
+-- $1 now. Changes of policies that every queue has heeded, an hour ago at least (a queue may just be coming into being),
+-- or that are a day old and followed by another of the same subject.
 DELETE FROM {s}.mark
-WHERE id < (SELECT min(mark) FROM {s}.marked)
+WHERE (at < $1 - 3600000000
+       AND id < (SELECT min(coalesce(m.mark, 0)) FROM {s}.queue q LEFT JOIN {s}.marked m ON m.queue = q.name))
    OR (at < $1 - 86400000000 AND EXISTS (
          SELECT 1 FROM {s}.mark newer WHERE newer.kind = mark.kind AND newer.name = mark.name AND newer.id > mark.id))
 

@@ -63,7 +63,9 @@ class Site:
 
     async def give(self, actor: Actor, jobs: tuple[NewJob, ...]) -> None:
         """Enqueue a batch until the store says that it has it, as an application does that must not lose it."""
-        work = [{"job": str(job.id), "tenant": job.tenant, "queue": job.queue, "task": job.task} for job in jobs]
+        work = [
+            {"job": str(job.id), "tenant": job.tenant, "queue": job.queue, "task": job.task} for job in jobs
+        ]
         self.records += (ledger.Attempted(**one, at=moment(), batch=str(jobs[0].id)) for one in work)
         is_repeated = False
         while True:

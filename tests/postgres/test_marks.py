@@ -12,7 +12,7 @@ from fairlane.model.limits import Limits
 from fairlane.store.contract.policies import HoldRequest, OverrideRequest, SubjectRequest
 from tests.contract.world import ALL, World
 
-ROUNDS: Final = 12
+ROUNDS: Final = 6
 TENANTS: Final = ("acme", "globex", "initech")
 TASK: Final = Subject(Kind.TASK, "work")
 EVERYONE: Final = Subject(Kind.TENANT, EVERY)

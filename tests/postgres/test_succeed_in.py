@@ -11,7 +11,7 @@ import msgspec
 import psycopg
 import pytest
 
-from fairlane import ClaimLost, Context, Job, State
+from fairlane import Backoff, ClaimLost, Context, Job, State
 from fairlane.app.context import Rein
 from fairlane.model.errors import StoreBusy, StoreError
 from fairlane.model.instants import SECOND
@@ -235,7 +235,7 @@ async def test_after_a_rollback_the_handlers_outcome_counts(workers: WorkerWorld
     """The attempt has failed, and the next one has its effect once."""
     app = workers.app()
 
-    @app.task(name="pay", retry=[0.001])
+    @app.task(name="pay", retry=Backoff(0.001))
     def pay(ctx: Context) -> None:
         with psycopg.connect(shared_url()) as connection:
             connection.execute(effects.insert)

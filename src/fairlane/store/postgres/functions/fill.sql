@@ -19,6 +19,7 @@ DECLARE
   v_clocks bigint[];
   v_served int[];
   v_open boolean[];
+  v_low_keys bigint[];
   v_strands tid[];
   v_keys bigint[];
   v_ids uuid[];
@@ -28,9 +29,9 @@ BEGIN
   is_stuck := false;
   WHILE cardinality(tids) < p_most LOOP
     WITH low AS MATERIALIZED (
-      SELECT t.tid, t.tenant, t.vt, t.ready_since,
+      SELECT t.tid, t.tenant, t.vt, t.ready_since, t.head_key AS low_key,
              CASE WHEN has_strides THEN {s}.stride_of(p_now, t.tenant) ELSE v_stride END AS stride
-      FROM (SELECT ctid AS tid, tenant, vt, ready_since FROM {s}.turn
+      FROM (SELECT ctid AS tid, tenant, vt, ready_since, head_key FROM {s}.turn
             WHERE queue = q.name AND state = 1 AND vt >= q.low
             ORDER BY queue, vt, ready_since LIMIT p_most - cardinality(tids)) t),
     level AS MATERIALIZED (  -- the lowest level that any number of the lowest clocks would reach is the true one
@@ -46,7 +47,7 @@ BEGIN
              row_number() OVER (PARTITION BY w.tid ORDER BY s.head_key, s.head_id) AS place
       FROM wanted w LEFT JOIN LATERAL (
         SELECT ctid AS tid, task, head_key, head_id FROM {s}.strand
-        WHERE queue = q.name AND tenant = w.tenant AND state = 1
+        WHERE queue = q.name AND tenant = w.tenant AND state = 1 AND head_key >= w.low_key
         ORDER BY queue, tenant, head_key, head_id LIMIT w.most + 1) s ON true),
     jobs AS MATERIALIZED (
       SELECT s.*, j.*, row_number() OVER (PARTITION BY s.turn ORDER BY j.sort_key, j.id) - 1 AS nth
@@ -64,7 +65,8 @@ BEGIN
     moved AS MATERIALIZED (
       SELECT turn, tenant, min(vt) + count(*) FILTER (WHERE is_served) * min(stride) AS vt,
              (count(*) FILTER (WHERE is_served))::int AS served,
-             bool_or((job IS NOT NULL AND NOT is_served) OR place > most) AS is_open
+             bool_or((job IS NOT NULL AND NOT is_served) OR place > most) AS is_open,
+             least(min(sort_key) FILTER (WHERE NOT is_served), min(head_key) FILTER (WHERE place > most)) AS low_key
       FROM chosen GROUP BY turn, tenant),
     ahead AS MATERIALIZED (
       SELECT tid, min(sort_key) FILTER (WHERE NOT is_served) AS head_key,
@@ -76,15 +78,15 @@ BEGIN
       FROM chosen WHERE is_served),
     clocks AS (
       SELECT array_agg(turn) AS turns, array_agg(tenant) AS tenants, array_agg(vt) AS clocks, array_agg(served) AS served,
-             array_agg(is_open) AS opens
+             array_agg(is_open) AS opens, array_agg(low_key) AS keys
       FROM moved),
     heads AS (
       SELECT array_agg(tid) AS strands, array_agg(head_key) AS keys, array_agg(head_id) AS ids
       FROM ahead WHERE is_touched OR head_id IS NULL)
     SELECT taken.jobs, taken.tag, taken.expires_at, taken.tasks, taken.is_started, clocks.turns, clocks.tenants,
-           clocks.clocks, clocks.served, clocks.opens, heads.strands, heads.keys, heads.ids
+           clocks.clocks, clocks.served, clocks.opens, clocks.keys, heads.strands, heads.keys, heads.ids
     INTO v_tids, v_tag, v_expires_at, v_tasks, v_started, v_turns, v_tenants, v_clocks, v_served,
-         v_open, v_strands, v_keys, v_ids
+         v_open, v_low_keys, v_strands, v_keys, v_ids
     FROM taken, clocks, heads;
     EXIT WHEN v_turns IS NULL;
     is_stuck := coalesce(v_expires_at <= p_now, false)
@@ -95,10 +97,11 @@ BEGIN
     UPDATE {s}.strand SET ver = q.ver, head_key = new.key, head_id = new.id,
                           state = CASE WHEN new.id IS NULL THEN 0 ELSE 1 END
     FROM unnest(v_strands, v_keys, v_ids) AS new (tid, key, id) WHERE strand.ctid = new.tid;
-    UPDATE {s}.turn SET ver = q.ver, vt = new.vt, ready = ready - new.served,
+    UPDATE {s}.turn SET ver = q.ver, vt = new.vt, ready = ready - new.served, head_key = coalesce(new.low_key, head_key),
                         state = CASE WHEN new.is_open THEN 1 WHEN held.is_any THEN 3 ELSE 0 END,
                         ready_since = CASE WHEN new.is_open OR held.is_any THEN ready_since ELSE 0 END
-    FROM unnest(v_turns, v_tenants, v_clocks, v_served, v_open) AS new (tid, tenant, vt, served, is_open),
+    FROM unnest(v_turns, v_tenants, v_clocks, v_served, v_open, v_low_keys)
+           AS new (tid, tenant, vt, served, is_open, low_key),
          LATERAL (SELECT NOT new.is_open AND EXISTS (
            SELECT 1 FROM {s}.strand s WHERE s.queue = q.name AND s.tenant = new.tenant AND s.state = 2) AS is_any) AS held
     WHERE turn.ctid = new.tid AND (new.served > 0 OR NOT new.is_open);

@@ -115,10 +115,10 @@ BEGIN
       WHERE o.queue = q.name AND o.tenant = s.tenant AND o.task = s.task
       ORDER BY o.queue, o.tenant, o.task, o.ver DESC LIMIT 1) old ON true),
   t AS MATERIALIZED (  -- `rank` is that of the first strand that this opens; by a union, as a join would be quadratic
-    SELECT tenant, sum(delayed)::int AS delayed, sum(ready)::int AS ready, min(rank) AS rank
-    FROM (SELECT tenant, delayed, ready, NULL::bigint AS rank FROM r
+    SELECT tenant, sum(delayed)::int AS delayed, sum(ready)::int AS ready, min(head_key) AS head_key, min(rank) AS rank
+    FROM (SELECT tenant, delayed, ready, head_key, NULL::bigint AS rank FROM r
           UNION ALL
-          SELECT tenant, 0, 0, rank FROM so WHERE tid IS NULL OR old_state = 0) AS said
+          SELECT tenant, 0, 0, NULL, rank FROM so WHERE tid IS NULL OR old_state = 0) AS said
     GROUP BY tenant),
   told AS MATERIALIZED (
     SELECT t.*, old.*, rank IS NOT NULL AND (old.tid IS NULL OR old.old_state IN (0, 3)) AS is_entering
@@ -138,17 +138,20 @@ BEGIN
     FROM so WHERE strand.ctid = so.tid
       AND (old_state = 0 OR (so.head_key, so.head_id) < (old_key, old_id))),
   new_turns AS (
-    INSERT INTO {s}.turn (queue, tenant, ver, vt, ready_since, state, delayed, ready)
+    INSERT INTO {s}.turn (queue, tenant, ver, vt, ready_since, state, delayed, ready, head_key)
     SELECT q.name, tenant, q.ver, CASE WHEN is_entering THEN v ELSE 0 END,
-           CASE WHEN is_entering THEN q.sequence + rank ELSE 0 END, is_entering::int, delayed, ready
+           CASE WHEN is_entering THEN q.sequence + rank ELSE 0 END, is_entering::int, delayed, ready,
+           coalesce(head_key, -9223372036854775808)
     FROM new WHERE tid IS NULL),
   turns AS (
     UPDATE {s}.turn SET ver = q.ver, state = 1, vt = greatest(old_vt, v),
                         ready_since = CASE old_state WHEN 0 THEN q.sequence + rank ELSE old_since END,
-                        delayed = turn.delayed + new.delayed, ready = turn.ready + new.ready
+                        delayed = turn.delayed + new.delayed, ready = turn.ready + new.ready,
+                        head_key = least(CASE WHEN old_state <> 0 THEN turn.head_key END, new.head_key)
     FROM new WHERE turn.ctid = new.tid AND is_entering),
   counts AS (  -- names no column of an index: the row stays where it is
-    UPDATE {s}.turn SET delayed = turn.delayed + new.delayed, ready = turn.ready + new.ready
+    UPDATE {s}.turn SET delayed = turn.delayed + new.delayed, ready = turn.ready + new.ready,
+                        head_key = least(turn.head_key, new.head_key)
     FROM new WHERE turn.ctid = new.tid AND NOT is_entering)
   SELECT min(v) FILTER (WHERE is_entering), sum(delayed + ready) INTO v_now, v_waiting FROM new;
   q.low := least(q.low, v_now);
@@ -175,7 +178,9 @@ BEGIN
       INSERT INTO {s}.turn (queue, tenant, ver, vt, delayed, ready)
       VALUES (q.name, d.tenant, q.ver, d.vt, d.delayed, d.ready);
     ELSE
-      UPDATE {s}.turn SET vt = vt + d.vt, delayed = delayed + d.delayed, ready = ready + d.ready WHERE ctid = t.tid;
+      UPDATE {s}.turn SET vt = vt + d.vt, delayed = delayed + d.delayed, ready = ready + d.ready,
+                          head_key = least(head_key, d.head_key)
+      WHERE ctid = t.tid;
       IF t.state = 1 THEN
         q.low := least(q.low, t.vt + d.vt);
       END IF;
@@ -230,9 +235,10 @@ DECLARE
   v_state smallint;
   is_open boolean;
 BEGIN
-  SELECT ctid AS tid, vt, state, ready_since INTO t FROM {s}.turn WHERE queue = q.name AND tenant = p_tenant
+  SELECT ctid AS tid, vt, state, ready_since, head_key INTO t FROM {s}.turn WHERE queue = q.name AND tenant = p_tenant
   ORDER BY queue, tenant, ver DESC LIMIT 1;
-  is_open := EXISTS (SELECT 1 FROM {s}.strand WHERE queue = q.name AND tenant = p_tenant AND state = 1);
+  is_open := EXISTS (SELECT 1 FROM {s}.strand WHERE queue = q.name AND tenant = p_tenant AND state = 1
+                       AND head_key >= t.head_key);
   IF NOT is_open AND NOT EXISTS (SELECT 1 FROM {s}.strand WHERE queue = q.name AND tenant = p_tenant AND state = 2) THEN
     v_state := 0;
   ELSIF t.state = 2 AND NOT coalesce(p_unpark, false) THEN

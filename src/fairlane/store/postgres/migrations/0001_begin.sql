@@ -136,6 +136,7 @@ CREATE TABLE {s}.turn (
   state        smallint NOT NULL DEFAULT 0,
   delayed      int    NOT NULL DEFAULT 0,
   ready        int    NOT NULL DEFAULT 0,
+  head_key     bigint NOT NULL DEFAULT -9223372036854775808, -- no open strand has a lower one: where the look begins
   arrival      bigint NOT NULL DEFAULT 0,      -- of the tenant's rate in this queue
   pace         text   NOT NULL DEFAULT '',
   parked       text   COLLATE "C",             -- the reason: running_limit, rate, paused

@@ -12,7 +12,8 @@ $$;
 
 -- Make today and the two days after it, each unless it exists; say how many were made. Rows of that day in
 -- `history_rest` move along, unless they are more than 10,000: then they stay there, and are pruned there.
--- Locks: `history_rest` exclusively, for milliseconds, against settlements that would go there; nobody else's.
+-- Locks: `history` against settlements and `history_rest` exclusively, for milliseconds. A settlement that had chosen its
+-- place before the day was there would be refused by the place: so it waits for the day before it chooses.
 CREATE OR REPLACE FUNCTION {s}.make_days(p_now bigint) RETURNS int LANGUAGE plpgsql SET lock_timeout = '500ms' AS $$
 DECLARE
   c_day CONSTANT bigint := 86400000000;
@@ -28,6 +29,7 @@ BEGIN
     IF NOT pg_try_advisory_xact_lock(hashtextextended($s${s} days$s$, 0)) THEN
       RETURN v_made;
     END IF;
+    LOCK TABLE ONLY {s}.history IN SHARE ROW EXCLUSIVE MODE;
     LOCK TABLE {s}.history_rest IN ACCESS EXCLUSIVE MODE;
     CONTINUE WHEN EXISTS (SELECT 1 FROM {s}.days() d WHERE d.since <= v_since AND d.until > v_since);  -- made meanwhile
     CONTINUE WHEN (SELECT count(*) FROM (SELECT 1 FROM {s}.history_rest

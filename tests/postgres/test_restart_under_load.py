@@ -1,4 +1,4 @@
-"""Real workers outlast restarts and a kill of the server; nothing is lost, nothing is settled twice (S63, S66)."""
+"""Real workers outlast restarts and a kill of the server; nothing is lost or settled twice (S63, S66)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ OUTAGES = 2
 
 
 async def test_workers_carry_on_through_a_restart_and_a_kill_of_the_server() -> None:
-    """Every acknowledged job is there, succeeded once, and each worker said of each outage once that it was."""
+    """Every acknowledged job is there and was settled once; each worker said of each outage once."""
     account = await restart_under_load(times(600))
     assert account.acknowledged == account.found == times(600)
     assert (account.lost, account.settled_twice) == (0, 0)

@@ -1,7 +1,8 @@
 """A process with an application in it, to be stopped, killed and paused.
 
-``python -m tests.processes.program ROLE STORE LEDGER``. Roles: worker, burst, scheduler. The store is a file of
-SQLite or the URL of a server. Settings come from the environment. It writes down, outside of the store, what its handlers and its settlements saw.
+``python -m tests.processes.program ROLE STORE LEDGER``. Roles: worker, burst, scheduler. The store is a file
+of SQLite or the URL of a server. Settings come from the environment. It writes down, outside of the store,
+what its handlers and its settlements saw.
 """
 
 from __future__ import annotations

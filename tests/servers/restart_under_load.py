@@ -1,7 +1,7 @@
 """Restart PostgreSQL while real workers work on it, and say what became of every job.
 
-``python -m tests.servers.restart_under_load [JOBS]``. Judged from outside: what was acknowledged, what handlers
-began, what was settled is written down beside the store, and compared with it at the end.
+``python -m tests.servers.restart_under_load [JOBS]``. Judged from outside: what was acknowledged, what
+handlers began, what was settled is written down beside the store, and compared with it at the end.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from fairlane.model import ledger
 from fairlane.model.errors import EnqueueUnknown, StoreUnavailable
@@ -62,8 +62,8 @@ class Site:
         self._say(f"{time.monotonic() - self._began:7.2f}s  {text}")
 
     async def give(self, actor: Actor, jobs: tuple[NewJob, ...]) -> None:
-        """Enqueue a batch until the store says that it has it, as an application does that must not lose it."""
-        work = [
+        """Enqueue a batch until the store says that it has it: the application must not lose it."""
+        work: list[dict[str, Any]] = [
             {"job": str(job.id), "tenant": job.tenant, "queue": job.queue, "task": job.task} for job in jobs
         ]
         self.records += (ledger.Attempted(**one, at=moment(), batch=str(jobs[0].id)) for one in work)
@@ -137,7 +137,7 @@ async def _play(site: Site, actor: Actor, url: str, total: int) -> Account:
         async with asyncio.TaskGroup() as group:
             group.create_task(site.feed(actor, total))
             group.create_task(site.harm(processes, total))
-        while any(one.waiting or one.running for one in (await actor.census()).tenants):
+        while any(one.waiting or one.running for one in (await actor.census()).tenants):  # noqa: ASYNC110
             await asyncio.sleep(0.1)
         site.say("nothing waits or runs any more")
         for process in processes:

@@ -65,6 +65,8 @@ _TABLE: Final = (
         StoreBusy,
         f"{{place}}: somebody else held a lock for {LOCK_SECONDS} s",
     ),
+    # No table has a check of its own. A row for the rest of history has waited while its day was made.
+    _Words((asyncpg.CheckViolationError,), StoreBusy, "{place}: {said}"),
     _Words((asyncpg.QueryCanceledError, asyncpg.TransactionRollbackError), StoreBusy, "{place}: {said}"),
     _Words(
         (

@@ -322,6 +322,8 @@ CREATE TABLE {s}.estimate (
 CREATE TABLE {s}.worker (
   id         text   COLLATE "C" PRIMARY KEY,
   card       bytea  NOT NULL,
+  tasks      text[] NOT NULL,                  -- the names of its tasks, in their order, and their cards
+  cards      bytea[] NOT NULL,
   state      text   NOT NULL,
   started_at bigint NOT NULL,
   beat_at    bigint NOT NULL,

@@ -278,7 +278,7 @@ CREATE TABLE {s}.term (
 -- Whether anything at all limits what may wait: an enqueue asks first.
 CREATE INDEX term_waiting ON {s}.term (kind, name) WHERE waiting IS NOT NULL OR max_waiting IS NOT NULL;
 
-CREATE INDEX term_held ON {s}.term (kind, queue) WHERE running IS NOT NULL OR rate_every IS NOT NULL;
+CREATE INDEX term_limits ON {s}.term (queue, name) WHERE kind = 'tenant' AND queue <> '';
 
 CREATE TABLE {s}.hold (
   verb   text   COLLATE "C" NOT NULL,           -- paused, closed

@@ -77,6 +77,9 @@ def test_two_processes_share_the_work(tmp_path: Path) -> None:
         ),
         ("headroom", ["alone", "headroom 0", "headroom 1"], {"headroom 1 p99"}),
         ("held", ["alone", "full gate", "paused task"], {"full gate p95", "paused task p95"}),
+        ("reweighed", ["raised while it runs"], {"new share after"}),
+        ("priority", ["high-priority flood"], {"low waits longer than high by"}),
+        ("strict", ["strict flood"], {"bulk's least share of 100 starts", "contested turns"}),
     ],
 )
 def test_a_scenario_of_fairness_is_played_and_judged(
@@ -87,6 +90,31 @@ def test_a_scenario_of_fairness_is_played_and_judged(
     assert [check["case"] for check in report["checks"]] == cases
     assert all(check["verdict"].startswith("kept: ") for check in report["checks"])
     assert goals(report) == {(scenario, name) for name in with_goals}
+
+
+def test_many_claimers_find_something_as_long_as_there_is_something(tmp_path: Path) -> None:
+    """Each with a connection of its own, through the contract."""
+    report = measured(tmp_path, "fairness", "--only", "claimers", "--seconds", "0.2")
+    found = {one["name"]: one["median"] for one in report["measures"]}
+    assert goals(report) == {("claimers", "empty claims beside a backlog")}
+    assert found["empty claims beside a backlog"] == 0
+    assert found["claims"] >= 4 * 32 + 32  # a job each four times, and the one that found nothing
+
+
+def test_a_backlog_of_any_size_may_wait_while_a_weight_is_raised_and_is_left(tmp_path: Path) -> None:
+    """The run ends by its time: what was not reached is neither waited for nor missed."""
+    sizes = ["--seconds", "0.3", "--slots", "2", "--backlog", "3000"]
+    report = measured(tmp_path, "fairness", "--only", "reweighed", *sizes)
+    (check,) = report["checks"]
+    assert (check["jobs"], report["settings"]["backlog"]) == (3_000, [3_000])
+    assert 0 < check["history"] < 3_000
+    assert check["verdict"].startswith("kept: ")
+
+
+def test_as_many_jobs_are_held_as_are_asked_for(tmp_path: Path) -> None:
+    """Behind the gate, and behind the pause."""
+    report = measured(tmp_path, "fairness", "--only", "held", "--seconds", "0.3", "--backlog", "70")
+    assert [check["jobs"] - check["expected"] for check in report["checks"]] == [0, 70, 70]
 
 
 def test_scale_claims_from_every_case(tmp_path: Path) -> None:
@@ -100,7 +128,10 @@ def test_scale_claims_from_every_case(tmp_path: Path) -> None:
         "5 tenants, 50 jobs and 100 held by a limit",
     ]
     assert {check["history"] for check in report["checks"]} == {50}
-    assert len(goals(report)) == 4 * 4 + 5  # all against the first, and the slowest claims of each
+    # All against the first, the slowest claims of each, enqueues where only jobs grow, what is held twice.
+    assert len(goals(report)) == 4 * 4 + 5 + 3 + 2
+    held = {one["median"] for one in report["measures"] if one["name"].endswith("claimed of what is held")}
+    assert held == {0}
 
 
 async def test_a_run_that_takes_too_long_is_ended_with_its_workers(tmp_path: Path) -> None:
@@ -144,7 +175,7 @@ def test_a_bad_check_is_shown_and_makes_the_command_fail(monkeypatch: pytest.Mon
     bad = Check(scenario="async", case="x", round=1, jobs=5, expected=5, history=4, verdict=None, ok=False)
     found = conclude("async", [Round({"drained": Amount(7, "jobs/s")})])
 
-    async def lossy(_: Setting) -> Outcome:
+    async def lossy(_: Setting, only: tuple[str, ...]) -> Outcome:
         return Outcome(found, [bad])
 
     monkeypatch.setattr("fairlane.bench.throughput.throughput", lossy)

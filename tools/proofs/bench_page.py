@@ -88,5 +88,12 @@ def amount(one: Measure) -> str:
     return show_number(one.median, one.unit) + (f" {one.unit}" if one.unit and one.median is not None else "")
 
 
+def limit(one: Measure) -> str:
+    """Give the number that a figure is held to."""
+    if one.goal is None:
+        return ""
+    return f"{'≥' if one.goal.is_least else '≤'} {show_number(one.goal.limit, one.unit)}"
+
+
 def _plain(value: object) -> str:
     return "/".join(map(str, value)) or "–" if isinstance(value, tuple) else str(value)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from fairlane.bench.report import Measure
-from tools.proofs.bench_page import amount
+from tools.proofs.bench_page import amount, limit
 from tools.proofs.goals import SECTIONS, Asked
 from tools.proofs.kept import PROOFS, Kept
 
@@ -66,7 +66,7 @@ def _lines(kept: Mapping[str, Kept], figures: Figures) -> Iterator[str]:
 
 def _measured(asked: Asked, figures: Figures) -> str:
     found = asked.answers(figures.get(asked.page, ()))
-    told = [f"{one.name}: {amount(one)}" for one in found]
+    told = [f"{one.name}: {amount(one)} ({limit(one)})" for one in found]
     return "<br>".join(told) or asked.why or "not in the kept runs"
 
 

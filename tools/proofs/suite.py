@@ -21,19 +21,21 @@ ROUNDS: Final = 5
 class Page(NamedTuple):
     """docs/proofs/<name>.json and .md: the words after `python -m` that measure it, and how it is laid out.
 
-    `small` are further words for a quick look. Only `fairlane bench` draws, and takes rounds.
+    `full` and `small` are the sizes for figures and for a quick look. Only `fairlane bench` draws, and takes
+    rounds.
     """
 
     name: str
     command: tuple[str, ...]
+    full: str
+    small: str
     render: Callable[[Kept], str]
     figures: Callable[[Kept], Sequence[Measure]]
-    small: tuple[str, ...] = ()
 
     def words(self, *, small: bool = False) -> tuple[str, ...]:
         """Give the words that repeat it, as they are shown."""
         rounds = ("--rounds", str(1 if small else ROUNDS)) if self._is_bench else ()
-        return (*self.command, *rounds, *(self.small if small else ()))
+        return (*self.command, *(self.small if small else self.full).split(), *rounds)
 
     def hidden_words(self, folder: Path | None) -> tuple[str, ...]:
         """Give the words that change no figure: where files and pictures go, and how it is told."""
@@ -46,46 +48,50 @@ class Page(NamedTuple):
         return self.command[0] == "fairlane"
 
 
-def _bench(name: str, title: str, about: str, words: str, small: str) -> Page:
+def _bench(name: str, title: str, about: str, command: str, full: str, small: str) -> Page:
     render = partial(bench_page.page, name=name, title=title, about=about)
-    command = ("fairlane", "bench", *words.split())
-    return Page(name, command, render, bench_page.figures, tuple(small.split()))
+    return Page(name, ("fairlane", "bench", *command.split()), full, small, render, bench_page.figures)
 
 
 PAGES: Final = (
     Page(
         "worker",
-        ("benchmarks.worker", "--memory", "0", "--seconds", "20"),
+        ("benchmarks.worker", "--memory", "0"),
+        "--seconds 20",
+        "--seconds 2",
         worker_page.page,
         worker_page.figures,
-        ("--seconds", "2"),
     ),
     _bench(
         "latency",
         "Latency",
         "How long one durable enqueue takes, and how long a job waits for a worker, idle or half busy.",
-        "latency --seconds 6",
-        "--jobs 200 --seconds 1",
+        "latency",
+        "--seconds 6",
+        "--seconds 1 --jobs 200",
     ),
     _bench(
         "throughput",
         "Throughput",
         "Jobs a second in and out, and what each costs the processor, with handlers that do nothing.",
-        "throughput --jobs 10000 --tenants 1,1000 --processes 1,2 --slots 100",
+        "throughput --tenants 1,1000 --processes 1,2 --slots 100",
+        "--jobs 20000",
         "--jobs 1000",
     ),
     _bench(
         "tenants",
         "Very many tenants",
         "As many tenants as jobs, against the same jobs under one tenant.",
-        "throughput --only async --jobs 100000 --tenants 1,100000 --processes 1 --slots 100",
+        "throughput --only async --tenants 1,100000 --processes 1 --slots 100",
+        "--jobs 100000",
         "--jobs 1000",
     ),
     _bench(
         "scale",
         "Cost as work grows",
         "What a claim costs as tenants, backlog and held jobs grow, through the store's contract.",
-        "scale --jobs 1000 --tenants 100,100000 --backlog 10000,1000000",
+        "scale",
+        "--jobs 1000 --tenants 100,100000 --backlog 10000,1000000",
         "--jobs 50 --tenants 10,1000 --backlog 1000,10000",
     ),
     _bench(
@@ -93,7 +99,8 @@ PAGES: Final = (
         "Fairness",
         "Who waits for whom, and who gets how much. *alone* is the quiet tenants' load without the flood,\n"
         "*fifo* the same arrivals under one tenant: first in, first out.",
-        "fairness --seconds 5",
+        "fairness",
+        "--seconds 5",
         "--seconds 1",
     ),
 )

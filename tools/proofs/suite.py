@@ -75,7 +75,7 @@ PAGES: Final = (
         "Throughput",
         "Jobs a second in and out, and what each costs the processor, with handlers that do nothing.",
         "throughput --tenants 1,1000 --processes 1,2 --slots 100",
-        "--jobs 20000",
+        "--jobs 10000",
         "--jobs 1000",
     ),
     _bench(

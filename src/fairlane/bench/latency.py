@@ -95,7 +95,7 @@ async def _half_load(setting: Setting, number: int) -> Round:
     if not came.is_valid(setting.slots):
         waits = {cut: Amount(None, "ms") for cut in waits}
     amounts = {
-        "full load": Amount(full, "jobs/s"),
+        "full load, brought one by one": Amount(full, "jobs/s"),
         "brought": Amount(came.rate, "jobs/s"),
         "of the full load": Amount(100 * came.rate / full, "%"),
         "waiting in the last fifth": Amount(came.waiting, "jobs"),

@@ -151,9 +151,22 @@ def test_a_benchmark_is_kept_with_its_command_and_commit(folder: Path) -> None:
     assert [file.name for file in folder.iterdir()] == ["claimers.json"]
 
 
+def test_a_quick_look_is_called_one_wherever_its_figures_stand() -> None:
+    """Small sizes make small figures, or good ones by chance."""
+    for page in PAGES:
+        found = read(page.name)
+        assert found is not None
+        for small in (True, False):
+            one = msgspec.structs.replace(found, small=small)
+            figures = {page.name: page.figures(one)}
+            readme = replaced(f"{BEGIN}{END}", {page.name: one}, figures)
+            for text in (page.render(one), index({page.name: one}, figures), readme):
+                assert ("A quick look" in text) is small
+
+
 def test_a_benchmark_that_fails_leaves_what_was_kept_before(folder: Path) -> None:
     """A figure of a bad run is no figure."""
-    keeping.write("broken", Kept("c", "old", msgspec.Raw(b"{}")))
+    keeping.write("broken", Kept("c", "old", small=False, report=msgspec.Raw(b"{}")))
     page = Page("broken", ("fairlane", "bench", "latency"), "--jobs 0", "--jobs 0", lambda _: "", figures)
     assert not command.measure(page, folder)
     found = read("broken")

@@ -54,7 +54,7 @@ def measure(page: Page, folder: Path | None, *, small: bool = False) -> bool:
     )
     print(f"── {page.name}: {time.monotonic() - began:.0f} s, exit code {ran.returncode}", flush=True)
     if ran.returncode == 0:
-        write(page.name, Kept(commit=of, command=command, report=msgspec.Raw(ran.stdout)))
+        write(page.name, Kept(commit=of, command=command, small=small, report=msgspec.Raw(ran.stdout)))
     return ran.returncode == 0
 
 

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from fairlane.bench.report import Measure, Report, show_number
-from tools.proofs.kept import Kept
+from tools.proofs.kept import SMALL, Kept
 
 _MET: Final = {None: "", True: "yes", False: "**no**"}
 
@@ -39,6 +39,7 @@ def _lines(kept: Kept, report: Report, name: str, title: str, about: str) -> Ite
     yield "What each row is: [Measure your machine](../how-to/measure-your-machine.md#what-each-scenario-is)."
     yield ""
     yield from ["```sh", kept.command, "```", ""]
+    yield from [SMALL, ""] if kept.small else []
     yield from circumstances(kept, report)
     yield ""
     yield summary(report)
@@ -52,14 +53,19 @@ def _lines(kept: Kept, report: Report, name: str, title: str, about: str) -> Ite
 
 def circumstances(kept: Kept, report: Report) -> Iterator[str]:
     """Say of what and on what it was measured."""
-    rounds = report.settings["rounds"]
     yield from ["| | |", "|---|---|"]
     yield f"| commit | {kept.commit} |"
     for title, told in (("versions", report.versions), ("host", report.host), ("store", report.store)):
         yield f"| {title} | {', '.join(f'{key} {value}' for key, value in told.items())} |"
     yield f"| settings | {', '.join(f'{key} {_plain(value)}' for key, value in report.settings.items())} |"
     yield f"| switched on | {'; '.join(report.on)} |"
-    yield f"| figures are | the median of {rounds} rounds, and the lowest and highest of them |"
+    yield f"| figures are | the median of {rounds_of(report)}, the lowest and the highest |"
+
+
+def rounds_of(report: Report) -> str:
+    """Say how many rounds there were."""
+    rounds = report.settings["rounds"]
+    return "1 round" if rounds == 1 else f"{rounds} rounds"
 
 
 def summary(report: Report) -> str:

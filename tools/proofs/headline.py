@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from tools.proofs.bench_page import amount, report_of
+from tools.proofs.bench_page import amount, report_of, rounds_of
 from tools.proofs.index import Figures, count
-from tools.proofs.kept import Kept
+from tools.proofs.kept import SMALL, Kept
 
 BEGIN: Final = "<!-- figures: `make proofs` writes what stands up to the next mark -->"
 END: Final = "<!-- end of figures -->"
@@ -52,6 +52,9 @@ def replaced(readme: str, kept: Mapping[str, Kept], figures: Figures) -> str:
 
 
 def _lines(kept: Mapping[str, Kept], figures: Figures) -> Iterator[str]:
+    if any(one.small for one in kept.values()):
+        yield f"{SMALL} See [Proofs](docs/proofs/README.md)."
+        yield ""
     yield from _circumstances(kept)
     yield from ["", "| `fairlane bench` | median |", "|---|---:|"]
     for row in ROWS:
@@ -82,4 +85,4 @@ def _circumstances(kept: Mapping[str, Kept]) -> Iterator[str]:
         host, versions = report.host, report.versions
         yield f"On {host['cores']} cores with Python {versions['python']} and SQLite {versions['sqlite']},"
         yield f"everything on (durable `synchronous={report.store['synchronous']}`, fair claims, fences,"
-        yield f"history, counters); medians of {report.settings['rounds']} rounds."
+        yield f"history, counters); medians of {rounds_of(report)}."

@@ -8,7 +8,7 @@ from typing import Final
 from fairlane.bench.report import Measure
 from tools.proofs.bench_page import amount, limit
 from tools.proofs.goals import SECTIONS, Asked
-from tools.proofs.kept import PROOFS, Kept
+from tools.proofs.kept import PROOFS, SMALL, Kept
 
 _HEAD: Final = """\
 # Proofs
@@ -50,6 +50,9 @@ def count(figures: Figures) -> str:
 
 def _lines(kept: Mapping[str, Kept], figures: Figures) -> Iterator[str]:
     yield _HEAD
+    if any(one.small for one in kept.values()):
+        yield f"{SMALL} Small: {', '.join(name for name, one in kept.items() if one.small)}."
+        yield ""
     yield f"**{count(figures)}**"
     for title, section in SECTIONS.items():
         yield from ["", f"## {title}", "", "| what | asked | measured | met |", "|---|---|---|---|"]

@@ -13,11 +13,18 @@ PROOFS: Final = ROOT / "docs" / "proofs"
 PLOTS: Final = PROOFS / "plots"
 
 
+SMALL: Final = "**A quick look at very little, which proves nothing.** `make proofs` measures in earnest."
+
+
 class Kept(msgspec.Struct, frozen=True):
-    """What a run has given. `report` is in the words of the benchmark that printed it."""
+    """What a run has given. `report` is in the words of the benchmark that printed it.
+
+    `small` says that it was a quick look, for the form of the pages, not for their figures.
+    """
 
     commit: str
     command: str
+    small: bool
     report: msgspec.Raw
 
 

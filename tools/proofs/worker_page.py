@@ -8,7 +8,7 @@ import msgspec
 
 from fairlane.bench.report import Amount, Goal, Measure, Medians, Round, conclude
 from tools.proofs.bench_page import table
-from tools.proofs.kept import Kept
+from tools.proofs.kept import SMALL, Kept
 
 _HEAD: Final = """\
 # A worker at rest
@@ -45,7 +45,16 @@ def page(kept: Kept) -> str:
     """Give the page."""
     host = msgspec.json.decode(kept.report, type=_Report).host
     told = ", ".join(f"{key} {value}" for key, value in host.items())
-    lines = [_HEAD, "```sh", kept.command, "```", "", f"Commit {kept.commit}; {told}.", ""]
+    lines = [
+        _HEAD,
+        "```sh",
+        kept.command,
+        "```",
+        "",
+        *([SMALL, ""] if kept.small else []),
+        f"Commit {kept.commit}; {told}.",
+        "",
+    ]
     return "\n".join([*lines, *table(figures(kept))]) + "\n"
 
 

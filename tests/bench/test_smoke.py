@@ -111,6 +111,17 @@ def test_a_backlog_of_any_size_may_wait_while_a_weight_is_raised_and_is_left(tmp
     assert check["verdict"].startswith("kept: ")
 
 
+def test_rounds_that_share_a_store_begin_with_the_same_weights(tmp_path: Path) -> None:
+    """Else the second would raise what the first has raised already."""
+    url = f"sqlite:///{tmp_path / 'bench.db'}"
+    assert CliRunner().invoke(cli, ["bench", "dedicate", "--url", url]).exit_code == 0
+    words = ["fairness", "--only", "reweighed", "--seconds", "0.6", "--slots", "4", "--rounds", "2", "--json"]
+    ran = CliRunner().invoke(cli, ["bench", *words, "--url", url])
+    assert ran.exit_code == 0, ran.stderr
+    (before,) = [one for one in json.loads(ran.stdout)["measures"] if one["name"] == "share error before"]
+    assert max(before["values"]) < 20  # ten to one would be 41
+
+
 def test_as_many_jobs_are_held_as_are_asked_for(tmp_path: Path) -> None:
     """Behind the gate, and behind the pause."""
     report = measured(tmp_path, "fairness", "--only", "held", "--seconds", "0.3", "--backlog", "70")

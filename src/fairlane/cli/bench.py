@@ -153,7 +153,7 @@ def throughput(session: Session, /, *, only: tuple[str, ...], **options: Any) ->
 
 
 @bench.command(cls=Command)
-@_jobs(1_000, 100_000, "Single enqueues to time; also what is drained to find the full load.")
+@_jobs(1_000, 100_000, "Single enqueues to time; also what is brought to find the full load.")
 @_seconds
 @_processes
 @_slots

@@ -16,7 +16,10 @@ _CASE: Final = re.compile(
 
 
 class Asked(NamedTuple):
-    """One goal. All figures of the page whose scenario and name fit answer it; without a page, `why` does."""
+    """One goal. All figures of the page whose scenario and name fit answer it; without a page, `why` does.
+
+    Without a scenario those of any do. For `scale` the name begins with what has grown.
+    """
 
     what: str
     goal: str
@@ -27,14 +30,11 @@ class Asked(NamedTuple):
 
     def answers(self, figures: Sequence[Measure]) -> list[Measure]:
         """Choose the figures with a goal that answer this one."""
-        judged = [one for one in figures if one.goal is not None and one.scenario == self.scenario]
+        judged = [one for one in figures if one.goal is not None and self.scenario in {"", one.scenario}]
         if self.page != "scale":
             return [one for one in judged if re.fullmatch(self.name, one.name)]
-        return [
-            one
-            for one, kind, cut in grown(judged)
-            if kind == self.name.partition(" ")[0] and re.fullmatch(self.name.partition(" ")[2], cut)
-        ]
+        wanted, _, cuts = self.name.partition(" ")
+        return [one for one, kind, cut in grown(judged) if kind == wanted and re.fullmatch(cuts, cut)]
 
 
 def grown(figures: Iterable[Measure]) -> list[tuple[Measure, str, str]]:

@@ -21,6 +21,7 @@ it, the machine, the versions, the settings, and how far the rounds lie apart.
 """
 
 _OTHERS: Final = {
+    "peers": "Fairlane beside other job queues",
     "sqlite-contract": "where the time of a job goes in the SQLite store",
     "worker-profile": "where the time of a job goes in a worker",
     "sabotage": "each promise broken on purpose, and the test that noticed",
@@ -63,7 +64,9 @@ def _lines(kept: Mapping[str, Kept], figures: Figures) -> Iterator[str]:
         yield f"| [{name}]({name}.md) | `{one.command}` | {one.commit} |"
     yield ""
     yield from (
-        f"- [{name}]({name}.md): {what}" for name, what in _OTHERS.items() if (PROOFS / f"{name}.md").exists()
+        f"- [{name}]({name}.md): {what}"
+        for name, what in _OTHERS.items()
+        if name not in kept and (PROOFS / f"{name}.md").exists()
     )
 
 

@@ -100,7 +100,7 @@ PAGES: Final = (
         "Who waits for whom, and who gets how much. *alone* is the quiet tenants' load without the flood,\n"
         "*fifo* the same arrivals under one tenant: first in, first out.",
         "fairness",
-        "--seconds 5",
+        "--seconds 4",
         "--seconds 1",
     ),
 )

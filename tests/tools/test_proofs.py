@@ -11,6 +11,7 @@ import pytest
 from fairlane.bench.report import Amount, Goal, Measure, Round, conclude
 from tools.proofs import __main__ as command
 from tools.proofs import kept as keeping
+from tools.proofs import worker_page
 from tools.proofs.bench_page import figures, report_of
 from tools.proofs.goals import SECTIONS, Asked
 from tools.proofs.headline import BEGIN, END, replaced
@@ -122,6 +123,18 @@ def test_figures_of_scale_answer_for_what_has_grown_in_their_case() -> None:
     for kind, name in names.items():
         asked = Asked("what", "goal", "scale", "claims", f"{kind} p99")
         assert [one.name for one in asked.answers(found)] == [name]
+
+
+def test_an_idle_worker_is_not_charged_for_leaving() -> None:
+    """It asks the store that only because it was told to stop."""
+    idle = {"cpu_percent": 0.4, "pss_mb": 24.0, "asked_per_s": {"claim": 0.5, "wait": 0.5, "leave": 9.0}}
+    report = msgspec.json.encode({"host": {}, "idle, duties": idle})
+    found = worker_page.figures(Kept("c", "command", small=False, report=msgspec.Raw(report)))
+    assert {one.name: (one.median, one.met) for one in found} == {
+        "memory": (24.0, True),
+        "processor": (0.4, True),
+        "queries": (1.0, True),
+    }
 
 
 def test_the_index_counts_what_is_met_and_shows_the_limit() -> None:

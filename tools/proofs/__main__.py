@@ -27,13 +27,16 @@ def main() -> int:
     parser.add_argument("--small", action="store_true", help="a quick look: one round of very little")
     parser.add_argument("--folder", type=Path, help="where the files go; a real disk counts")
     given = parser.parse_args()
+    wanted = [one for one in PAGES if not given.only or one.name in given.only]
     bad: list[str] = []
-    for page in () if given.render else PAGES:
-        if given.only and page.name not in given.only:
-            continue
-        if not measure(page, given.folder, small=given.small):
-            bad.append(page.name)
-        write_pages()
+    try:
+        for page in () if given.render else wanted:
+            if not measure(page, given.folder, small=given.small):
+                bad.append(page.name)
+            write_pages()
+    except KeyboardInterrupt:
+        print("interrupted; what was measured before is kept", file=sys.stderr)
+        return 130
     write_pages()
     if bad:
         print(f"not kept, because they failed: {', '.join(bad)}", file=sys.stderr)

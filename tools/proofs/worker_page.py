@@ -15,8 +15,12 @@ _HEAD: Final = """\
 
 Generated from `docs/proofs/worker.json`, which `make proofs` writes; do not edit by hand.
 
-One `fairlane worker` process with its duties and an empty queue, watched from outside.
+One `fairlane worker` process with its duties and an empty queue, watched from outside. A query is a call of
+the store's contract, waiting for a wake-up included.
 """
+
+_AT_THE_END: Final = frozenset({"leave", "aclose"})
+"""What a worker asks when it is told to stop: that is not idling any more."""
 
 
 class _Idle(msgspec.Struct):
@@ -36,7 +40,9 @@ def figures(kept: Kept) -> list[Measure]:
     amounts = {
         "memory": Amount(idle.pss_mb, "MB"),
         "processor": Amount(idle.cpu_percent, "% of a core"),
-        "queries": Amount(sum(idle.asked_per_s.values()), "a second"),
+        "queries": Amount(
+            sum(n for verb, n in idle.asked_per_s.items() if verb not in _AT_THE_END), "a second"
+        ),
     }
     return conclude("at rest", [Round(amounts)], _goals)
 

@@ -161,7 +161,8 @@ def test_a_benchmark_that_is_told_to_stop_takes_its_workers_along(tmp_path: Path
     with subprocess.Popen(command) as bench:  # noqa: S603 (our own program)
         children = Path(f"/proc/{bench.pid}/task/{bench.pid}/children")
         try:
-            wait_for(lambda: any(tmp_path.glob("*/run-*/worker-0.log")))
+            # The log is there a moment before the worker is.
+            wait_for(lambda: any(tmp_path.glob("*/run-*/worker-0.log")) and bool(children.read_text()))
             (worker,) = map(int, children.read_text().split())
         finally:
             bench.terminate()

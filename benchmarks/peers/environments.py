@@ -6,6 +6,7 @@ with; nothing is installed into the project's own environment.
 
 from __future__ import annotations
 
+import platform
 import shutil
 import subprocess
 import sys
@@ -37,7 +38,7 @@ def is_ready(name: str, cache: Path = CACHE) -> bool:
     if name == OWN:
         return True
     noted = cache / name / _READY
-    return noted.is_file() and noted.read_bytes() == (REQUIREMENTS / f"{name}.txt").read_bytes()
+    return noted.is_file() and noted.read_text(encoding="utf-8") == _wanted(name)
 
 
 def make_ready(name: str, say: Callable[[str], None], cache: Path = CACHE) -> Path:
@@ -45,7 +46,14 @@ def make_ready(name: str, say: Callable[[str], None], cache: Path = CACHE) -> Pa
     if not is_ready(name, cache):
         say(f"making the environment {cache / name}")
         _make(cache / name, REQUIREMENTS / f"{name}.txt")
+        (cache / name / _READY).write_text(_wanted(name), encoding="utf-8")
     return python_of(name, cache)
+
+
+def _wanted(name: str) -> str:
+    """Say what an environment must hold. All have this process's Python, or figures would differ by it."""
+    pinned = (REQUIREMENTS / f"{name}.txt").read_text(encoding="utf-8")
+    return f"# Python {platform.python_version()}\n{pinned}"
 
 
 def _make(folder: Path, requirements: Path) -> None:
@@ -64,7 +72,6 @@ def _make(folder: Path, requirements: Path) -> None:
         # pip reads settings of its own, so it may find an index where uv does not.
         _run([str(python), "-m", "ensurepip", "--default-pip"])
         _run([str(python), "-m", "pip", *install, "--disable-pip-version-check"])
-    shutil.copyfile(requirements, folder / _READY)
 
 
 def _uv() -> str | None:

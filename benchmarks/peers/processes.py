@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import time
@@ -20,6 +21,7 @@ from benchmarks.peers.roster import Peer
 
 _STUCK_AFTER: Final = 30.0
 _PREPARED_WITHIN: Final = 120.0
+_ANSWERED_WITHIN: Final = 300.0
 _LOOK_EVERY: Final = 0.001
 
 
@@ -106,6 +108,9 @@ def producer(cast: Cast) -> Generator[Ask]:
             with suppress(BrokenPipeError):  # it has ended; its log says why
                 process.stdin.write(json.dumps(asked) + "\n")
                 process.stdin.flush()
+        ready, _, _ = select.select([process.stdout], [], [], _ANSWERED_WITHIN)
+        if not ready:
+            raise RunError(f"no answer to {asked or 'the start'} after {_ANSWERED_WITHIN:.0f} s")
         line = process.stdout.readline()
         if not line:
             raise RunError(_last_words(log.read_text(errors="replace")))

@@ -28,8 +28,8 @@ class Peer(Driver):
     packages = ("huey",)
 
     def settings(self) -> str:
-        """SQLite keeps its own default of synchronous=full, since Huey sets none."""
-        return f"{_THREADS} threads, no results{', WAL, synchronous=full' if _FILE else ''}; at most once"
+        """Say how many threads and, as Huey leaves that to SQLite, what durability is in force."""
+        return f"{_THREADS} threads, no results{_durability() if _FILE else ''}; at most once"
 
     def worker(self) -> Sequence[str]:
         """Threads are what the documentation advises for short jobs."""
@@ -43,3 +43,9 @@ class Peer(Driver):
     async def one(self, job_: Job) -> None:
         """Enqueue by calling."""
         job(job_.number, job_.millis)
+
+
+def _durability() -> str:
+    ask = huey.storage.conn.execute
+    ((mode,), (synchronous,)) = (ask(f"pragma {name}").fetchone() for name in ("journal_mode", "synchronous"))
+    return f", journal_mode={mode}, synchronous={('off', 'normal', 'full', 'extra')[synchronous]}"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import doctest
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 
 import msgspec
 import pytest
 
-from benchmarks.peers import flood, marks, page, report, speed
+from benchmarks.peers import flood, marks, page, report, roster, speed
 from benchmarks.peers.marks import Mark, Verdict
 from benchmarks.peers.protocol import MARK
 from benchmarks.peers.report import LeftOut, PeersReport, Row
@@ -29,6 +31,13 @@ def find(measures: Sequence[Measure], scenario: str, name: str) -> Measure:
     """Give the one figure of this name."""
     (found,) = [one for one in measures if (one.scenario, one.name) == (scenario, name)]
     return found
+
+
+@pytest.mark.parametrize("module", [flood, marks, page, report, roster], ids=lambda module: module.__name__)
+def test_the_examples_in_docstrings_hold(module: ModuleType) -> None:
+    """The usual search for them leaves out this folder: drivers cannot be loaded here."""
+    found = doctest.testmod(module)
+    assert (found.failed, found.attempted > 0) == (0, True)
 
 
 # ── marks ────────────────────────────────────────────────────────────────────

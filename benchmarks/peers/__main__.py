@@ -73,9 +73,9 @@ def main() -> int:
         )
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+    print(text(report), flush=True)
     if arguments.json:
         arguments.json.write_bytes(msgspec.json.format(msgspec.json.encode(report)) + b"\n")
-    print(text(report))
     return 0 if report.ok else 1
 
 

@@ -173,7 +173,7 @@ class Comparison:
         )
         return PeersReport(
             host={**machine, "python": sys.version.split()[0], "load_after": round(os.getloadavg()[0], 2)},
-            stores={store: ground.about for store, ground in self._grounds.items()},
+            stores={store: dict(ground.about) for store, ground in self._grounds.items()},
             settings=msgspec.structs.asdict(self._sizes),
             peers=rows,
             left_out=tuple(self._left_out),

@@ -33,6 +33,7 @@ def compare(tmp_path: Path, *names: str, sizes: Sizes = SMALL) -> PeersReport:
     """Compare these peers, and see that nothing is left of it."""
     report = Comparison(peers(*names), sizes, tmp_path, print).run({})
     assert list(tmp_path.iterdir()) == []
+    assert msgspec.json.decode(msgspec.json.encode(report), type=PeersReport).stores == report.stores
     return report
 
 

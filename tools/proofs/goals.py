@@ -58,7 +58,7 @@ def _number(text: str) -> int:
 
 
 _NO_DASHBOARD: Final = "there is no dashboard yet"
-_PEERS: Final = "no other library is in this suite yet"
+_PEERS: Final = "`make peers` compares; no comparison is kept yet"
 
 SPEED: Final = (
     Asked("throughput, against the best peer on SQLite", "at least 6 ×", why=_PEERS),

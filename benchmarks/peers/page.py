@@ -151,12 +151,14 @@ def _judged(one: Measure | None) -> tuple[str, str, str]:
     return (_cell(bare), one.goal.text, "yes" if one.met else "no")
 
 
-def _number(value: float) -> str:
+def _number(value: float | None) -> str:
     """Round to what matters.
 
     >>> [_number(value) for value in (12_345.6, 123.4, 12.34, 1.234)]
     ['12,346', '123', '12.3', '1.2']
     """
+    if value is None:
+        return "not valid"
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"  # noqa: PLR2004 (three digits are enough)
 
 

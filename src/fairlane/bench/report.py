@@ -25,6 +25,17 @@ class Amount(NamedTuple):
     unit: str
 
 
+def ratio(one: Amount, other: Amount) -> Amount:
+    """Divide a figure by another of the same round; not valid if either is not, or the other is nothing.
+
+    >>> ratio(Amount(9, "ms"), Amount(2, "ms")).value, ratio(Amount(9, "ms"), Amount(None, "ms")).value
+    (4.5, None)
+    """
+    if one.value is None or not other.value:
+        return Amount(None, "×")
+    return Amount(one.value / other.value, "×")
+
+
 class Goal(msgspec.Struct, frozen=True):
     """A bound on a median: in words, and as a number."""
 

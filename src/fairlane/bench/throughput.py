@@ -12,7 +12,7 @@ from itertools import product
 from typing import Final
 
 from fairlane.bench.charts import Chart
-from fairlane.bench.report import Amount, Goal, Medians, Round
+from fairlane.bench.report import Amount, Goal, Medians, Round, ratio
 from fairlane.bench.scenario import Outcome, Scenario, Setting, Stage, measure
 from fairlane.bench.shares import steady_rate
 from fairlane.model.ledger import Moment
@@ -85,10 +85,8 @@ def compared(setting: Setting, amounts: Mapping[str, Amount]) -> dict[str, Amoun
             ("processor", case_of(1, tenants), COSTS_MORE),
             ("drained", case_of(processes, 1), REACHES),
         ):
-            base = amounts.get(f"{other}: {what}")
-            value = amounts[f"{case}: {what}"].value
-            if other != case and base is not None and base.value and value is not None:
-                found[f"{case}: {text}"] = Amount(value / base.value, "×")
+            if other != case and f"{other}: {what}" in amounts:
+                found[f"{case}: {text}"] = ratio(amounts[f"{case}: {what}"], amounts[f"{other}: {what}"])
     return found
 
 

@@ -158,7 +158,8 @@ def test_the_readme_keeps_what_stands_around_its_figures() -> None:
 def test_a_benchmark_is_kept_with_its_command_and_commit(folder: Path) -> None:
     """The command is what a reader may repeat, without where files went."""
     words = ("fairlane", "bench", "fairness", "--only", "claimers")
-    page = Page("claimers", words, "--seconds 1", "--seconds 0.2", lambda _: "", figures)
+    small = "--seconds 0.2 --rounds 1"
+    page = Page("claimers", words, "--seconds 1", small, ("--json",), lambda _: "", figures)
     assert command.measure(page, folder, small=True)
     found = read("claimers")
     assert found is not None
@@ -183,7 +184,8 @@ def test_a_quick_look_is_called_one_wherever_its_figures_stand() -> None:
 def test_a_benchmark_that_fails_leaves_what_was_kept_before(folder: Path) -> None:
     """A figure of a bad run is no figure."""
     keeping.write("broken", Kept("c", "old", small=False, report=msgspec.Raw(b"{}")))
-    page = Page("broken", ("fairlane", "bench", "latency"), "--jobs 0", "--jobs 0", lambda _: "", figures)
+    words = ("fairlane", "bench", "latency")
+    page = Page("broken", words, "--jobs 0", "--jobs 0", ("--json",), lambda _: "", figures)
     assert not command.measure(page, folder)
     found = read("broken")
     assert found is not None

@@ -58,11 +58,10 @@ def _number(text: str) -> int:
 
 
 _NO_DASHBOARD: Final = "there is no dashboard yet"
-_PEERS: Final = "`make peers` compares; no comparison is kept yet"
 
 SPEED: Final = (
-    Asked("throughput, against the best peer on SQLite", "at least 6 ×", why=_PEERS),
-    Asked("bulk enqueue, against the best peer on SQLite", "at least 10 ×", why=_PEERS),
+    Asked("throughput, against Huey on SQLite", "at least 6 ×", "peers", "huey-sqlite", "drained"),
+    Asked("bulk enqueue, against Huey on SQLite", "at least 10 ×", "peers", "huey-sqlite", "bulk enqueue"),
     Asked("pick-up by an idle worker, p95", "at most 10 ms", "latency", "idle pick-up", "p95"),
     Asked("enqueue of one job, p99", "at most 10 ms", "latency", "enqueue", "p99"),
     Asked("worker memory at rest", "at most 50 MB", "worker", "at rest", "memory"),

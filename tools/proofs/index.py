@@ -21,7 +21,6 @@ it, the machine, the versions, the settings, and how far the rounds lie apart.
 """
 
 _OTHERS: Final = {
-    "peers": "Fairlane beside other job queues",
     "sqlite-contract": "where the time of a job goes in the SQLite store",
     "worker-profile": "where the time of a job goes in a worker",
     "sabotage": "each promise broken on purpose, and the test that noticed",

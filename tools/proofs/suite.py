@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from fairlane.bench.report import Measure
-from tools.proofs import bench_page, worker_page
+from tools.proofs import bench_page, peers_page, worker_page
 from tools.proofs.kept import PLOTS, ROOT, Kept
 
 ROUNDS: Final = 5
@@ -21,36 +21,38 @@ ROUNDS: Final = 5
 class Page(NamedTuple):
     """docs/proofs/<name>.json and .md: the words after `python -m` that measure it, and how it is laid out.
 
-    `full` and `small` are the sizes for figures and for a quick look. Only `fairlane bench` draws, and takes
-    rounds.
+    `full` and `small` are the sizes for figures and for a quick look; `hidden` is what changes no figure:
+    that the answer is JSON, and where pictures go.
     """
 
     name: str
     command: tuple[str, ...]
     full: str
     small: str
+    hidden: tuple[str, ...]
     render: Callable[[Kept], str]
     figures: Callable[[Kept], Sequence[Measure]]
 
     def words(self, *, small: bool = False) -> tuple[str, ...]:
         """Give the words that repeat it, as they are shown."""
-        rounds = ("--rounds", str(1 if small else ROUNDS)) if self._is_bench else ()
-        return (*self.command, *(self.small if small else self.full).split(), *rounds)
+        return (*self.command, *(self.small if small else self.full).split())
 
     def hidden_words(self, folder: Path | None) -> tuple[str, ...]:
-        """Give the words that change no figure: where files and pictures go, and how it is told."""
+        """Give the words that are not shown, and where the files go."""
         where = () if folder is None else ("--folder", str(folder.resolve()))
-        drawn = ("--plot", str(PLOTS.relative_to(ROOT)), "--json") if self._is_bench else ()
-        return (*where, *drawn)
-
-    @property
-    def _is_bench(self) -> bool:
-        return self.command[0] == "fairlane"
+        return (*where, *self.hidden)
 
 
 def _bench(name: str, title: str, about: str, command: str, full: str, small: str) -> Page:
-    render = partial(bench_page.page, name=name, title=title, about=about)
-    return Page(name, ("fairlane", "bench", *command.split()), full, small, render, bench_page.figures)
+    return Page(
+        name,
+        ("fairlane", "bench", *command.split()),
+        f"{full} --rounds {ROUNDS}",
+        f"{small} --rounds 1",
+        ("--plot", str(PLOTS.relative_to(ROOT)), "--json"),
+        partial(bench_page.page, name=name, title=title, about=about),
+        bench_page.figures,
+    )
 
 
 PAGES: Final = (
@@ -59,6 +61,7 @@ PAGES: Final = (
         ("benchmarks.worker", "--memory", "0"),
         "--seconds 20",
         "--seconds 2",
+        (),
         worker_page.page,
         worker_page.figures,
     ),
@@ -102,6 +105,15 @@ PAGES: Final = (
         "fairness",
         "--seconds 4",
         "--seconds 1",
+    ),
+    Page(
+        "peers",
+        ("benchmarks.peers",),
+        "--rounds 3",
+        "--rounds 1 --jobs 400 --singles 5 --floods 0 huey-sqlite",
+        ("--json",),
+        peers_page.page,
+        peers_page.figures,
     ),
 )
 """In the order in which they run: the short ones first."""

@@ -76,6 +76,7 @@ class RecordedClaims:
 
     async def claim(self, request: Any) -> Any:
         """Remember the numbers of attempts."""
+        asks.append(moment())
         reply = await self._real.claim(request)
         _remember(reply.claims)
         return reply
@@ -99,6 +100,9 @@ class RecordedClaims:
 
 attempts: dict[tuple[str, int], int] = {}
 
+asks: list[ledger.Moment] = []
+"""When this process asked for claims alone."""
+
 
 def _remember(claims: Any) -> None:
     for claim in claims:
@@ -121,7 +125,7 @@ def _open(url: str, clock: StoreClock | None) -> Store:
     return cast("Store", RecordedStore(open_store(url.replace("recorded:", "sqlite:", 1), clock=clock)))
 
 
-def make_app(file: Path) -> Fairlane:  # noqa: C901 (a list of handlers)
+def make_app(file: Path) -> Fairlane:  # noqa: C901, PLR0915 (a list of handlers)
     """Make the application that all processes of a test share."""
     register_scheme("recorded", _open)
     said = json.loads(os.environ.get("PROGRAM_SETTINGS", "{}"))
@@ -165,10 +169,29 @@ def make_app(file: Path) -> Fairlane:  # noqa: C901 (a list of handlers)
         begin(ctx)
         await asyncio.Event().wait()
 
+    @app.task(name="once", max_attempts=1)
+    async def once(ctx: Context) -> None:
+        begin(ctx)
+        end(ctx, "returned")
+
+    async def block(seconds: float) -> None:
+        """Block the loop while a claim that will bring a job is on its way."""
+        before = len(asks)
+        await once.using(tags=["in flight"]).aenqueue()
+        while len(asks) == before:  # noqa: ASYNC110 (an event would be heard only after the answer)
+            await asyncio.sleep(0)
+        time.sleep(seconds)  # noqa: ASYNC251 (the point of it)
+
+    @app.task(name="stalling", max_attempts=1)
+    async def stalling(ctx: Context, seconds: float) -> None:
+        begin(ctx)
+        await block(seconds)
+        end(ctx, "returned")
+
     @app.task(name="blocking", timeout=1)
     async def blocking(ctx: Context) -> None:
         begin(ctx)
-        time.sleep(60)  # noqa: ASYNC251 (the point of it)
+        await block(60)
 
     @app.task(name="deaf", timeout=1, max_attempts=1)
     async def deaf(ctx: Context) -> None:

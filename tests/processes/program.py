@@ -75,10 +75,13 @@ class RecordedClaims:
         return reply
 
     async def claim(self, request: Any) -> Any:
-        """Remember the numbers of attempts."""
-        asks.append(moment())
+        """Remember the numbers of attempts; if asked to, let the answer arrive when the loop is blocked."""
         reply = await self._real.claim(request)
         _remember(reply.claims)
+        if reply.claims and flight.is_wanted:
+            flight.has_come = True
+            while not flight.is_loop_blocked:  # noqa: ASYNC110 (it is another loop that is blocked)
+                await asyncio.sleep(0.001)
         return reply
 
     async def renew(self, request: RenewRequest) -> RenewReply:
@@ -100,8 +103,16 @@ class RecordedClaims:
 
 attempts: dict[tuple[str, int], int] = {}
 
-asks: list[ledger.Moment] = []
-"""When this process asked for claims alone."""
+
+class Flight:
+    """An answer that is on its way while a handler blocks the worker's loop."""
+
+    is_wanted = False
+    has_come = False
+    is_loop_blocked = False
+
+
+flight = Flight()
 
 
 def _remember(claims: Any) -> None:
@@ -176,10 +187,11 @@ def make_app(file: Path) -> Fairlane:  # noqa: C901, PLR0915 (a list of handlers
 
     async def block(seconds: float) -> None:
         """Block the loop while a claim that will bring a job is on its way."""
-        before = len(asks)
+        flight.is_wanted = True
         await once.using(tags=["in flight"]).aenqueue()
-        while len(asks) == before:  # noqa: ASYNC110 (an event would be heard only after the answer)
+        while not flight.has_come:  # noqa: ASYNC110 (an event would belong to one of two loops)
             await asyncio.sleep(0)
+        flight.is_loop_blocked = True
         time.sleep(seconds)  # noqa: ASYNC251 (the point of it)
 
     @app.task(name="stalling", max_attempts=1)

@@ -190,6 +190,22 @@ def test_a_scheduler_does_the_duties_for_workers_that_do_none(site: Site) -> Non
     assert scheduler.end() == 0
 
 
+@pytest.mark.parametrize("role", ["worker", "scheduler"])
+def test_a_process_whose_file_was_deleted_ends_with_4(site: Site, role: str) -> None:
+    """It says so once, in one line, and waits for nothing: not even for a handler that runs."""
+    process = site.start(role)
+    process.until("lead_taken")
+    if role == "worker":
+        site.enqueue("endless")
+        wait_for(lambda: len(process.starts()) == 1)
+    site.file.unlink()
+    assert process.end() == 4
+    told = [one for one in process.events() if one["level"] in {"warning", "error", "critical"}]
+    gone = [one for one in told if one["event"] != "handler_stopped"]
+    assert [one["event"] for one in gone] == ["store_gone"]
+    assert "was deleted or replaced while it was open" in gone[0]["message"]
+
+
 def test_workers_leave_no_sockets_behind(site: Site) -> None:
     """The folder of wake-ups is empty, or gone, when the last one has left."""
     worker = site.start()

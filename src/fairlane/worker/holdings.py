@@ -1,6 +1,7 @@
 """All that a worker holds: the renewing thread adds and reads while the loop takes and drops. Asks no store.
 
-No lock: a change is one step of one dictionary, and what moves is in its new place before it leaves the old.
+Nothing is guarded: a change is one step of one dictionary, and what moves is in its new place before it has
+left the old.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class Worker:
         self._is_burst = burst
         self._has_duties = self.settings.duties if duties is None else duties
         self._lanes = lanes_of(app, lanes)
-        self._absence = Absence(report.log, self.id)
+        self._absence = Absence(report.log, self.id, self._end_in_haste)
         self._floor: Floor | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stops = 0
@@ -100,7 +100,10 @@ class Worker:
     # ── life ──────────────────────────────────────────────────────────────────
 
     async def run(self) -> None:
-        """Declare, register, work, leave. `StoreError` if the store cannot be reached at the start."""
+        """Declare, register, work, leave. `StoreError` if the store cannot be reached at the start.
+
+        A store that is away later is waited for; if it is gone for good, this ends (`has_lost_its_store`).
+        """
         self._loop = asyncio.get_running_loop()
         client = self._app.client
         desks = [Desk(lane) for lane in self._lanes]
@@ -137,7 +140,18 @@ class Worker:
         finally:
             beating.cancel()  # without effect on what has ended
             self._let_go(floor)
-        await self._leave()
+        if not self.has_lost_its_store:
+            await self._leave()
+
+    @property
+    def has_lost_its_store(self) -> bool:
+        """Whether the worker has ended, or will, because its store was deleted or replaced."""
+        return self._absence.is_for_good
+
+    def _end_in_haste(self) -> None:
+        """End what runs at once: nothing of it can be settled any more."""
+        self.stop()
+        self.stop()
 
     def stop(self) -> None:
         """Stop in good order; called again, at once."""

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 import apsw
 
-from fairlane.model.errors import ConfigError, StoreBusy, StoreError, StoreUnavailable
+from fairlane.model.errors import ConfigError, StoreBusy, StoreError, StoreGone, StoreUnavailable
 from fairlane.store.sqlite.asking import one_value
 
 APPLICATION_ID: Final = 0x46414952
@@ -91,7 +91,7 @@ class Opened:
                 f"{self._path} was deleted or replaced while it was open; nothing is written to it any more. "
                 "Stop all processes that have it open, put the right file in its place, then start again."
             )
-            raise StoreError(message)
+            raise StoreGone(message)
 
     def close(self) -> None:
         """Close the connection and let other libraries have the file."""
@@ -101,8 +101,11 @@ class Opened:
     def _is_there(self) -> bool:
         try:
             return _identity(self._path) == self.identity
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):
             return False
+        except OSError as error:  # a disk or a right that may come back
+            message = f"{self._path} cannot be looked at: {error.strerror}"
+            raise StoreUnavailable(message) from error
 
 
 def connect(location: Location, known: Identity | None = None) -> Opened:
@@ -228,7 +231,7 @@ def _take(path: Path, known: Identity | None, group: int | None) -> Identity:
             message = (
                 f"{path} was replaced while it was open; stop all processes that use it, then start again"
             )
-            raise StoreError(message)
+            raise StoreGone(message)
         _refuse_inherited(path, identity)
         if identity not in _held and _is_open_elsewhere(identity):
             message = (

@@ -24,7 +24,7 @@ def settled(done: Done, state: State) -> None:
         return
     level = logging.ERROR if state is State.DEAD else logging.WARNING
     most = done.attempt.claim.job.max_attempts
-    why = f"{settlement.failures} of at most {most} attempts failed, {settlement.because or ''}"
+    why = f"failure {settlement.failures} of {most}, {settlement.because or ''}"
     text = "job %s of %s, attempt %d: now " + state.value + ", %s"
     failure = settlement.failure
     facts: dict[str, object] = {

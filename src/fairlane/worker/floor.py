@@ -14,6 +14,7 @@ from fairlane.model.instants import SECOND, Micros
 from fairlane.model.job import Claim
 from fairlane.model.judge import Ending, Failed, HandedBack, Unknown, judge
 from fairlane.model.payload import Undecodable
+from fairlane.model.retry import RetryPolicy
 from fairlane.runtime.clock import Clock
 from fairlane.runtime.loops import Bell
 from fairlane.store.contract.claims import SettleReply
@@ -138,14 +139,16 @@ class Floor:
     def _finish(self, attempt: Attempt, ending: Ending) -> None:
         attempt.is_over = True
         job, declared = attempt.claim.job, attempt.declared
-        if isinstance(ending, Failed) and ending.classifier_error is not None:
-            report.classifier_failed(attempt, ending.classifier_error)
+        policies: tuple[RetryPolicy | None, ...] = ()
+        if isinstance(ending, Failed):
+            policies = (declared.retry, self._client.settings.queue(job.queue).retry)
+            if ending.classifier_error is not None:
+                report.classifier_failed(attempt, ending.classifier_error)
         tail = attempt.rein.tail
         settlement = judge(
             attempt.claim,
             ending,
-            declared.retry,
-            self._client.settings.queue(job.queue).retry,
+            *policies,
             draw=random.random(),  # noqa: S311 (spreads retries, guards nothing)
             max_crashes=self._settings.max_crashes,
             log=None if tail is None else tail.text(),
@@ -155,9 +158,9 @@ class Floor:
 
     def settled(self, batch: list[Done], reply: SettleReply) -> None:
         """Hear what became of settlements, and have the slots back."""
-        states = {one.id: one.state for one in reply.settled}
+        states = {one.id.int: one.state for one in reply.settled}  # numbers: see `Holdings`
         for done in batch:
-            state = states.get(done.settlement.id)
+            state = states.get(done.settlement.id.int)
             if state is None:
                 report.stale(done)
             else:

@@ -23,6 +23,7 @@ APPLICATION_ID: Final = 0x46414952
 """Marks the file as Fairlane's own; SQLite keeps it in the file's header."""
 
 BUSY_SECONDS: Final = 5.0
+STEP_SECONDS: Final = 0.0005
 _SYNCHRONOUS: Final = {"full": "FULL", "normal": "NORMAL"}
 
 Identity = tuple[int, int]
@@ -184,7 +185,9 @@ def translated(error: apsw.Error, what: str = "") -> StoreError:
 def patience() -> Callable[[int], bool]:
     """Wait for somebody else's write, in short steps: SQLite's own steps grow to 100 ms.
 
-    Called with the number of tries before; waits a step, or answers False when `BUSY_SECONDS` are over.
+    A single job is written within a millisecond, a worker's batch of a hundred takes ten, and each step ends
+    with a try that costs some: so steps grow, to 2 ms. Called with the number of tries before; waits a step,
+    or answers False when `BUSY_SECONDS` are over.
     """
     began = 0.0
 
@@ -195,7 +198,7 @@ def patience() -> Callable[[int], bool]:
             began = now
         if now - began > BUSY_SECONDS:
             return False
-        time.sleep(0.0005 if tries < 20 else 0.002)  # noqa: PLR2004 (a write lasts about a millisecond)
+        time.sleep(min(tries + 1, 4) * STEP_SECONDS)
         return True
 
     return wait

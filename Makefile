@@ -75,13 +75,11 @@ bench: $(READY) ## what a store costs through its contract; ARGS='--help' shows 
 bench-worker: $(READY) ## what a worker costs beside its jobs: idling, memory; ARGS='--help' shows the options
 	$(BIN)/python -m benchmarks.worker $(ARGS)
 
-<<<<<<< HEAD
 bench-worker-profile: $(READY) ## where one job's time goes in a worker; ARGS='--write' makes the page of it
 	$(BIN)/python -m benchmarks.worker_profile $(ARGS)
-=======
+
 peers: $(READY) ## other Python job queues beside Fairlane, some ten minutes; ARGS='--help' shows the options
 	$(BIN)/python -m benchmarks.peers $(ARGS)
->>>>>>> main
 
 # ── not there yet ────────────────────────────────────────────────────────────
 

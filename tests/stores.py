@@ -14,6 +14,8 @@ from tests.oracle.store import OracleStore
 from tests.servers.postgres import MEMORY
 from tests.servers.schemas import lent_schema, url_of
 
+__all__ = ["MEMORY", "STORES", "Opener"]
+
 Opener: TypeAlias = Callable[[DrivenClock], AbstractAsyncContextManager[Store]]
 
 

@@ -1,4 +1,4 @@
-"""Verbs in the application's own transaction: what no store can join, every store refuses alike (S12, S63)."""
+"""Verbs in the application's own transaction: what none can join, every store refuses alike (S12, S63)."""
 
 from __future__ import annotations
 

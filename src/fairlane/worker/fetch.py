@@ -88,7 +88,7 @@ class Fetch:
         claimed: ClaimReply | None
         own = [done for done in batch if done.attempt.rein.has_succeeded]
         if own:
-            # Their rows may be locked by a transaction that nobody here can end: the others do not wait for it.
+            # A transaction that nobody here can end may still hold them: the others do not wait for that.
             reply = await store.claims.settle(self._settling(own, waits=False))
             self._floor.settled(own, reply)
             batch[:] = [done for done in batch if not done.attempt.rein.has_succeeded]

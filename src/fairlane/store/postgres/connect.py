@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 import asyncpg
 
-from fairlane.model.errors import StoreBusy, StoreError
+from fairlane.model.errors import StoreBusy, StoreError, StoreUnavailable
 from fairlane.model.instants import Instant
 from fairlane.store.postgres.errors import (
     DRIVER_ERRORS,
@@ -179,6 +179,10 @@ class Server:
         connection = await self._acquired(pool)
         try:
             yield connection
+        except StoreUnavailable:
+            with suppress(*DRIVER_ERRORS):
+                connection.terminate()  # the driver may not know yet that it is gone
+            raise
         finally:
             # A connection that cannot be cleaned up is cut by the driver; the verb has its answer already.
             with suppress(*DRIVER_ERRORS):

@@ -65,6 +65,8 @@ _TABLE: Final = (
         StoreBusy,
         f"{{place}}: somebody else held a lock for {LOCK_SECONDS} s",
     ),
+    # No table has a check of its own. A row for the rest of history has waited while its day was made.
+    _Words((asyncpg.CheckViolationError,), StoreBusy, "{place}: {said}"),
     _Words((asyncpg.QueryCanceledError, asyncpg.TransactionRollbackError), StoreBusy, "{place}: {said}"),
     _Words(
         (
@@ -103,9 +105,21 @@ def is_mistake(error: Exception) -> bool:
 def translated(error: Exception, place: str, *, was_sent: bool = False) -> StoreError:
     """Give our error for the driver's. `was_sent`: something that commits was on its way when it happened."""
     words = next(words for words in _TABLE if isinstance(error, words.errors))
-    # The first line alone: what follows may show a row, which is a tenant's.
-    said = str(error.args[0]).partition("\n")[0] if error.args else ""
     code = getattr(error, "sqlstate", None) or type(error).__name__
-    text = words.text.format(place=place, said=said or type(error).__name__, code=code)
+    text = words.text.format(place=place, said=_said(error), code=code)
     kind = CommitUnknown if was_sent and words.text is _AWAY else words.kind
     return kind(text, retry_safe=words.retry_safe)
+
+
+def _said(error: Exception) -> str:
+    """Give the words of an error that are for people."""
+    match error:
+        case TimeoutError():
+            return "it took too long"
+        case OSError():
+            return error.strerror or str(error) or type(error).__name__
+        case asyncpg.InternalClientError():
+            return "the connection was lost"  # what the driver says then is about its own insides
+        case _:
+            # The first line alone: what follows may show a row, which is a tenant's.
+            return str(error.args[0]).partition("\n")[0] if error.args else type(error).__name__

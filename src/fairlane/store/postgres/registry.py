@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncpg
 
-from fairlane.model.instants import SECOND, Instant, Micros
-from fairlane.model.outage import is_gap
+from fairlane.model.instants import SECOND, Micros
+from fairlane.model.outage import GAP_MARGIN
 from fairlane.store.contract.registry import (
     CleanRequest,
     HeartbeatRequest,
@@ -18,13 +18,12 @@ from fairlane.store.contract.registry import (
     TaskView,
     WaitRequest,
     WakeRequest,
-    WorkerCard,
     WorkersRequest,
     WorkerView,
 )
 from fairlane.store.contract.request import Request
 from fairlane.store.postgres.cards import pack, read_card, read_task
-from fairlane.store.postgres.connect import Connection, Server
+from fairlane.store.postgres.connect import Server
 from fairlane.store.postgres.statements import load
 from fairlane.store.postgres.wake import Wake
 
@@ -41,32 +40,15 @@ class PostgresRegistry:
     async def register(self, request: RegisterRequest) -> None:
         """See the contract."""
         card = request.card
-        async with self._server.transaction() as connection:
-            await connection.execute(self._sql.hurry)
-            now = await connection.fetchval(self._sql.register, self._server.now(), card.id, pack(card))
-            await self._note(connection, card, now, request.renew_every)
+        tasks = {task.name: pack(task) for task in sorted(card.tasks, key=lambda task: task.name)}
+        values = (card.id, pack(card), list(tasks), list(tasks.values()), _gap(request.renew_every))
+        await self._server.fetch(self._sql.register, self._server.now(), *values)
 
     async def heartbeat(self, request: HeartbeatRequest) -> bool:
         """See the contract."""
-        said = (request.worker, request.state, request.running, request.settled, request.failed)
-        async with self._server.transaction() as connection:
-            await connection.execute(self._sql.hurry)
-            row = await connection.fetchrow(self._sql.heartbeat, self._server.now(), *said)
-            if row is not None:
-                await self._note(connection, read_card(row["card"]), row["beat_at"], request.renew_every)
-        return row is not None
-
-    async def _note(
-        self, connection: Connection, card: WorkerCard, now: Instant, renew_every: Micros
-    ) -> None:
-        """Note that a worker with this card lives: for its tasks, and for the pulse of all."""
-        tasks = sorted({task.name: pack(task) for task in card.tasks}.items())
-        if tasks:
-            names, cards = zip(*tasks, strict=True)
-            await connection.execute(self._sql.publish, now, names, cards)
-        if is_gap(await connection.fetchval(self._sql.last_beat), now, renew_every):
-            await connection.execute(self._sql.remember, "resumed_at", now)
-        await connection.execute(self._sql.remember, "beat_at", now)
+        said = (request.state, request.running, request.settled, request.failed)
+        values = (request.worker, *said, _gap(request.renew_every))
+        return bool(await self._server.value(self._sql.heartbeat, self._server.now(), *values))
 
     async def leave(self, request: LeaveRequest) -> None:
         """See the contract."""
@@ -91,10 +73,8 @@ class PostgresRegistry:
 
     async def lead(self, request: LeadRequest) -> LeadReply:
         """See the contract."""
-        values = (self._server.now(), request.name, request.worker, request.lease)
-        async with self._server.transaction() as connection:
-            await connection.execute(self._sql.lead, *values)
-            (row,) = await connection.fetch(self._sql.leader, request.name)
+        values = (request.name, request.worker, request.lease)
+        (row,) = await self._server.fetch(self._sql.lead, self._server.now(), *values)
         return LeadReply(*row)
 
     async def pulse(self, request: Request) -> Pulse:  # noqa: ARG002 (the contract's shape)
@@ -109,6 +89,11 @@ class PostgresRegistry:
     async def wait(self, request: WaitRequest) -> bool:
         """See the contract."""
         return await self._wake.wait(request.worker, request.queues, request.at_most / SECOND)
+
+
+def _gap(renew_every: Micros) -> Micros:
+    """Say how long all may be silent, by the rule of the worker that speaks, before it is an outage (S38)."""
+    return renew_every + GAP_MARGIN
 
 
 def _view(row: asyncpg.Record) -> WorkerView:

@@ -12,7 +12,7 @@ from fairlane.store.postgres.statements import load
 
 async def renew(server: Server, request: RenewRequest) -> RenewReply:
     """Extend what is held; one that is just being settled by somebody else is neither extended nor named."""
-    renewals = sorted(request.renewals, key=lambda one: one.id)
+    renewals = request.renewals
     rows = await server.fetch(
         load("settle", server.schema).renew,
         server.now(),
@@ -24,14 +24,11 @@ async def renew(server: Server, request: RenewRequest) -> RenewReply:
         [progress_value(one.progress) for one in renewals],
     )
     lease_until, stale, asked = rows[0]
-    return RenewReply(_in_order(request, stale), _in_order(request, asked), lease_until)
+    return RenewReply(_named(request, stale), _named(request, asked), lease_until)
 
 
-def _in_order(request: RenewRequest, ids: list[UUID] | None) -> tuple[UUID, ...]:
-    if not ids:
-        return ()
-    named = set(map(plain_uuid, ids))
-    return tuple(one.id for one in request.renewals if one.id in named)
+def _named(request: RenewRequest, places: list[int] | None) -> tuple[UUID, ...]:
+    return tuple(request.renewals[place - 1].id for place in sorted(places or ()))
 
 
 async def asked_to_cancel(server: Server, request: WorkerRequest) -> tuple[UUID, ...]:

@@ -110,9 +110,7 @@ def _values(batch: Sequence[Settlement], *, is_heeded: bool) -> tuple[list[Any],
     )
 
 
-def reply_of(
-    request: SettleRequest, states: dict[UUID, State], held: Collection[UUID] = ()
-) -> SettleReply:
+def reply_of(request: SettleRequest, states: dict[UUID, State], held: Collection[UUID] = ()) -> SettleReply:
     """Answer for each settlement in order; one that is held elsewhere is not named."""
     settled, stale = [], []
     for one in request.settlements:

@@ -29,16 +29,17 @@ BEGIN
   rest.failures := p_parked;
   rest.snoozes := made.woken;
   IF NOT (SELECT is_blocked FROM {s}.queue_block(v_now, p_queue)) THEN
-    IF p_only IS NULL AND p_parked < {park_most} AND p_headroom < p_total AND {s}.is_open_to_all(v_now, p_queue) THEN
-      SELECT * INTO served FROM {s}.fill(q, v_now, least(v_most, p_total - p_headroom));
+    IF p_only IS NULL AND p_parked < {park_most} AND p_headroom < p_total AND {s}.can_fill(v_now, p_queue) THEN
+      SELECT * INTO served FROM {s}.fill(q, v_now, least(v_most, p_total - p_headroom), p_parked);
       q := served.q;
       v_taken := cardinality(served.tids);
-      RETURN QUERY SELECT * FROM {s}.take(v_now, p_worker, p_lease, p_isolates, served.tids, NULL, NULL, NULL,
+      rest.failures := served.parked;
+      RETURN QUERY SELECT * FROM {s}.take(v_now, p_worker, p_lease, p_isolates, served.tids, NULL, NULL, served.capped,
                                           served.has_started);
     END IF;
     IF v_taken < v_most THEN
       SELECT * INTO served FROM {s}.serve(q, v_now, v_most - v_taken, p_total - v_taken, p_headroom, p_only, made.woken,
-                                          p_parked);
+                                          rest.failures);
       q := served.q;
       v_taken := v_taken + cardinality(served.tids);
       rest.is_alone := rest.is_alone OR served.is_cut;

@@ -114,17 +114,21 @@ BEGIN
       SELECT o.ctid AS tid, o.state AS old_state, o.head_key AS old_key, o.head_id AS old_id FROM {s}.strand o
       WHERE o.queue = q.name AND o.tenant = s.tenant AND o.task = s.task
       ORDER BY o.queue, o.tenant, o.task, o.ver DESC LIMIT 1) old ON true),
-  t AS MATERIALIZED (SELECT tenant, sum(delayed)::int AS delayed, sum(ready)::int AS ready FROM r GROUP BY tenant),
-  opened AS MATERIALIZED (SELECT tenant, min(rank) AS rank FROM so WHERE tid IS NULL OR old_state = 0 GROUP BY tenant),
+  t AS MATERIALIZED (  -- `rank` is that of the first strand that this opens; by a union, as a join would be quadratic
+    SELECT tenant, sum(delayed)::int AS delayed, sum(ready)::int AS ready, min(head_key) AS head_key, min(rank) AS rank
+    FROM (SELECT tenant, delayed, ready, head_key, NULL::bigint AS rank FROM r
+          UNION ALL
+          SELECT tenant, 0, 0, NULL, rank FROM so WHERE tid IS NULL OR old_state = 0) AS said
+    GROUP BY tenant),
   told AS MATERIALIZED (
-    SELECT t.*, old.*, (SELECT rank FROM opened WHERE opened.tenant = t.tenant) AS rank
+    SELECT t.*, old.*, rank IS NOT NULL AND (old.tid IS NULL OR old.old_state IN (0, 3)) AS is_entering
     FROM t LEFT JOIN LATERAL (
       SELECT o.ctid AS tid, o.state AS old_state, o.vt AS old_vt, o.ready_since AS old_since FROM {s}.turn o
       WHERE o.queue = q.name AND o.tenant = t.tenant
       ORDER BY o.queue, o.tenant, o.ver DESC LIMIT 1) old ON true),
-  enters AS MATERIALIZED (
-    SELECT *, coalesce(v_lowest, first_value(coalesce(old_vt, 0)) OVER (ORDER BY rank)) AS lowest
-    FROM told WHERE rank IS NOT NULL AND (tid IS NULL OR old_state IN (0, 3))),
+  new AS MATERIALIZED (
+    SELECT *, greatest(q.floor, coalesce(v_lowest, first_value(old_vt) OVER (PARTITION BY is_entering ORDER BY rank))) AS v
+    FROM told),
   new_strands AS (
     INSERT INTO {s}.strand (queue, tenant, task, ver, state, head_key, head_id)
     SELECT q.name, tenant, task, q.ver, 1, head_key, head_id FROM so WHERE tid IS NULL),
@@ -134,21 +138,22 @@ BEGIN
     FROM so WHERE strand.ctid = so.tid
       AND (old_state = 0 OR (so.head_key, so.head_id) < (old_key, old_id))),
   new_turns AS (
-    INSERT INTO {s}.turn (queue, tenant, ver, vt, ready_since, state, delayed, ready)
-    SELECT q.name, told.tenant, q.ver, coalesce(greatest(enters.lowest, q.floor), 0),
-           CASE WHEN enters.tenant IS NULL THEN 0 ELSE q.sequence + enters.rank END,
-           CASE WHEN enters.tenant IS NULL THEN 0 ELSE 1 END, told.delayed, told.ready
-    FROM told LEFT JOIN enters ON enters.tenant = told.tenant WHERE told.tid IS NULL),
+    INSERT INTO {s}.turn (queue, tenant, ver, vt, ready_since, state, delayed, ready, head_key)
+    SELECT q.name, tenant, q.ver, CASE WHEN is_entering THEN v ELSE 0 END,
+           CASE WHEN is_entering THEN q.sequence + rank ELSE 0 END, is_entering::int, delayed, ready,
+           coalesce(head_key, -9223372036854775808)
+    FROM new WHERE tid IS NULL),
   turns AS (
-    UPDATE {s}.turn SET ver = q.ver, state = 1, vt = greatest(old_vt, enters.lowest, q.floor),
-                        ready_since = CASE old_state WHEN 0 THEN q.sequence + enters.rank ELSE old_since END,
-                        delayed = turn.delayed + enters.delayed, ready = turn.ready + enters.ready
-    FROM enters WHERE turn.ctid = enters.tid),
+    UPDATE {s}.turn SET ver = q.ver, state = 1, vt = greatest(old_vt, v),
+                        ready_since = CASE old_state WHEN 0 THEN q.sequence + rank ELSE old_since END,
+                        delayed = turn.delayed + new.delayed, ready = turn.ready + new.ready,
+                        head_key = least(CASE WHEN old_state <> 0 THEN turn.head_key END, new.head_key)
+    FROM new WHERE turn.ctid = new.tid AND is_entering),
   counts AS (  -- names no column of an index: the row stays where it is
-    UPDATE {s}.turn SET delayed = turn.delayed + told.delayed, ready = turn.ready + told.ready
-    FROM told WHERE turn.ctid = told.tid AND NOT (told.rank IS NOT NULL AND told.old_state IN (0, 3)))
-  SELECT (SELECT min(greatest(lowest, q.floor)) FROM enters), (SELECT sum(delayed + ready) FROM t)
-  INTO v_now, v_waiting;
+    UPDATE {s}.turn SET delayed = turn.delayed + new.delayed, ready = turn.ready + new.ready,
+                        head_key = least(turn.head_key, new.head_key)
+    FROM new WHERE turn.ctid = new.tid AND NOT is_entering)
+  SELECT min(v) FILTER (WHERE is_entering), sum(delayed + ready) INTO v_now, v_waiting FROM new;
   q.low := least(q.low, v_now);
   q.sequence := q.sequence + cardinality(p_rows);
   q.waiting := q.waiting + v_waiting;
@@ -173,7 +178,9 @@ BEGIN
       INSERT INTO {s}.turn (queue, tenant, ver, vt, delayed, ready)
       VALUES (q.name, d.tenant, q.ver, d.vt, d.delayed, d.ready);
     ELSE
-      UPDATE {s}.turn SET vt = vt + d.vt, delayed = delayed + d.delayed, ready = ready + d.ready WHERE ctid = t.tid;
+      UPDATE {s}.turn SET vt = vt + d.vt, delayed = delayed + d.delayed, ready = ready + d.ready,
+                          head_key = least(head_key, d.head_key)
+      WHERE ctid = t.tid;
       IF t.state = 1 THEN
         q.low := least(q.low, t.vt + d.vt);
       END IF;
@@ -228,9 +235,10 @@ DECLARE
   v_state smallint;
   is_open boolean;
 BEGIN
-  SELECT ctid AS tid, vt, state, ready_since INTO t FROM {s}.turn WHERE queue = q.name AND tenant = p_tenant
+  SELECT ctid AS tid, vt, state, ready_since, head_key INTO t FROM {s}.turn WHERE queue = q.name AND tenant = p_tenant
   ORDER BY queue, tenant, ver DESC LIMIT 1;
-  is_open := EXISTS (SELECT 1 FROM {s}.strand WHERE queue = q.name AND tenant = p_tenant AND state = 1);
+  is_open := EXISTS (SELECT 1 FROM {s}.strand WHERE queue = q.name AND tenant = p_tenant AND state = 1
+                       AND head_key >= t.head_key);
   IF NOT is_open AND NOT EXISTS (SELECT 1 FROM {s}.strand WHERE queue = q.name AND tenant = p_tenant AND state = 2) THEN
     v_state := 0;
   ELSIF t.state = 2 AND NOT coalesce(p_unpark, false) THEN

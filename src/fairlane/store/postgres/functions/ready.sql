@@ -73,12 +73,17 @@ END $$;
 
 -- Let a parked strand back in.
 CREATE OR REPLACE FUNCTION {s}.open_strand(q {s}.queue, p_tenant text, p_task text) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE v_tid tid;
+DECLARE
+  v_tid tid;
+  v_key bigint;
 BEGIN
   SELECT ctid INTO v_tid FROM {s}.strand WHERE queue = q.name AND tenant = p_tenant AND task = p_task
   ORDER BY queue, tenant, task, ver DESC LIMIT 1;
   UPDATE {s}.strand SET ver = q.ver, state = 1, parked = NULL, subject = NULL, gate = NULL, parked_until = NULL
-  WHERE ctid = v_tid;
+  WHERE ctid = v_tid RETURNING head_key INTO v_key;
+  SELECT ctid INTO v_tid FROM {s}.turn WHERE queue = q.name AND tenant = p_tenant
+  ORDER BY queue, tenant, ver DESC LIMIT 1;
+  UPDATE {s}.turn SET head_key = least(head_key, v_key) WHERE ctid = v_tid;
 END $$;
 
 -- Wake of the strands that wait at each gate as many as it has room for; `p_taken` are the places that the caller has

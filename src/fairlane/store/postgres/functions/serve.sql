@@ -46,17 +46,17 @@ BEGIN
     -- Whose turn is it?
     is_late := p_total - cardinality(tids) <= p_headroom;
     IF p_only IS NOT NULL THEN
-      SELECT ctid AS tid, tenant, vt, ready_since, arrival, pace INTO t FROM {s}.turn
+      SELECT ctid AS tid, tenant, vt, ready_since, head_key, arrival, pace INTO t FROM {s}.turn
       WHERE queue = q.name AND tenant = p_only AND {s}.is_ready(q.name, p_only)
       ORDER BY queue, tenant, ver DESC LIMIT 1;
     ELSIF is_late THEN
-      SELECT ctid AS tid, tenant, vt, ready_since, arrival, pace INTO t FROM {s}.turn
+      SELECT ctid AS tid, tenant, vt, ready_since, head_key, arrival, pace INTO t FROM {s}.turn
       WHERE queue = q.name AND state = 1 AND vt >= q.low AND {s}.has_none_running(q.name, tenant)
         AND NOT tenant = any(tenants[1:0] || array(SELECT u.name FROM unnest(tenants, running) u (name, jobs)
                                                    WHERE u.jobs > 0))
       ORDER BY queue, vt, ready_since LIMIT 1;
     ELSE
-      SELECT ctid AS tid, tenant, vt, ready_since, arrival, pace INTO t FROM {s}.turn
+      SELECT ctid AS tid, tenant, vt, ready_since, head_key, arrival, pace INTO t FROM {s}.turn
       WHERE queue = q.name AND state = 1 AND vt >= q.low ORDER BY queue, vt, ready_since LIMIT 1;
     END IF;
     IF t.tid IS NULL THEN
@@ -107,7 +107,8 @@ BEGIN
 
     -- Which of its strands, and may that run?
     SELECT ctid AS tid, task, head_key, head_id INTO s FROM {s}.strand
-    WHERE queue = q.name AND tenant = t.tenant AND state = 1 ORDER BY queue, tenant, head_key, head_id LIMIT 1;
+    WHERE queue = q.name AND tenant = t.tenant AND state = 1 AND head_key >= t.head_key
+    ORDER BY queue, tenant, head_key, head_id LIMIT 1;
     i := array_position(tasks, s.task);
     IF i IS NULL THEN
       i := cardinality(tasks) + 1;
@@ -202,7 +203,9 @@ BEGIN
       PERFORM {s}.expire_job(p_now, jobs.tids[1]);
     END IF;
     q.waiting := q.waiting - 1;
-    UPDATE {s}.turn SET ver = q.ver, vt = t.vt, arrival = t.arrival, pace = t.pace, ready = ready - 1 WHERE ctid = t.tid;
+    UPDATE {s}.turn SET ver = q.ver, vt = t.vt, arrival = t.arrival, pace = t.pace, ready = ready - 1,
+                        head_key = s.head_key
+    WHERE ctid = t.tid;
     q := {s}.advance(q, t.tenant, s.tid, jobs.keys[2], jobs.ids[2]);
     EXIT WHEN is_served AND v_queue.rate_every IS NOT NULL AND {s}.pace_block(p_now, v_queue) IS NOT NULL;
   END LOOP;

@@ -136,6 +136,7 @@ CREATE TABLE {s}.turn (
   state        smallint NOT NULL DEFAULT 0,
   delayed      int    NOT NULL DEFAULT 0,
   ready        int    NOT NULL DEFAULT 0,
+  head_key     bigint NOT NULL DEFAULT -9223372036854775808, -- no open strand has a lower one: where the look begins
   arrival      bigint NOT NULL DEFAULT 0,      -- of the tenant's rate in this queue
   pace         text   NOT NULL DEFAULT '',
   parked       text   COLLATE "C",             -- the reason: running_limit, rate, paused
@@ -277,7 +278,7 @@ CREATE TABLE {s}.term (
 -- Whether anything at all limits what may wait: an enqueue asks first.
 CREATE INDEX term_waiting ON {s}.term (kind, name) WHERE waiting IS NOT NULL OR max_waiting IS NOT NULL;
 
-CREATE INDEX term_held ON {s}.term (kind, queue) WHERE running IS NOT NULL OR rate_every IS NOT NULL;
+CREATE INDEX term_limits ON {s}.term (queue, name) WHERE kind = 'tenant' AND queue <> '';
 
 CREATE TABLE {s}.hold (
   verb   text   COLLATE "C" NOT NULL,           -- paused, closed
@@ -321,6 +322,8 @@ CREATE TABLE {s}.estimate (
 CREATE TABLE {s}.worker (
   id         text   COLLATE "C" PRIMARY KEY,
   card       bytea  NOT NULL,
+  tasks      text[] NOT NULL,                  -- the names of its tasks, in their order, and their cards
+  cards      bytea[] NOT NULL,
   state      text   NOT NULL,
   started_at bigint NOT NULL,
   beat_at    bigint NOT NULL,

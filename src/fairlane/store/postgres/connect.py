@@ -36,6 +36,7 @@ _QUERIES_OF_A_CONNECTION: Final = 10_000_000
 _ALWAYS: Final = {"application_name": "fairlane"}
 _IN_SESSION: Final = {
     "jit": "off",  # compiling costs more than any statement here takes
+    "enable_seqscan": "off",  # a plan that was made while a table was empty is kept when it is full
     "default_transaction_isolation": "read committed",  # a mutex needs newer snapshots than itself
     "lock_timeout": f"{LOCK_SECONDS}s",
     "statement_timeout": f"{STATEMENT_SECONDS}s",

@@ -48,7 +48,8 @@ SELECT {s}.end_jobs($1::bigint, true, {s}.places_of($2::uuid[]), $2, $3::text[],
 SELECT {s}.queues_at($1::text[])
 
 -- name: expired
-SELECT n.at, j.id, j.queue
+-- From the first on: a job that ran when its expiry passed may have come back to wait.
+SELECT j.id, j.queue
 FROM (SELECT {s}.now_or($1::bigint) AS at) n
-LEFT JOIN LATERAL (SELECT id, queue FROM {s}.job WHERE expires_at <= n.at AND expires_at >= least($2::bigint, n.at - 60000000)
-                     AND worker IS NULL ORDER BY expires_at, id LIMIT $3) j ON true
+CROSS JOIN LATERAL (SELECT id, queue FROM {s}.job WHERE expires_at <= n.at AND worker IS NULL
+                    ORDER BY expires_at, id LIMIT $2) j

@@ -48,8 +48,6 @@ SELECT {s}.end_jobs($1::bigint, true, {s}.places_of($2::uuid[]), $2, $3::text[],
 SELECT {s}.queues_at($1::text[])
 
 -- name: expired
--- From the first on: a job that ran when its expiry passed may have come back to wait.
-SELECT j.id, j.queue
-FROM (SELECT {s}.now_or($1::bigint) AS at) n
-CROSS JOIN LATERAL (SELECT id, queue FROM {s}.job WHERE expires_at <= n.at AND worker IS NULL
-                    ORDER BY expires_at, id LIMIT $2) j
+-- From the first on: a job may wait again long after its time, handed back, edited or sent too late.
+SELECT id, queue FROM {s}.job WHERE expires_at <= (SELECT {s}.now_or($1::bigint)) AND worker IS NULL
+ORDER BY expires_at, id LIMIT $2

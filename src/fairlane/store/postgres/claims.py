@@ -37,7 +37,6 @@ class PostgresClaims:
         """Share the server with the other facets."""
         self._server = server
         self._reclaim_floor = Floor()
-        self._expire_floor = Floor()
 
     async def claim(self, request: ClaimRequest) -> ClaimReply:
         """See the contract."""
@@ -78,4 +77,4 @@ class PostgresClaims:
     async def expire(self, request: PassRequest) -> ExpireReply:
         """See the contract."""
         check_serves_all(request)
-        return await expire(self._server, self._expire_floor, request)
+        return await expire(self._server, request)

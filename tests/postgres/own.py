@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import Any, Protocol
 
 import asyncpg
@@ -192,24 +192,27 @@ def _alchemy_async_connection(driver: str) -> Callable[[], AbstractAsyncContextM
     return opened
 
 
-@asynccontextmanager
-async def _django() -> AsyncIterator[Own]:
+@contextmanager
+def django_connection() -> Iterator[Any]:
+    """Give Django's default connection, to the tests' database."""
     if not settings.configured:
         settings.configure(USE_TZ=True)
         django.setup()
     with psycopg.connect(shared_url()) as probe:
-        place = {
-            "NAME": probe.info.dbname,
-            "USER": probe.info.user,
-            "HOST": probe.info.host,
-            "PORT": probe.info.port,
-        }
-    handler = ConnectionHandler({"default": {"ENGINE": "django.db.backends.postgresql", **place}})
-    connection = handler["default"]
+        info = probe.info
+        place = {"NAME": info.dbname, "USER": info.user, "HOST": info.host, "PORT": info.port}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")  # tests have a loop; applications use a thread
+        handler = ConnectionHandler({"default": {"ENGINE": "django.db.backends.postgresql", **place}})
+        patch.setattr("django.db.transaction.get_connection", lambda using=None: handler[using or "default"])
+        yield handler["default"]
+        handler["default"].close()
+
+
+@asynccontextmanager
+async def _django() -> AsyncIterator[Own]:
+    with django_connection() as connection:
         yield _Django(connection)
-        connection.close()
 
 
 KINDS: dict[str, Callable[[], AbstractAsyncContextManager[Own]]] = {

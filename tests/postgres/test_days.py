@@ -183,6 +183,23 @@ async def test_a_day_is_removed_while_others_settle_and_read(
     assert "20270115" not in days(admin, schema)
 
 
+async def test_today_is_made_while_others_settle(
+    world: World, schema: str, admin: psycopg.Connection
+) -> None:
+    """S52: who was on the way into the rest arrives, there or in the day."""
+    drop_days(admin, schema)
+    await world.enqueue_many(60)
+
+    async def settle() -> None:
+        for _ in range(20):
+            await world.run()
+
+    await asyncio.gather(settle(), settle(), settle(), prune(world))
+    await prune(world)
+    assert await world.counts() == {("acme", "default", State.SUCCEEDED): 60}
+    assert days(admin, schema)["rest"] == 0
+
+
 async def test_a_reader_of_a_day_that_is_over_delays_its_removal_and_nobody_else(
     world: World, schema: str, admin: psycopg.Connection
 ) -> None:

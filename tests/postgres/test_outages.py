@@ -122,7 +122,7 @@ async def test_a_connection_lost_in_the_commit_may_have_committed(
 ) -> None:
     """S66: whether the server had it or not, the error says that nobody knows."""
     assert await answers(distant)
-    (proxy.cut_after if is_delivered else proxy.cut_before)(b"COMMIT;")
+    (proxy.cut_after if is_delivered else proxy.cut_before)(b"COMMIT\0")
     note = f"note {is_delivered}"
     with pytest.raises(CommitUnknown) as caught:
         async with distant._server.transaction() as connection:

@@ -69,7 +69,7 @@ def binaries(wanted: str) -> Path:
 
 
 @cache
-def _other_user() -> dict[str, Any]:
+def other_user() -> dict[str, Any]:
     """Give what runs a program as somebody else than root, which PostgreSQL refuses."""
     if os.geteuid() != 0:
         return {}
@@ -121,8 +121,8 @@ class PostgresServer:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        if _other_user():
-            os.chown(self.home, _other_user()["user"], _other_user()["group"])
+        if other_user():
+            os.chown(self.home, other_user()["user"], other_user()["group"])
         if following is None:
             self._run("initdb", *_NEW)
         else:
@@ -140,7 +140,7 @@ class PostgresServer:
             stdout=subprocess.DEVNULL,
             check=True,
             **_AS_A_SERVER,
-            **_other_user(),
+            **other_user(),
         )
 
     @property
@@ -162,7 +162,7 @@ class PostgresServer:
                 stdout=log,
                 stderr=log,
                 **_AS_A_SERVER,
-                **_other_user(),
+                **other_user(),
             )
         while not self._is_ready(self._postmaster.pid):
             if self._postmaster.poll() is not None:

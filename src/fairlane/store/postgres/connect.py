@@ -34,14 +34,21 @@ _CLOSE_SECONDS: Final = 5.0
 _QUERIES_OF_A_CONNECTION: Final = 10_000_000
 
 _ALWAYS: Final = {"application_name": "fairlane"}
+_ISOLATION: Final = {"default_transaction_isolation": "read committed"}
 _IN_SESSION: Final = {
     "jit": "off",  # compiling costs more than any statement here takes
-    "default_transaction_isolation": "read committed",  # a mutex needs newer snapshots than itself
+    "enable_seqscan": "off",  # a plan that was made while a table was empty is kept when it is full
     "lock_timeout": f"{LOCK_SECONDS}s",
     "statement_timeout": f"{STATEMENT_SECONDS}s",
     "idle_in_transaction_session_timeout": "60s",
 }
-"""A pooler that changes sessions between transactions refuses these; the role's own settings must do then."""
+"""Set for a session; behind a pooler, which changes sessions between transactions, for each transaction."""
+
+# A mutex needs snapshots that are newer than itself, whatever the role's own default is.
+_BEGIN: Final = "BEGIN ISOLATION LEVEL READ COMMITTED"
+_BEGIN_POOLED: Final = "; ".join(
+    (_BEGIN, *(f"SET LOCAL {name} = '{value}'" for name, value in _IN_SESSION.items()))
+)
 
 
 class Server:
@@ -63,13 +70,13 @@ class Server:
 
     async def fetch(self, statement: str, *values: Any) -> list[asyncpg.Record]:
         """Run one statement as its own transaction and give its rows."""
-        async with self._lent() as connection, self._translating(was_sent=True):
+        async with self._alone() as connection:
             rows: list[asyncpg.Record] = await connection.fetch(statement, *values)
             return rows
 
     async def value(self, statement: str, *values: Any) -> Any:
         """Run one statement as its own transaction and give the first value of its first row, or None."""
-        async with self._lent() as connection, self._translating(was_sent=True):
+        async with self._alone() as connection:
             return await connection.fetchval(statement, *values)
 
     def transaction(self) -> AbstractAsyncContextManager[Connection]:
@@ -133,7 +140,7 @@ class Server:
             "timeout": CONNECT_SECONDS,
             # A little later than the server: it alone knows whether it had done it.
             "command_timeout": STATEMENT_SECONDS + 1,
-            "server_settings": _ALWAYS if is_pooled else {**_ALWAYS, **_IN_SESSION},
+            "server_settings": _ALWAYS if is_pooled else {**_ALWAYS, **_ISOLATION, **_IN_SESSION},
             "statement_cache_size": 0 if is_pooled else 200,
             "max_cached_statement_lifetime": 0,
         }
@@ -189,19 +196,31 @@ class Server:
                 await pool.release(connection, timeout=LOCK_SECONDS)
 
     @asynccontextmanager
+    async def _alone(self) -> AsyncIterator[Connection]:
+        """Give a connection for one statement that commits by itself.
+
+        Behind a pooler it needs a transaction all the same: only that carries our settings there.
+        """
+        if self.location.is_pooled:
+            async with self._transaction() as connection:
+                yield connection
+        else:
+            async with self._lent() as connection, self._translating(was_sent=True):
+                yield connection
+
+    @asynccontextmanager
     async def _transaction(self) -> AsyncIterator[Connection]:
         async with self._lent() as connection:
             async with self._translating():
-                transaction = connection.transaction(isolation="read_committed")
-                await transaction.start()
+                await connection.execute(_BEGIN_POOLED if self.location.is_pooled else _BEGIN)
                 try:
                     yield connection
                 except BaseException:
                     with suppress(*DRIVER_ERRORS):  # the connection is gone, and the transaction with it
-                        await transaction.rollback()
+                        await connection.execute("ROLLBACK")
                     raise
             async with self._translating(was_sent=True):
-                await transaction.commit()
+                await connection.execute("COMMIT")
 
     @asynccontextmanager
     async def _translating(self, *, was_sent: bool = False) -> AsyncIterator[None]:

@@ -63,7 +63,8 @@ async def migrate(connection: asyncpg.Connection, location: Location) -> Migrate
 
 async def plan(connection: asyncpg.Connection, location: Location) -> MigrateReply:
     """Say which steps are missing."""
-    before = await _standing(connection, location.schema)
+    async with connection.transaction():
+        before = await _standing(connection, location.schema)
     _refuse_newer(before.version, location)
     return MigrateReply(before.version, NEWEST, _names(before))
 
@@ -71,7 +72,8 @@ async def plan(connection: asyncpg.Connection, location: Location) -> MigrateRep
 async def verify(connection: asyncpg.Connection, location: Location) -> None:
     """Refuse a schema of another version, or none at all."""
     try:
-        found = await connection.fetchval(rendered(_READ, location.schema), "schema")
+        async with connection.transaction():
+            found = await connection.fetchval(rendered(_READ, location.schema), "schema")
     except (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError):
         found = None
     version = int(found or 0)

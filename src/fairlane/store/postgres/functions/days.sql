@@ -12,28 +12,32 @@ $$;
 
 -- Make today and the two days after it, each unless it exists; say how many were made. Rows of that day in
 -- `history_rest` move along, unless they are more than 10,000: then they stay there, and are pruned there.
--- Locks: `history` against settlements and `history_rest` exclusively, for milliseconds. A settlement that had chosen its
--- place before the day was there would be refused by the place: so it waits for the day before it chooses.
-CREATE OR REPLACE FUNCTION {s}.make_days(p_now bigint) RETURNS int LANGUAGE plpgsql SET lock_timeout = '500ms' AS $$
+-- Locks: a day ahead has no rows yet, and nobody waits for it. Where rows may have to move, as after a clock has jumped,
+-- all of history is held for milliseconds: who is about to write into the rest has chosen it already and would fail,
+-- and who reads would look for them where they were. It waits for others a fifth of a second, then gives up.
+CREATE OR REPLACE FUNCTION {s}.make_days(p_now bigint) RETURNS int LANGUAGE plpgsql SET lock_timeout = '200ms' AS $$
 DECLARE
   c_day CONSTANT bigint := 86400000000;
-  v_today bigint := {s}.now_or(p_now) / c_day * c_day;
   v_schema CONSTANT text := $s${s}$s$;
+  v_today bigint := {s}.now_or(p_now) / c_day * c_day;
   v_since bigint;
+  v_rows int;
   v_name text;
   v_made int := 0;
 BEGIN
-  FOR v_since IN SELECT v_today + c_day * n FROM generate_series(0, 2) n
-                 WHERE NOT EXISTS (SELECT 1 FROM {s}.days() d WHERE d.since <= v_today + c_day * n
-                                                                AND d.until > v_today + c_day * n) LOOP
+  FOR v_since IN SELECT v_today + c_day * n FROM generate_series(0, 2) n LOOP
+    CONTINUE WHEN EXISTS (SELECT 1 FROM {s}.days() d WHERE d.since <= v_since AND d.until > v_since);
     IF NOT pg_try_advisory_xact_lock(hashtextextended($s${s} days$s$, 0)) THEN
       RETURN v_made;
     END IF;
-    LOCK TABLE ONLY {s}.history IN SHARE ROW EXCLUSIVE MODE;
+    IF v_since = v_today THEN
+      LOCK TABLE ONLY {s}.history IN ACCESS EXCLUSIVE MODE;
+    END IF;
     LOCK TABLE {s}.history_rest IN ACCESS EXCLUSIVE MODE;
     CONTINUE WHEN EXISTS (SELECT 1 FROM {s}.days() d WHERE d.since <= v_since AND d.until > v_since);  -- made meanwhile
-    CONTINUE WHEN (SELECT count(*) FROM (SELECT 1 FROM {s}.history_rest
-                   WHERE settled_at >= v_since AND settled_at < v_since + c_day LIMIT 10001) many) > 10000;
+    SELECT count(*) INTO v_rows FROM (SELECT 1 FROM {s}.history_rest
+                                      WHERE settled_at >= v_since AND settled_at < v_since + c_day LIMIT 10001) many;
+    CONTINUE WHEN v_rows > 10000 OR (v_rows > 0 AND v_since > v_today);
     v_name := format('%s.%I', v_schema,
                      'history_' || to_char(to_timestamp(v_since / 1000000) AT TIME ZONE 'UTC', 'YYYYMMDD'));
     EXECUTE format('CREATE TABLE IF NOT EXISTS %s (LIKE %s.history INCLUDING ALL)', v_name, v_schema);

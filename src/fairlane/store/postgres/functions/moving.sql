@@ -28,7 +28,7 @@ END $$;
 -- New values of one waiting job. A ready one that stays ready has another place: its strand looks again.
 CREATE OR REPLACE FUNCTION {s}.edit(p_id uuid, p_state text, p_because text, p_run_at bigint, p_sort_key bigint,
   p_priority int, p_expires_at bigint, p_tags text[], p_payload bytea, p_checksum bigint, p_version int)
-RETURNS void LANGUAGE plpgsql AS $$
+RETURNS void LANGUAGE plpgsql SET enable_seqscan = off AS $$
 DECLARE
   v_was record;
 BEGIN
@@ -46,7 +46,7 @@ END $$;
 
 -- Set the flag of running jobs, with the reason of who asks first; give whose they are. Skips rows that are locked.
 CREATE OR REPLACE FUNCTION {s}.ask_to_stop(p_id uuid[], p_because text, OUT asked uuid[], OUT workers text[])
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET enable_seqscan = off AS $$
 DECLARE
   v_tid tid[];
 BEGIN
@@ -65,7 +65,7 @@ BEGIN
 END $$;
 
 -- Wait until nobody holds the row of one job, at most a second.
-CREATE OR REPLACE FUNCTION {s}.wait_for(p_id uuid) RETURNS void LANGUAGE plpgsql SET lock_timeout = '1s' AS $$
+CREATE OR REPLACE FUNCTION {s}.wait_for(p_id uuid) RETURNS void LANGUAGE plpgsql SET lock_timeout = '1s' SET enable_seqscan = off AS $$
 BEGIN
   PERFORM FROM {s}.job WHERE id = p_id FOR UPDATE;
 END $$;

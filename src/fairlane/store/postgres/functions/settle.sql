@@ -25,7 +25,7 @@ CREATE OR REPLACE FUNCTION {s}.settle(p_now bigint, p_worker text, p_tenant text
   p_failures int[], p_crashes int[], p_crashes_alone int[], p_snoozes int[], p_suspect boolean[], p_tail text[],
   p_learns boolean[], p_result bytea[],
   OUT at bigint, OUT settled uuid[], OUT doubtful uuid[], OUT hints text[])
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET enable_seqscan = off AS $$
 DECLARE
   v_n bigint[]; v_tid tid[]; v_gates text[]; v_noted boolean;
 BEGIN

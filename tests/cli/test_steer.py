@@ -114,5 +114,7 @@ def test_a_plan_says_what_is_missing_and_makes_nothing(desk: Desk) -> None:
     assert desk.run("migrate", "--check").code == 1
     assert not desk.file.exists()
     made = desk.run("migrate", "--json").objects[0]
-    assert desk.run("migrate", "--check", "--json").objects == [{**made, "before": made["after"], "steps": []}]
+    assert desk.run("migrate", "--check", "--json").objects == [
+        {**made, "before": made["after"], "steps": []}
+    ]
     assert desk.says("migrate", "--plan") == f"Nothing to do: the schema is {made['after']}.\n"

@@ -14,8 +14,8 @@ from tests.acceptance.crew import Crew
 from tests.acceptance.working import Stage
 from tests.acceptance.world import World
 from tests.invariants import check
+from tests.servers.postgres import MEMORY
 from tests.servers.schemas import lent_schema, url_of
-from tests.stores import MEMORY
 
 
 @asynccontextmanager

@@ -200,6 +200,40 @@ async def test_today_is_made_while_others_settle(
     assert days(admin, schema)["rest"] == 0
 
 
+async def test_a_settlement_on_its_way_into_the_rest_arrives_when_its_day_is_made(
+    world: World, schema: str, admin: psycopg.Connection
+) -> None:
+    """S52: it has chosen the rest and waits for it, while upkeep waits for nobody and comes again."""
+    drop_days(admin, schema)
+    await world.enqueue_many(2)
+    with psycopg.connect(shared_url()) as reader:
+        reader.execute(f"LOCK TABLE {schema}.history_rest IN SHARE MODE".encode())
+        settling = asyncio.create_task(world.run())
+        await until_waiting(admin, schema)
+        making = asyncio.create_task(prune(world))
+        await until_waiting(admin, schema, 2)
+        reader.rollback()
+        await settling
+        await making
+    await world.run()
+    assert await world.counts() == {("acme", "default", State.SUCCEEDED): 2}
+
+
+async def until_waiting(admin: psycopg.Connection, schema: str, number: int = 1) -> None:
+    """Wait until so many wait for a table of history, or nobody will any more."""
+    async with asyncio.timeout(30):
+        while True:
+            row = admin.execute(
+                "SELECT count(*) FROM pg_locks JOIN pg_class c ON c.oid = relation"
+                " WHERE NOT granted AND c.relname LIKE 'history%%' AND relnamespace = %s::regnamespace",
+                (schema,),
+            ).fetchone()
+            assert row is not None
+            if row[0] >= number:
+                return
+            await asyncio.sleep(0.005)
+
+
 async def test_a_reader_of_a_day_that_is_over_delays_its_removal_and_nobody_else(
     world: World, schema: str, admin: psycopg.Connection
 ) -> None:

@@ -215,3 +215,20 @@ async def test_a_look_up_gives_what_the_oracle_says_at_any_instant(
             assert looked.value("stride_of", tenant) == books.stride(tenant, now)
             for queue in QUEUES:
                 check_limits(looked, books, now, queue, tenant)
+
+
+async def test_an_override_above_everyone_follows_when_that_changes(
+    world: World, link: psycopg.Connection[dict[str, Any]]
+) -> None:
+    """S54: a tenant with an override for every queue still has everyone's own limits for one of them."""
+    policies = world.store.policies
+    above = Change(queue_limits={EVERY: Limits(running=2)})
+    acme = Subject(Kind.TENANT, "acme")
+    for running in (1, 3):
+        rules = TenantRules(limits={"bulk": Limits(running=running)})
+        await policies.put(PutRequest(scope=ALL, rules={EVERYONE: rules}))
+        looked = Looked(link, world.now)
+        if running == 1:
+            await policies.override(OverrideRequest(scope=ALL, subject=acme, change=above, who="ops"))
+        assert looked.term("limits_of", "bulk", "acme")["running"] == running
+        assert looked.term("limits_of", "mail", "acme")["running"] == 2

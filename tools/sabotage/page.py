@@ -77,8 +77,9 @@ def _lines(found: Result) -> Iterator[str]:
     yield f"Commit {found.commit}; {versions}; {found.seconds:.0f} s on {found.cores} cores."
     yield ""
     stores = sorted({store for one in found.verdicts for red in one.red for store in red.stores} - {""})
-    yield f"| patch | promise | rules | of | test that went red | {' | '.join(stores)} |"
-    yield "|---|---|---|---|---|" + "---|" * len(stores)
+    heads = ["patch", "promise", "rules", "of", "test that went red", *stores]
+    yield f"| {' | '.join(heads)} |"
+    yield "|" + "---|" * len(heads)
     for one in found.verdicts:
         told = [f"`{red.test}`" for red in one.red] + [f"**not caught**: {one.why}"] * bool(one.why)
         where = {store for red in one.red for store in red.stores}

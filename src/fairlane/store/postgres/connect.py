@@ -37,6 +37,7 @@ _ALWAYS: Final = {"application_name": "fairlane"}
 _ISOLATION: Final = {"default_transaction_isolation": "read committed"}
 _IN_SESSION: Final = {
     "jit": "off",  # compiling costs more than any statement here takes
+    "enable_seqscan": "off",  # a plan that was made while a table was empty is kept when it is full
     "lock_timeout": f"{LOCK_SECONDS}s",
     "statement_timeout": f"{STATEMENT_SECONDS}s",
     "idle_in_transaction_session_timeout": "60s",

@@ -98,7 +98,8 @@ class _Walk:
             self._walk = "tenant = $6"
 
     async def _are_few(self, states: list[State]) -> bool:
-        length = self._sql.length.replace("{states}", ", ".join(map(_literal, states)))
+        lists = " UNION ALL ".join(self._sql.list.replace("{state}", _literal(state)) for state in states)
+        length = self._sql.length.replace("{lists}", lists)
         return bool(await self._connection.fetchval(length, READ_MOST + 1) <= READ_MOST)
 
     async def read(self, top: _At, bottom: _At) -> tuple[list[JobRecord], _At | None]:

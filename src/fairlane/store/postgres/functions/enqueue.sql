@@ -38,7 +38,7 @@ $$;
 
 -- Whether nothing that stands now can refuse or warn of any of these jobs. `p_known`: the tenants that must be declared.
 CREATE OR REPLACE FUNCTION {s}.is_free(p_now bigint, p_known text[], p_tenant text[], p_queue text[], p_task text[])
-RETURNS boolean LANGUAGE plpgsql AS $$
+RETURNS boolean LANGUAGE plpgsql SET enable_seqscan = off AS $$
 BEGIN
   IF EXISTS (SELECT FROM unnest(p_known) t (name) WHERE NOT {s}.is_declared(t.name)) THEN
     RETURN false;
@@ -191,7 +191,7 @@ CREATE OR REPLACE FUNCTION {s}.standing(p_now bigint, p_known text[], p_id uuid[
   p_task text[])
 RETURNS TABLE (at bigint, owner text, is_known boolean, closed text, most int, on_full text, waiting bigint,
   max_waiting int, queue_waiting bigint)
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SET enable_seqscan = off AS $$
 DECLARE
   v_now bigint := {s}.now_or(p_now);
 BEGIN

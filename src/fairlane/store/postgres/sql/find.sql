@@ -36,8 +36,11 @@ WHERE number >= $5 - 1
 ORDER BY number
 
 -- name: length
--- How many current jobs are in some states, up to $1.
-SELECT count(*) FROM (SELECT 1 FROM {s}.job WHERE state IN ({states}) LIMIT $1) counted
+-- How many current jobs are in some states, up to $1. Each state has an index of its own, several together have none.
+SELECT count(*) FROM (SELECT 1 FROM ({lists}) listed LIMIT $1) counted
+
+-- name: list
+SELECT 1 FROM {s}.job WHERE state = {state}
 
 -- name: listed
 -- OFFSET 0 keeps the list inside: by time, all jobs would be walked to find the few.

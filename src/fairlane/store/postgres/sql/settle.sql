@@ -15,7 +15,8 @@ CROSS JOIN LATERAL (
 -- name: held_elsewhere
 -- Claims that match but cannot be locked now.
 SELECT a.id FROM unnest($1::uuid[], $2::bigint[]) a (id, fence)
-CROSS JOIN LATERAL (SELECT FROM {s}.job j WHERE j.id = a.id AND j.fence = a.fence AND j.worker = $3::text) match
+CROSS JOIN LATERAL (SELECT FROM {s}.job j WHERE j.id = a.id AND j.fence = a.fence AND j.worker = $3::text
+                    ORDER BY j.id LIMIT 1) match
 LEFT JOIN LATERAL (SELECT true AS is_free FROM {s}.job j WHERE j.id = a.id FOR UPDATE SKIP LOCKED) f ON true
 WHERE f.is_free IS NULL
 
@@ -28,14 +29,10 @@ SELECT id FROM {s}.job WHERE worker = $1::text AND is_cancel_asked AND ($2::text
 ORDER BY worker, id
 
 -- name: is_any_lapsed
-SELECT n.at, EXISTS (SELECT FROM {s}.job WHERE state = {running} AND lease_until <= n.at
-                       AND lease_until >= least($2::bigint, n.at - 60000000))
-FROM (SELECT {s}.now_or($1::bigint) AS at) n
+SELECT at, is_any FROM {s}.is_any_lapsed($1::bigint, $2::bigint)
 
 -- name: lapsed
-SELECT gate, is_alone, {hot} FROM {s}.job
-WHERE state = {running} AND lease_until <= $1::bigint AND lease_until >= least($2::bigint, $1 - 60000000)
-ORDER BY lease_until, id LIMIT $3 FOR UPDATE SKIP LOCKED
+SELECT gate, is_alone, {hot} FROM {s}.lapsed($1::bigint, $2::bigint, $3::int)
 
 -- name: end_jobs
 SELECT {s}.end_jobs($1::bigint, true, {s}.places_of($2::uuid[]), $2, $3::text[], $4::text[], $5::bigint[], $6::int[],
@@ -48,4 +45,3 @@ SELECT {s}.queues_at($1::text[])
 -- From the first on: a job may wait again long after its time, handed back, edited or sent too late.
 SELECT id, queue FROM {s}.job WHERE expires_at <= (SELECT {s}.now_or($1::bigint)) AND worker IS NULL
 ORDER BY expires_at, id LIMIT $2
-

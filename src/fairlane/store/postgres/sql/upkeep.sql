@@ -125,8 +125,9 @@ DELETE FROM {s}.idempotency WHERE tenant = $1
   AND NOT EXISTS (SELECT 1 FROM {s}.job WHERE job.id = idempotency.id)
 
 -- name: books_edge
+-- Tenants with nothing left are remembered for their clocks, and have no book.
 SELECT queue, tenant FROM {s}.turn
-WHERE ($1::text IS NULL OR tenant = $1) AND (queue, tenant) > ($2::text, $3::text)
+WHERE delayed + ready <> 0 AND ($1::text IS NULL OR tenant = $1) AND (queue, tenant) > ($2::text, $3::text)
 ORDER BY queue, tenant LIMIT 1 OFFSET $4
 
 -- name: books

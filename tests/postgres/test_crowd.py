@@ -153,7 +153,7 @@ class Crowd:
 async def test_limits_and_gates_hold_in_a_crowd_and_nobody_waits_in_a_circle(
     store: PostgresStore, crowded: PostgresServer
 ) -> None:
-    """S43, S45: claims, renewals, settlements, cancels and open transactions at once; then all work is done."""
+    """S43, S45: claims, renewals, settlements, cancels, open transactions at once; then all is done."""
     crowd = Crowd(store, crowded)
     await crowd.declare()
     async with asyncio.TaskGroup() as group:

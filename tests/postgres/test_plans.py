@@ -1,7 +1,7 @@
-"""A claim and a settlement touch as many rows as they hand out, however much waits and whatever the planner knew.
+"""A claim and a settlement read as many rows as they move, however much waits, whatever the planner knew.
 
-Plans are made on an empty, vacuumed schema, where every wrong plan is as cheap as the right one, and kept: nothing
-is analysed after. `FAIRLANE_PLAN_JOBS` sets how many jobs come then.
+Plans are made on an empty, vacuumed schema, where every wrong plan is as cheap as the right one, and kept:
+nothing is analysed after. `FAIRLANE_PLAN_JOBS` sets how many jobs come then.
 """
 
 from __future__ import annotations
@@ -30,15 +30,16 @@ SELECT coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)::bigint FROM 
 WHERE schemaname = 'plans'
 """
 _FILL = """
-INSERT INTO plans.job (id, tenant, queue, task, state, payload, checksum, version, priority, enqueued_at, run_at, sort_key,
-                       dedup_until, max_attempts, at_most_once, metadata)
-SELECT gen_random_uuid(), 't' || n % $2::int, 'default', 'k' || n % 3, 'ready', '', 0, 1, 0, $3::bigint + n, $3 + n, $3 + n,
-       'settled', 5, false, '{}'
+INSERT INTO plans.job (id, tenant, queue, task, state, payload, checksum, version, priority, enqueued_at,
+                       run_at, sort_key, dedup_until, max_attempts, at_most_once, metadata)
+SELECT gen_random_uuid(), 't' || n % $2::int, 'default', 'k' || n % 3, 'ready', '', 0, 1, 0, $3::bigint + n,
+       $3 + n, $3 + n, 'settled', 5, false, '{}'
 FROM generate_series(1, $1::int) AS n
 """
 _DELTAS = """
 INSERT INTO plans.delta (ord, queue, tenant, task, ready, head_key, head_id)
-SELECT row_number() OVER (), 'default', tenant, task, count(*), min(sort_key), (array_agg(id ORDER BY sort_key, id))[1]
+SELECT row_number() OVER (), 'default', tenant, task, count(*), min(sort_key),
+       (array_agg(id ORDER BY sort_key, id))[1]
 FROM plans.job WHERE enqueued_at > $1 GROUP BY tenant, task
 """
 

@@ -113,7 +113,7 @@ async def promote(server: Server, request: PassRequest) -> PromoteReply:
 
 
 async def _idle(server: Server, request: ClaimRequest) -> dict[str, Instant | None]:
-    """Name the queues in which there is nothing to do, and when there will be; asked only where it saves calls."""
+    """Name the queues with nothing to do, and when there will be; asked only where it saves calls."""
     queues = {wish.queue for wish in request.wishes}
     if len(queues) < 2:  # noqa: PLR2004 (one look, or one claim)
         return {}

@@ -56,7 +56,9 @@ DECLARE
   v_seen pg_snapshot := pg_current_snapshot();
   v_tids tid[];
   v_rows {s}.delta[];
-  is_plain boolean;
+  v_plain {s}.delta[];  -- that only add jobs
+  v_soft {s}.delta[];   -- that add none: corrections, estimates, ends of claims
+  is_mixed boolean;
 BEGIN
   IF q.seen IS NULL OR pg_snapshot_xmax(q.seen) > pg_snapshot_xmax(v_seen) THEN  -- never folded, or restored elsewhere
     v_tids := array(SELECT ctid FROM {s}.delta WHERE queue = q.name ORDER BY queue, xid, ord LIMIT p_most);
@@ -74,14 +76,25 @@ BEGIN
   IF folded = 0 THEN
     RETURN;
   END IF;
-  WITH gone AS (DELETE FROM {s}.delta WHERE ctid = any(v_tids) RETURNING *)
-  SELECT array_agg(gone ORDER BY xid, ord),
-         bool_and(ready >= 0 AND (ready > 0) = (head_key IS NOT NULL) AND vt = 0 AND took IS NULL AND NOT is_freed)
-  INTO v_rows, is_plain FROM gone;
-  IF is_plain THEN
-    q := {s}.fold_plain(q, v_rows);
-  ELSE
+  WITH gone AS (
+    DELETE FROM {s}.delta WHERE ctid = any(v_tids)
+    RETURNING *, ready >= 0 AND (ready > 0) = (head_key IS NOT NULL) AND vt = 0 AND took IS NULL AND NOT is_freed AS is_plain,
+              ready = 0 AND delayed = 0 AND head_key IS NULL AS is_soft),
+  rows AS MATERIALIZED (
+    SELECT row(xid, ord, queue, tenant, task, delayed, ready, head_key, head_id, vt, took, is_freed)::{s}.delta AS one,
+           xid, ord, is_plain, is_soft FROM gone)
+  SELECT array_agg(one ORDER BY xid, ord), array_agg(one ORDER BY xid, ord) FILTER (WHERE is_plain),
+         array_agg(one ORDER BY xid, ord) FILTER (WHERE is_soft), bool_or(NOT is_plain AND NOT is_soft)
+  INTO v_rows, v_plain, v_soft, is_mixed FROM rows;
+  IF is_mixed OR {s}.is_order_needed(q.name, v_plain, v_soft) THEN
     q := {s}.fold_each(q, v_rows);
+  ELSE
+    IF v_plain IS NOT NULL THEN
+      q := {s}.fold_plain(q, v_plain);
+    END IF;
+    IF v_soft IS NOT NULL THEN
+      q := {s}.fold_soft(q, v_soft);
+    END IF;
   END IF;
   IF NOT is_partial THEN
     q.seen := v_seen;
@@ -159,6 +172,50 @@ BEGIN
   q.waiting := q.waiting + v_waiting;
 END $$;
 
+-- Whether the order between jobs that were added and claims that ended counts: an end lets somebody parked at his limit
+-- back in, or a clock was corrected while a tenant entered, whose own begins with the lowest.
+CREATE OR REPLACE FUNCTION {s}.is_order_needed(p_queue text, p_plain {s}.delta[], p_soft {s}.delta[]) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+  IF p_soft IS NULL THEN
+    RETURN false;
+  END IF;
+  RETURN EXISTS (
+      SELECT 1 FROM (SELECT DISTINCT tenant FROM unnest(p_soft) WHERE is_freed) AS freed, LATERAL (
+        SELECT state, parked FROM {s}.turn WHERE queue = p_queue AND tenant = freed.tenant
+        ORDER BY queue, tenant, ver DESC LIMIT 1) AS t
+      WHERE t.state = 2 AND t.parked = 'running_limit')
+    OR (p_plain IS NOT NULL AND EXISTS (SELECT 1 FROM unnest(p_soft) WHERE vt <> 0) AND EXISTS (
+      SELECT 1 FROM (SELECT DISTINCT tenant FROM unnest(p_plain) WHERE ready > 0) AS fed LEFT JOIN LATERAL (
+        SELECT state FROM {s}.turn WHERE queue = p_queue AND tenant = fed.tenant
+        ORDER BY queue, tenant, ver DESC LIMIT 1) AS t ON true
+      WHERE t.state IS DISTINCT FROM 1));
+END $$;
+
+-- Fold deltas that add no jobs and let nobody in: corrections are sums, estimates are learnt in their order.
+CREATE OR REPLACE FUNCTION {s}.fold_soft(INOUT q {s}.queue, p_rows {s}.delta[]) LANGUAGE plpgsql AS $$
+DECLARE
+  runs record;
+  v_low bigint;
+BEGIN
+  FOR runs IN SELECT task, array_agg(took ORDER BY rank) AS tooks
+              FROM unnest(p_rows) WITH ORDINALITY u (xid, ord, queue, tenant, task, delayed, ready, head_key, head_id, vt,
+                                                     took, is_freed, rank)
+              WHERE took IS NOT NULL GROUP BY task LOOP
+    PERFORM {s}.learn(q.name, runs.task, runs.tooks);
+  END LOOP;
+  WITH sums AS MATERIALIZED (
+    SELECT old.tid, sums.vt FROM (
+      SELECT tenant, sum(vt)::bigint AS vt FROM unnest(p_rows) GROUP BY tenant HAVING sum(vt) <> 0) AS sums, LATERAL (
+      SELECT o.ctid AS tid FROM {s}.turn o WHERE o.queue = q.name AND o.tenant = sums.tenant
+      ORDER BY o.queue, o.tenant, o.ver DESC LIMIT 1) AS old),
+  moved AS (
+    UPDATE {s}.turn SET ver = q.ver, vt = turn.vt + sums.vt FROM sums WHERE turn.ctid = sums.tid
+    RETURNING turn.vt, turn.state)
+  SELECT min(vt) FILTER (WHERE state = 1) INTO v_low FROM moved;
+  q.low := least(q.low, v_low);
+END $$;
+
 -- Fold deltas one after the other: whatever they say.
 CREATE OR REPLACE FUNCTION {s}.fold_each(INOUT q {s}.queue, p_rows {s}.delta[]) LANGUAGE plpgsql AS $$
 DECLARE
@@ -167,7 +224,7 @@ DECLARE
 BEGIN
   FOREACH d IN ARRAY p_rows LOOP
     IF d.took IS NOT NULL THEN
-      PERFORM {s}.learn(q.name, d.task, d.took);
+      PERFORM {s}.learn(q.name, d.task, ARRAY[d.took]);
     END IF;
     IF d.ready <> 0 OR d.head_key IS NOT NULL THEN
       PERFORM {s}.fold_strand(q, d);
@@ -265,10 +322,15 @@ BEGIN
   WHERE ctid = t.tid;
 END $$;
 
--- Move a task's expected duration a tenth of the way to what was seen, as `model.fairness.learn`.
-CREATE OR REPLACE FUNCTION {s}.learn(p_queue text, p_task text, p_took bigint) RETURNS void LANGUAGE plpgsql AS $$
+-- Move a task's expected duration a tenth of the way to each that was seen, as `model.fairness.learn`.
+CREATE OR REPLACE FUNCTION {s}.learn(p_queue text, p_task text, p_tooks bigint[]) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  v_estimate bigint := coalesce((SELECT estimate FROM {s}.estimate WHERE queue = p_queue AND task = p_task), 1000000);
+  v_took bigint;
 BEGIN
-  INSERT INTO {s}.estimate AS e (queue, task, estimate)
-  VALUES (p_queue, p_task, 1000000 + floor((p_took - 1000000) / 10.0)::bigint)
-  ON CONFLICT (queue, task) DO UPDATE SET estimate = e.estimate + floor((p_took - e.estimate) / 10.0)::bigint;
+  FOREACH v_took IN ARRAY p_tooks LOOP
+    v_estimate := v_estimate + floor((v_took - v_estimate) / 10.0)::bigint;
+  END LOOP;
+  INSERT INTO {s}.estimate (queue, task, estimate) VALUES (p_queue, p_task, v_estimate)
+  ON CONFLICT (queue, task) DO UPDATE SET estimate = excluded.estimate;
 END $$;

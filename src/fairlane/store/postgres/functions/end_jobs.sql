@@ -173,8 +173,9 @@ BEGIN
 END $$;
 
 -- Where the rows of these jobs are, in this order.
-CREATE OR REPLACE FUNCTION {s}.places_of(p_id uuid[]) RETURNS tid[] LANGUAGE plpgsql SET enable_seqscan = off AS $$
+CREATE OR REPLACE FUNCTION {s}.places_of(p_id uuid[]) RETURNS tid[] LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
 BEGIN
   RETURN (SELECT array_agg(j.tid ORDER BY u.n) FROM unnest(p_id) WITH ORDINALITY u (id, n)
-          CROSS JOIN LATERAL (SELECT ctid AS tid FROM {s}.job WHERE id = u.id ORDER BY id LIMIT 1) j);
+          CROSS JOIN LATERAL (SELECT ctid AS tid FROM {s}.job WHERE id BETWEEN u.id AND u.id ORDER BY id LIMIT 1) j);
 END $$;

@@ -12,6 +12,29 @@ BEGIN
   RETURN v_now;
 END $$;
 
+-- In which queue and state jobs are, in one look at all homes, so that one that moves meanwhile is met once.
+CREATE OR REPLACE FUNCTION {s}.whereabouts(p_id uuid[], p_tenant text) RETURNS TABLE (id uuid, queue text, state text)
+LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
+BEGIN
+  RETURN QUERY SELECT w.* FROM unnest(p_id) u (id) CROSS JOIN LATERAL (
+    (SELECT j.id, j.queue, j.state FROM {s}.job j WHERE j.id BETWEEN u.id AND u.id
+       AND (p_tenant IS NULL OR j.tenant = p_tenant) ORDER BY j.id LIMIT 1)
+    UNION ALL
+    (SELECT h.id, h.queue, h.state FROM {s}.history h WHERE h.id BETWEEN u.id AND u.id
+       AND (p_tenant IS NULL OR h.tenant = p_tenant) ORDER BY h.id LIMIT 1)
+    UNION ALL
+    (SELECT d.id, d.queue, d.state FROM {s}.dead d WHERE d.id BETWEEN u.id AND u.id
+       AND (p_tenant IS NULL OR d.tenant = p_tenant) ORDER BY d.id LIMIT 1)) w;
+END $$;
+
+-- Those of these jobs that wait.
+CREATE OR REPLACE FUNCTION {s}.waiting_jobs(p_id uuid[]) RETURNS SETOF {s}.job
+LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
+BEGIN
+  RETURN QUERY SELECT w.* FROM unnest(p_id) u (id) CROSS JOIN LATERAL (
+    SELECT j.* FROM {s}.job j WHERE j.id BETWEEN u.id AND u.id AND j.worker IS NULL ORDER BY j.id LIMIT 1) w;
+END $$;
+
 -- Delayed jobs that are to run now.
 CREATE OR REPLACE FUNCTION {s}.hurry(p_now bigint, p_tid tid[]) RETURNS void LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_indexscan = off SET enable_indexonlyscan = off
@@ -53,8 +76,8 @@ BEGIN
   SELECT array_agg(h.tid) FILTER (WHERE NOT h.is_cancel_asked), array_agg(u.id), array_agg(DISTINCT h.worker)
   INTO v_tid, asked, workers
   FROM (SELECT i.id FROM unnest(p_id) i (id) ORDER BY i.id) u CROSS JOIN LATERAL (
-    SELECT j.ctid AS tid, j.worker, j.is_cancel_asked FROM {s}.job j WHERE j.id = u.id AND j.worker IS NOT NULL
-    FOR UPDATE SKIP LOCKED) h;
+    SELECT j.ctid AS tid, j.worker, j.is_cancel_asked FROM {s}.job j
+    WHERE j.id BETWEEN u.id AND u.id AND j.worker IS NOT NULL ORDER BY j.id LIMIT 1 FOR UPDATE SKIP LOCKED) h;
   PERFORM {s}.flag(v_tid, p_because);
 END $$;
 

@@ -14,7 +14,7 @@ END $$;
 
 CREATE OR REPLACE FUNCTION {s}.renew(p_now bigint, p_worker text, p_tenant text, p_lease bigint, p_id uuid[],
   p_fence bigint[], p_progress bytea[], OUT lease_until bigint, OUT stale bigint[], OUT asked bigint[])
-LANGUAGE plpgsql SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
   v_now bigint := {s}.now_or(p_now); v_tid tid[]; v_progress bytea[]; v_charged bigint[];
 BEGIN
@@ -27,8 +27,9 @@ BEGIN
     CROSS JOIN LATERAL (
       SELECT j.ctid AS tid, j.queue, j.tenant, j.task, j.started_at, j.charged, j.is_cancel_asked
       FROM {s}.job j
-      WHERE j.id = a.id AND j.fence = a.fence AND j.worker = p_worker AND (p_tenant IS NULL OR j.tenant = p_tenant)
-      FOR UPDATE SKIP LOCKED) h
+      WHERE j.id BETWEEN a.id AND a.id AND j.fence = a.fence AND j.worker = p_worker
+        AND (p_tenant IS NULL OR j.tenant = p_tenant)
+      ORDER BY j.id LIMIT 1 FOR UPDATE SKIP LOCKED) h
   ), beyond AS (
     INSERT INTO {s}.delta (ord, queue, tenant, task, vt)
     SELECT h.n, h.queue, h.tenant, h.task,
@@ -47,7 +48,8 @@ BEGIN
     SELECT array_agg(a.n) INTO stale FROM unnest(p_id, p_fence) WITH ORDINALITY a (id, fence, n)
     LEFT JOIN LATERAL (
       SELECT true AS is_held FROM {s}.job j
-      WHERE j.id = a.id AND j.fence = a.fence AND j.worker = p_worker AND (p_tenant IS NULL OR j.tenant = p_tenant)
+      WHERE j.id BETWEEN a.id AND a.id AND j.fence = a.fence AND j.worker = p_worker
+        AND (p_tenant IS NULL OR j.tenant = p_tenant)
       ORDER BY j.id LIMIT 1) h ON true
     WHERE h.is_held IS NULL;
   END IF;

@@ -1,10 +1,7 @@
 -- Cancel, condemn, run_now, edit, purge, expire: what changes while it waits. See functions/moving.sql.
 
 -- name: whereabouts
--- In one look at all homes, so that a job that moves meanwhile is met once.
-SELECT id, queue, state FROM {s}.job WHERE id = ANY ($1::uuid[]) AND ($2::text IS NULL OR tenant = $2)
-UNION ALL SELECT id, queue, state FROM {s}.history WHERE id = ANY ($1::uuid[]) AND ($2::text IS NULL OR tenant = $2)
-UNION ALL SELECT id, queue, state FROM {s}.dead WHERE id = ANY ($1::uuid[]) AND ($2::text IS NULL OR tenant = $2)
+SELECT id, queue, state FROM {s}.whereabouts($1::uuid[], $2::text)
 
 -- name: enter
 SELECT {s}.enter($1::bigint, $2::text)
@@ -13,7 +10,7 @@ SELECT {s}.enter($1::bigint, $2::text)
 SELECT {s}.fold($1::bigint, $2::text)
 
 -- name: waiting
-SELECT {hot} FROM {s}.job WHERE id = ANY ($1::uuid[]) AND worker IS NULL
+SELECT {hot} FROM {s}.waiting_jobs($1::uuid[])
 
 -- name: hurry
 SELECT {s}.hurry($1::bigint, {s}.places_of($2::uuid[]))

@@ -29,16 +29,10 @@ SELECT id FROM {s}.job WHERE worker = $1::text AND is_cancel_asked AND ($2::text
 ORDER BY worker, id
 
 -- name: is_any_lapsed
-SELECT n.at, l.id IS NOT NULL
-FROM (SELECT {s}.now_or($1::bigint) AS at) n
-LEFT JOIN LATERAL (
-  SELECT id FROM {s}.job WHERE state = {running} AND lease_until <= n.at AND lease_until >= least($2::bigint, n.at - 60000000)
-  ORDER BY lease_until, id LIMIT 1) l ON true
+SELECT at, is_any FROM {s}.is_any_lapsed($1::bigint, $2::bigint)
 
 -- name: lapsed
-SELECT gate, is_alone, {hot} FROM {s}.job
-WHERE state = {running} AND lease_until <= $1::bigint AND lease_until >= least($2::bigint, $1 - 60000000)
-ORDER BY lease_until, id LIMIT $3 FOR UPDATE SKIP LOCKED
+SELECT gate, is_alone, {hot} FROM {s}.lapsed($1::bigint, $2::bigint, $3::int)
 
 -- name: end_jobs
 SELECT {s}.end_jobs($1::bigint, true, {s}.places_of($2::uuid[]), $2, $3::text[], $4::text[], $5::bigint[], $6::int[],

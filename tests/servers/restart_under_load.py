@@ -96,9 +96,12 @@ class Site:
         self.say("the server is back")
         await self._until(processes, 2 * total // 3)
         self.say("SIGKILL of the postmaster")
+        killed_at = moment()
         await asyncio.to_thread(self.server.kill)
         await asyncio.sleep(1)
         await asyncio.to_thread(self.server.start)
+        # Nothing acknowledged may be gone; claims are not waited for, and one may be lost with its number.
+        self.records.append(ledger.Outage(at=killed_at, until=moment(), loses=0))
         self.say("the server is back, recovered from its log")
 
     async def _until(self, processes: list[Process], ended: int) -> None:

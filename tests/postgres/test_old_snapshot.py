@@ -12,8 +12,8 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from fairlane.model.layers import Kind, QueueRules
-from fairlane.model.limits import Rate
+from fairlane.model.layers import Kind, TenantRules
+from fairlane.model.limits import Limits, Rate
 from fairlane.store.postgres.store import PostgresStore
 from tests.contract.world import World
 from tests.oracle.clock import DrivenClock
@@ -73,8 +73,8 @@ async def test_an_old_snapshot_does_not_slow_claims_and_settlements(store: Postg
     """After thousands of jobs under one open snapshot each still reads at most a quarter more pages."""
     world = World(store, DrivenClock())
     if way == "one after the other":
-        rules = QueueRules(rate=Rate(1_000_000, "second", burst=100_000))  # never binds, but must be asked
-        await world.declare(Kind.QUEUE, "default", rules)
+        never_binds = Limits(rate=Rate(1_000_000, "second", burst=100_000))  # but must be asked
+        await world.declare(Kind.TENANT, "whale", TenantRules(limits={"*": never_binds}))
     for _ in range(2):
         await churn(store, world)
     async with store._server.apart() as old:

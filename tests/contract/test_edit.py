@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from fairlane.model.instants import HOUR, LAST_INSTANT, MINUTE, SECOND
-from fairlane.model.layers import Kind, QueueRules
+from fairlane.model.layers import GateRules, Kind, QueueRules
 from fairlane.model.lifecycle import State
 from fairlane.model.limits import Limits
 from fairlane.model.priority import sort_key
@@ -209,3 +209,20 @@ async def test_an_edited_job_stays_in_its_home_and_counts_once(world: World) -> 
     await world.edit(job.id, run_at=0, tags=("x",), priority=100)
     assert await world.census() == books
     assert [one.state for one in await world.find_all()] == [State.READY]
+
+
+async def test_an_edited_job_keeps_its_place_in_the_line_at_a_gate(world: World) -> None:
+    """S43, S64: what waits at a gate is not woken by a new value, however far the others have come since."""
+    await world.put_gate("door", "gated")
+    await world.declare(Kind.GATE, "door", GateRules(limit=1))
+    await world.enqueue("holder", task="gated")
+    holder = await world.claim_one()
+    first = await world.enqueue("first", task="gated")
+    await world.enqueue_many(6, "busy")
+    assert await world.tenants_served(3) == ["busy"] * 3
+    await world.enqueue("second", task="gated")
+    assert await world.tenants_served(9) == ["busy"] * 3
+    await world.edit(first.id, tags=("new",))
+    assert await world.claim(9) == []
+    await world.settle(holder)
+    assert await world.tenants_served(9) == ["first"]

@@ -125,6 +125,9 @@ class Books:
     def save(self, job: JobRecord) -> JobRecord:
         """Write a job, with the counts, keys and turns that follow from its state."""
         before = self.jobs.get(job.id)
+        if before is not None and before.state is job.state is State.READY:
+            self.jobs[job.id] = job  # another place in its strand, which stays as it is: parked, if it was
+            return job
         if before is not None:
             self._take_out(before)
         self.jobs[job.id] = job

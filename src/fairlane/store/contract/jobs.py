@@ -267,7 +267,7 @@ class Jobs(Protocol):
     async def edit(self, request: EditRequest) -> EditReply:
         """Change a delayed or ready job in place. Order, counts and keys follow; idempotency keys stay.
 
-        A time after `LAST_INSTANT` raises ValueError.
+        A strand that is parked stays so. A time after `LAST_INSTANT` raises ValueError.
         """
 
     async def cancel(self, request: StopRequest) -> Mapping[UUID, CancelReply]:

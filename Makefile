@@ -8,7 +8,7 @@
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test check lint types tests test-all bench bench-worker peers prove sabotage format diagram acceptance commands lock clean env force
+.PHONY: help demo test check lint types tests test-all bench bench-worker bench-worker-profile peers prove sabotage format diagram acceptance commands lock clean env force
 
 ENV ?= .venv
 BIN := $(ENV)/bin
@@ -74,6 +74,9 @@ bench: $(READY) ## what a store costs through its contract; ARGS='--help' shows 
 
 bench-worker: $(READY) ## what a worker costs beside its jobs: idling, memory; ARGS='--help' shows the options
 	$(BIN)/python -m benchmarks.worker $(ARGS)
+
+bench-worker-profile: $(READY) ## where one job's time goes in a worker; ARGS='--write' makes the page of it
+	$(BIN)/python -m benchmarks.worker_profile $(ARGS)
 
 peers: $(READY) ## other Python job queues beside Fairlane, some ten minutes; ARGS='--help' shows the options
 	$(BIN)/python -m benchmarks.peers $(ARGS)

@@ -24,7 +24,7 @@ ERRORS = """
     FairlaneError ConfigError InvalidJob Problem UnknownTask UnknownTenant TenantRequired PayloadTooLarge
     SensitivePayload Refused WaitingLimitReached QueueFull Closed DuplicateJob IdempotencyMismatch
     TenantMismatch OutsideTenant JobNotFound JobFailed JobCancelled ResultGone BreakerOpen StoreError
-    StoreUnavailable StoreBusy EnqueueUnknown SchemaTooOld SchemaTooNew Unsupported
+    StoreUnavailable StoreBusy StoreGone EnqueueUnknown SchemaTooOld SchemaTooNew Unsupported
 """
 PUBLIC = sorted(f"{WORDS} {POLICIES} {OUTCOMES} {APPLICATION} {JOBS} {STEERING} {ERRORS}".split())
 

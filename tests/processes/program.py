@@ -75,9 +75,13 @@ class RecordedClaims:
         return reply
 
     async def claim(self, request: Any) -> Any:
-        """Remember the numbers of attempts."""
+        """Remember the numbers of attempts; if asked to, let the answer arrive when the loop is blocked."""
         reply = await self._real.claim(request)
         _remember(reply.claims)
+        if reply.claims and flight.is_wanted:
+            flight.has_come = True
+            while not flight.is_loop_blocked:  # noqa: ASYNC110 (it is another loop that is blocked)
+                await asyncio.sleep(0.001)
         return reply
 
     async def renew(self, request: RenewRequest) -> RenewReply:
@@ -98,6 +102,17 @@ class RecordedClaims:
 
 
 attempts: dict[tuple[str, int], int] = {}
+
+
+class Flight:
+    """An answer that is on its way while a handler blocks the worker's loop."""
+
+    is_wanted = False
+    has_come = False
+    is_loop_blocked = False
+
+
+flight = Flight()
 
 
 def _remember(claims: Any) -> None:
@@ -121,7 +136,7 @@ def _open(url: str, clock: StoreClock | None) -> Store:
     return cast("Store", RecordedStore(open_store(url.replace("recorded:", "sqlite:", 1), clock=clock)))
 
 
-def make_app(file: Path) -> Fairlane:  # noqa: C901 (a list of handlers)
+def make_app(file: Path) -> Fairlane:  # noqa: C901, PLR0915 (a list of handlers)
     """Make the application that all processes of a test share."""
     register_scheme("recorded", _open)
     said = json.loads(os.environ.get("PROGRAM_SETTINGS", "{}"))
@@ -165,10 +180,30 @@ def make_app(file: Path) -> Fairlane:  # noqa: C901 (a list of handlers)
         begin(ctx)
         await asyncio.Event().wait()
 
+    @app.task(name="once", max_attempts=1)
+    async def once(ctx: Context) -> None:
+        begin(ctx)
+        end(ctx, "returned")
+
+    async def block(seconds: float) -> None:
+        """Block the loop while a claim that will bring a job is on its way."""
+        flight.is_wanted = True
+        await once.using(tags=["in flight"]).aenqueue()
+        while not flight.has_come:  # noqa: ASYNC110 (an event would belong to one of two loops)
+            await asyncio.sleep(0)
+        flight.is_loop_blocked = True
+        time.sleep(seconds)  # noqa: ASYNC251 (the point of it)
+
+    @app.task(name="stalling", max_attempts=1)
+    async def stalling(ctx: Context, seconds: float) -> None:
+        begin(ctx)
+        await block(seconds)
+        end(ctx, "returned")
+
     @app.task(name="blocking", timeout=1)
     async def blocking(ctx: Context) -> None:
         begin(ctx)
-        time.sleep(60)  # noqa: ASYNC251 (the point of it)
+        await block(60)
 
     @app.task(name="deaf", timeout=1, max_attempts=1)
     async def deaf(ctx: Context) -> None:

@@ -86,6 +86,10 @@ class Portal:
                 self._service = _start()
             return asyncio.run_coroutine_threadsafe(work, self._service.loop)
 
+    async def aside(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine in the portal's loop for a caller in another; it is cancelled with its caller."""
+        return await asyncio.wrap_future(self.submit(work))
+
     def close(self) -> None:
         """Stop the thread and wait for it; what still runs in it is cancelled. A later call starts anew."""
         self._notice_fork()

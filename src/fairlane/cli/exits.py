@@ -15,19 +15,20 @@ from fairlane.model.errors import (
     UnknownTask,
     UnknownTenant,
 )
+from fairlane.runtime import exits
 
 
 class Exit(IntEnum):
     """How a command ended, for scripts."""
 
-    OK = 0
+    OK = exits.OK
     REFUSED = 1
     USAGE = 2
     NOT_FOUND = 3
-    STORE = 4
+    STORE = exits.STORE_GONE
     CONFIG = 5
     UNKNOWN = 6
-    STALLED = 70
+    STALLED = exits.STOOD_STILL
     INTERRUPTED = 130
     CLOSED = 141
 

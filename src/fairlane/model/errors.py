@@ -24,6 +24,7 @@ FairlaneError
 └── StoreError                 .retry_safe: may the same call be repeated?
     ├── StoreUnavailable
     ├── StoreBusy
+    ├── StoreGone              what was open is not there any more; only a new start can help
     ├── EnqueueUnknown         sent, not confirmed; repeat with the same id
     ├── SchemaTooOld
     ├── SchemaTooNew
@@ -276,6 +277,10 @@ class StoreBusy(StoreError):
     """The store did not get to it in time."""
 
     retry_safe = True
+
+
+class StoreGone(StoreError):
+    """The store that was open was deleted or replaced: waiting brings nothing, and nothing can be settled."""
 
 
 class EnqueueUnknown(StoreError):

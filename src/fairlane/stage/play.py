@@ -15,12 +15,14 @@ import msgspec
 
 from fairlane.stage.crew import Usage
 from fairlane.stage.plan import make_app, read_plan
+from fairlane.store.opening import open_store
 
 _plan = read_plan(os.environ)
 
 app = make_app(_plan)
 
 if _plan.folder:
+    open_store(_plan.url)  # imports the store's modules, and opens nothing: no job's cost
     _at_start = time.process_time()
 
     @atexit.register

@@ -6,16 +6,19 @@ the worker's loop, and the handlers' own flags at once.
 
 from __future__ import annotations
 
+from asyncio import timeout
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, Protocol
 from uuid import UUID
 
 from fairlane.model.errors import StoreError
 from fairlane.model.instants import SECOND, Micros
+from fairlane.model.judge import HandedBack, judge
 from fairlane.model.scope import Scope
 from fairlane.runtime.clock import Clock
 from fairlane.store.contract import Store
-from fairlane.store.contract.claims import Renewal, RenewRequest, WorkerRequest
+from fairlane.store.contract.claims import Renewal, RenewRequest, SettleRequest, WorkerRequest
 from fairlane.worker.attempt import Attempt, Cause
 from fairlane.worker.holdings import Holdings
 
@@ -26,6 +29,10 @@ GUARD: Final[Micros] = SECOND // 4
 
 STANDSTILL: Final[Micros] = 10 * SECOND
 """So long after its hard limit a handler is still there: the loop that should have ended it stands still."""
+
+
+LAST_TRY: Final = 1.0
+"""Seconds that handing back may take then."""
 
 
 class Alarm(Protocol):
@@ -96,16 +103,24 @@ class Renew:
         return LOOK_FOR_CANCELS
 
     async def guard(self) -> Micros:
-        """Stop what could not be renewed in time, and notice a loop that stands still. Asks no store."""
+        """Stop what could not be renewed in time, and notice a loop that stands still."""
         now = self._clock.elapsed()
-        for attempt in self._holdings.held():
-            if attempt.is_over:
-                continue
+        for attempt in self._holdings.running():
             if may_be_lost(attempt, now, self._lease):
                 self._alarm.alarm(attempt, Cause.LOST)
             if attempt.hard_at is not None and now > attempt.hard_at + STANDSTILL:
+                await self._hand_back()
                 self._alarm.stands_still()
         return GUARD
+
+    async def _hand_back(self) -> None:
+        """Give back, before the process ends, what a loop that stands still has not begun (S32)."""
+        waiting = [one for one in self._holdings.held() if not (one.has_begun or one.is_over)]
+        settlements = tuple(judge(attempt.claim, HandedBack(), draw=0) for attempt in waiting)
+        request = SettleRequest(scope=Scope.all(), worker=self._worker, settlements=settlements)
+        with suppress(StoreError, TimeoutError):
+            async with timeout(LAST_TRY):
+                await self._store().claims.settle(request)
 
     def _cancel(self, asked: tuple[UUID, ...], running: dict[UUID, Attempt]) -> None:
         for id in asked:

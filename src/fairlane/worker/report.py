@@ -23,10 +23,16 @@ def settled(done: Done, state: State) -> None:
             _tell(logging.DEBUG, "job_settled", text, done.attempt, settlement.outcome, state=state.value)
         return
     level = logging.ERROR if state is State.DEAD else logging.WARNING
-    why = settlement.because or ""
+    most = done.attempt.claim.job.max_attempts
+    why = f"failure {settlement.failures} of {most}, {settlement.because or ''}"
     text = "job %s of %s, attempt %d: now " + state.value + ", %s"
     failure = settlement.failure
-    facts = {"state": state.value, "delay_s": settlement.delay / 1e6}
+    facts: dict[str, object] = {
+        "state": state.value,
+        "failures": settlement.failures,
+        "max_attempts": most,
+        "delay_s": settlement.delay / 1e6,
+    }
     if failure is not None:
         facts |= {"error_class": failure.error_class.value, "error_type": failure.error_type}
     _tell(level, "job_dead" if state is State.DEAD else "job_failed", text, done.attempt, why, **facts)
@@ -67,11 +73,18 @@ def unknown(attempt: Attempt) -> None:
 
 def started(card: WorkerCard) -> None:
     """Tell that a worker begins."""
-    facts = {"worker": card.id, "queues": list(card.queues), "slots": card.slots, "tasks": len(card.tasks)}
-    text = "%s serves %s with %d slots, %d tasks"
+    facts = {
+        "worker": card.id,
+        "labels": list(card.labels),
+        "queues": list(card.queues),
+        "slots": card.slots,
+        "tasks": len(card.tasks),
+    }
+    text = "%s (%s) serves %s with %d slots, %d tasks"
     log.info(
         text,
         card.id,
+        ", ".join(card.labels),
         ", ".join(card.queues),
         card.slots,
         len(card.tasks),

@@ -53,7 +53,6 @@ class Runner:
     def start(self, attempt: Attempt, arguments: dict[str, Any]) -> None:
         """Begin an attempt; its end comes by `over`, never before this has returned."""
         job, declared = attempt.claim.job, attempt.declared
-        attempt.begin(self._clock.elapsed())
         deadline = None if job.timeout is None else to_datetime(self._clock.wall() + job.timeout)
         context = Context(
             tenant=job.tenant,
@@ -72,6 +71,7 @@ class Runner:
         elif declared.handler.is_async:
             attempt.task = start(self._run_async(attempt, call), own)
         else:
+            attempt.begin(self._clock.elapsed())
             self._submit(attempt, partial(own.run, call))
 
     def abandon(self, attempt: Attempt) -> None:
@@ -89,6 +89,7 @@ class Runner:
     # ── in the loop ───────────────────────────────────────────────────────────
 
     async def _run_async(self, attempt: Attempt, call: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+        attempt.begin(self._clock.elapsed())
         try:
             result = await self._called(attempt, call)
         except BaseException as error:  # noqa: BLE001 (S28: whatever a handler raises ends its attempt only)
@@ -98,6 +99,7 @@ class Runner:
 
     async def _run_surrounded(self, attempt: Attempt, context: Context, call: Callable[[], Any]) -> None:
         """Run a handler inside what the application's hook gives for its tenant, left whatever happens."""
+        attempt.begin(self._clock.elapsed())
         try:
             result = await self._surrounded(attempt, context, call)
         except BaseException as error:  # noqa: BLE001 (as above; the hook is the application's, too)

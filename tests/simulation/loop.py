@@ -116,9 +116,7 @@ class SimLoop(asyncio.AbstractEventLoop):
     # ── what the schedule does with it ────────────────────────────────────────
 
     def take(self, handle: asyncio.Handle) -> None:
-        """Have a callback to run; a dead loop drops it."""
-        if self.is_dead:
-            return
+        """Have a callback to run."""
         if not self.ready and not self.is_frozen:
             self._schedule.runnable.append(self)
         self.ready.append(handle)
@@ -130,16 +128,17 @@ class SimLoop(asyncio.AbstractEventLoop):
         self.is_frozen = True
 
     def thaw(self) -> None:
-        """Go on."""
+        """Go on, unless it is dead."""
+        if self.is_dead:
+            return
         if self.is_frozen and self.ready:
             self._schedule.runnable.append(self)
         self.is_frozen = False
 
     def kill(self) -> None:
-        """Run nothing any more. What waits in tasks is never told."""
+        """Run nothing any more in this run; what is in line stays there, so that `revive` can end it."""
         self.freeze()
         self.is_dead = True
-        self.ready.clear()
 
     def revive(self) -> None:
         """Let the tasks of a killed loop be ended, after the run."""

@@ -150,9 +150,8 @@ class Process:
 
     def thaw(self) -> None:
         """Go on."""
-        if self.is_alive:
-            for loop in self.loops:
-                loop.thaw()
+        for loop in self.loops:
+            loop.thaw()
 
     def close(self) -> None:
         """Let go of its stores, after the run."""

@@ -12,9 +12,12 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from fairlane.model.errors import EnqueueUnknown, FairlaneError, StoreBusy, StoreUnavailable
 from fairlane.model.instants import SECOND, Instant, Micros
+from fairlane.model.job import NewJob, Settlement
 from fairlane.store.contract import Store
+from fairlane.store.contract.claims import Renewal, Wish
 from fairlane.store.contract.jobs import EnqueueRequest
 from fairlane.store.contract.registry import WaitRequest
+from fairlane.store.contract.request import Request
 from tests.oracle.clock import START, DrivenClock
 from tests.oracle.store import OracleStore
 from tests.simulation.faults import Fate, Faults
@@ -316,3 +319,25 @@ def link(server: Server, who: str) -> Store:
 
 class _Link:
     """Six facets."""
+
+
+def brief(about: object) -> str:
+    """Say in a few words what a call was about, for the trace of a failure."""
+    for name in ("settlements", "renewals", "jobs", "ids", "wishes"):
+        items = getattr(about, name, None)
+        if isinstance(items, tuple):
+            return f"{name}: " + ", ".join(_item(one) for one in items)
+    return "" if isinstance(about, Request) else str(about)[:160]
+
+
+def _item(one: Any) -> str:
+    match one:
+        case Settlement():
+            return f"{one.id} {one.event.value} under {one.fence}"
+        case Renewal():
+            return f"{one.id} under {one.fence}"
+        case NewJob():
+            return f"{one.id} {one.task} of {one.tenant}"
+        case Wish():
+            return f"{one.queue} {one.most}"
+    return str(one)

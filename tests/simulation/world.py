@@ -34,7 +34,7 @@ from tests.simulation.clients import CALLS, EVERYTHING, Client, Job
 from tests.simulation.faults import Faults, draw_weather
 from tests.simulation.loop import Schedule, SimLoop
 from tests.simulation.process import Process, ProcessLoop, SimThreads
-from tests.simulation.server import Call, Server, link
+from tests.simulation.server import Call, Server, brief, link
 from tests.simulation.watch import Watch
 from tests.simulation.work import GATE, TASKS, TENANTS, make_app
 
@@ -42,6 +42,7 @@ CHAOS: Final[Micros] = 12 * SECOND
 PATIENCE: Final[Micros] = 240 * SECOND
 """How long a healed world may take until nothing is left to do."""
 
+OPERATIONS: Final = 40
 TRACED: Final = 40
 MISHAPS: Final = ("kill", "stop", "freeze", "block", "outage", "jump", "nap")
 
@@ -256,11 +257,12 @@ class World:
         self._is_healed = True
         self.tell("world", "is healed", "")
         self.faults.calm()
-        for client in self._clients:
-            client.is_told_to_end = True
         self.server.away_until = 0
         for process in self.processes:
             process.thaw()
+        for client in self._clients:
+            client.is_told_to_end = True
+        self.schedule.run(lambda: not self._is_called(), PATIENCE)
         for process, _ in list(self._workers):
             if process in self._old:  # the roll-out is over (S33)
                 self._kill(process)
@@ -287,11 +289,14 @@ class World:
         if found != wanted:
             self.wrong.append(f"the override of {subject} is {found}, and was set to {wanted}")
 
+    def _is_called(self) -> bool:
+        """Whether any client is still at work."""
+        return any(one.main.tasks for one in self.processes if one.name.startswith("client"))
+
     def _is_drained(self) -> bool:
         if self.schedule.steps % 64:
             return False
-        is_busy = any(client.main.tasks for client in self.processes if client.name.startswith("client"))
-        return not is_busy and all(is_finished(job.state) for job in self.server.books.jobs.values())
+        return all(is_finished(job.state) for job in self.server.books.jobs.values())
 
     def _judge(self, *, is_drained: bool) -> None:
         jobs = list(self.server.books.jobs.values())
@@ -400,7 +405,7 @@ def _open(url: str, clock: StoreClock | None) -> Store:
     return link(_now_running().server, home.process.name)
 
 
-def run_seed(seed: int, operations: int = 40, *, keeps_calls: bool = False, traced: int = TRACED) -> Outcome:
+def run_seed(seed: int, operations: int = OPERATIONS, *, keeps_calls: bool = False, traced: int = TRACED) -> Outcome:
     """Run one seed, inside `seams`. The same seed gives the same outcome, to the last step."""
     random.seed(seed)
     world = World(seed, operations, keeps_calls=keeps_calls, traced=traced)
@@ -412,5 +417,5 @@ def run_seed(seed: int, operations: int = 40, *, keeps_calls: bool = False, trac
         world.end()
     finally:
         _running.pop()
-    trace = [f"{at / SECOND:10.6f} {who}: {what} {about}"[:240] for at, who, what, about in world.trace]
+    trace = [f"{at / SECOND:10.6f} {who}: {what} {brief(about)}".rstrip() for at, who, what, about in world.trace]
     return Outcome(seed, world.wrong, trace, calls, steps, virtual, world.figures)

@@ -10,7 +10,7 @@ import argparse
 import time
 from collections import Counter
 
-from tests.simulation.world import OPERATIONS, TRACED, Outcome, quiet, run_seed, seams
+from tests.simulation.seeds import OPERATIONS, TRACED, Outcome, quiet, run_seed, seams
 
 
 def main() -> int:

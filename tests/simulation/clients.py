@@ -17,10 +17,13 @@ from fairlane.model.limits import Limits, Rate
 from fairlane.model.scope import Scope
 from fairlane.store.contract.jobs import EditRequest, ExplainRequest, StopRequest
 from fairlane.store.contract.policies import HoldRequest, OverrideRequest, SubjectRequest
-from tests.simulation.process import Process
+from tests.simulation.process import Process, Wanted
 from tests.simulation.work import GATE, NOVEL, QUEUES, TENANTS, Plan
 
-ENDINGS: Final = ("ok",) * 8 + ("fail", "fail", "retry", "snooze", "fatal", "give up", "exit", "hang", "stubborn")
+ENDINGS: Final = (
+    *("ok",) * 8,
+    *("fail", "fail", "retry", "snooze", "fatal", "give up", "exit", "hang", "stubborn"),
+)
 TASKS: Final = ("send", "send", "sync", "once", "poll", "shoot", "crawl", NOVEL)
 HELD: Final = (
     *(Subject(Kind.QUEUE, name) for name in ("mail", "bulk")),
@@ -35,7 +38,9 @@ Job = tuple[UUID, str]
 class Client:
     """One caller: it enqueues, looks and steers until its operations are used up."""
 
-    def __init__(self, process: Process, rng: Random, jobs: list[Job], note: Callable[[str, Any], None]) -> None:
+    def __init__(
+        self, process: Process, rng: Random, jobs: list[Job], note: Callable[[str, Any], None]
+    ) -> None:
         """Share what is known of jobs with the other callers."""
         self._process = process
         self._rng = rng
@@ -85,7 +90,7 @@ class Client:
         self._jobs += [(job.id, job.tenant) for job in jobs]
         return " ".join(str(job.id)[-4:] for job in jobs)
 
-    def _drawn(self) -> tuple[str, str, int, Plan, dict[str, Any]]:
+    def _drawn(self) -> Wanted:
         task = self._rng.choice(TASKS)
         self._number += 1
         return task, self._rng.choice(TENANTS), self._number, self._plan(), self._options(task)
@@ -121,7 +126,7 @@ class Client:
         """Give a tenant much to do in the queue whose turns are watched."""
         tenant = self._rng.choice(TENANTS)
         number = self._rng.choice((1, 1, 4, 10))
-        wanted = [("turn", tenant, n, self._plan(is_quick=True), {}) for n in range(number)]
+        wanted: list[Wanted] = [("turn", tenant, n, self._plan(is_quick=True), {}) for n in range(number)]
         return self._known(await self._process.enqueue_many(wanted))
 
     # ── looking ───────────────────────────────────────────────────────────────
@@ -196,7 +201,9 @@ class Client:
 
     async def purge(self) -> int:
         """Cancel all that waits of a tenant in a queue."""
-        return await self._process.app.tenants.apurge(self._rng.choice(TENANTS), queue="mail", reason="spring")
+        return await self._process.app.tenants.apurge(
+            self._rng.choice(TENANTS), queue="mail", reason="spring"
+        )
 
     # ── steering all ──────────────────────────────────────────────────────────
 
@@ -247,8 +254,23 @@ class Client:
         return str(subject)
 
 
-CALLS: Final = ("enqueue", "enqueue_many", "enqueue_by_key", "enqueue_by_key", "flood", "flood", "get", "cancel")
+CALLS: Final = (
+    *("enqueue", "enqueue_many", "enqueue_by_key", "enqueue_by_key"),
+    *("flood", "flood", "get", "cancel"),
+)
 EVERYTHING: Final = (
     *CALLS,
-    *("find", "look", "run_now", "edit", "condemn", "purge", "hold", "limit", "override", "override", "reset"),
+    *(
+        "find",
+        "look",
+        "run_now",
+        "edit",
+        "condemn",
+        "purge",
+        "hold",
+        "limit",
+        "override",
+        "override",
+        "reset",
+    ),
 )

@@ -12,9 +12,11 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from fairlane.model.instants import SECOND, Micros
+
+L = TypeVar("L", bound="SimLoop")
 
 STEPS_A_MICRO = 8
 """Callbacks that take a microsecond together: time goes on also where nobody waits."""
@@ -33,7 +35,11 @@ class SimTask(asyncio.Task[Any]):
 
 
 class SimLoop(asyncio.AbstractEventLoop):
-    """One thread's event loop. It never runs by itself: its schedule takes one callback at a time."""
+    """One thread's event loop. It never runs by itself: its schedule takes one callback at a time.
+
+    Of what asyncio's own loops can do it has what tasks, futures, timers and locks ask for; the rest is about
+    sockets, signals and processes, of which there are none here.
+    """
 
     def __init__(self, schedule: Schedule, name: str) -> None:
         """Belong to a schedule."""
@@ -164,9 +170,12 @@ class Schedule:
 
     def loop(self, name: str) -> SimLoop:
         """Make a loop."""
-        made = SimLoop(self, name)
-        self.loops.append(made)
-        return made
+        return self.add(SimLoop(self, name))  # type: ignore[abstract]
+
+    def add(self, loop: L) -> L:
+        """Have one loop more."""
+        self.loops.append(loop)
+        return loop
 
     def next_number(self) -> int:
         """Count."""
@@ -196,7 +205,7 @@ class Schedule:
         if not ready:
             runnable[index] = runnable[-1]
             runnable.pop()
-        if not handle._cancelled:  # type: ignore[attr-defined]
+        if not handle.cancelled():
             if loop is not self._running:  # it costs a system call
                 asyncio._set_running_loop(loop)
                 self._running = loop
@@ -219,7 +228,7 @@ class Schedule:
         timers = self._timers
         while timers and timers[0][0] <= self.now:
             _, _, _, loop, handle = heapq.heappop(timers)
-            if not handle._cancelled:  # type: ignore[attr-defined]
+            if not handle.cancelled():
                 loop.take(handle)
 
     def run(self, until: Callable[[], bool], at_most: Micros) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from random import Random
 from typing import Any, TypeVar, cast
+from uuid import UUID
 
 from fairlane import Fairlane
 from fairlane.app.call import Call
@@ -23,6 +24,9 @@ from tests.simulation.loop import Schedule, SimLoop
 from tests.simulation.work import GATE, TASKS, Plan
 
 T = TypeVar("T")
+
+Wanted = tuple[str, str, int, Plan, dict[str, Any]]
+"""A job to enqueue: task, tenant, its two arguments, and options."""
 
 
 class ProcessLoop(SimLoop):
@@ -100,16 +104,16 @@ class SimThreads:
 class Process:
     """A process: what it runs, what it has written in the ledger, and whether it lives."""
 
-    def __init__(
-        self, schedule: Schedule, rng: Random, name: str, app: Fairlane, records: list[Record], number: int
-    ) -> None:
+    def __init__(self, schedule: Schedule, rng: Random, name: str, app: Fairlane) -> None:
         """Start with three threads: its own, the portal's, and one for plain handlers."""
         self.name = name
-        self.number = number
+        self.number = schedule.next_number()
         self.app = app
         self.rng = rng
-        self.ledger = records
+        self.ledger: list[Record] = []
+        self.started: set[tuple[UUID, int]] = set()
         self.is_alive = True
+        self.is_well = True
         self.is_over = False
         self._schedule = schedule
         self.main, self.portal, self.threads = (self._loop(part) for part in ("main", "portal", "threads"))
@@ -117,10 +121,9 @@ class Process:
         app.client.clock = SimClock(schedule, rng.choice((0, 0, -20, 20)) * SECOND)
 
     def _loop(self, part: str) -> ProcessLoop:
-        made = ProcessLoop(self._schedule, f"{self.name} {part}")
+        made = ProcessLoop(self._schedule, f"{self.name} {part}")  # type: ignore[abstract]
         made.process = self
-        self._schedule.loops.append(made)
-        return made
+        return self._schedule.add(made)
 
     @property
     def loops(self) -> tuple[ProcessLoop, ...]:
@@ -139,12 +142,13 @@ class Process:
 
     def kill(self) -> None:
         """End at once, with everything half done."""
-        self.is_alive = False
+        self.is_alive = self.is_well = False
         for loop in self.loops:
             loop.kill()
 
     def freeze(self, *, only_main: bool = False) -> None:
         """Stand still, whole (as under SIGSTOP) or in its main thread alone (a handler that blocks)."""
+        self.is_well = False
         for loop in (self.main,) if only_main else self.loops:
             loop.freeze()
 
@@ -167,9 +171,9 @@ class Process:
         (job,) = await self.enqueue_many([(task, tenant, n, plan, options)])
         return job
 
-    async def enqueue_many(self, wanted: list[tuple[str, str, int, Plan, dict[str, Any]]]) -> list[Job[Any]]:
+    async def enqueue_many(self, wanted: list[Wanted]) -> list[Job[Any]]:
         """Enqueue some jobs together, and note what was acknowledged."""
-        calls = [
+        calls: list[Call[Any]] = [
             Call(TASKS[task], Options(tenant=tenant, **options), {"n": n, "plan": plan})
             for task, tenant, n, plan, options in wanted
         ]

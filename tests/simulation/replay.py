@@ -1,7 +1,7 @@
 """Do to a real store what a seed did to the oracle, call by call, and compare every answer.
 
-``python -m tests.simulation.replay --seeds 1000`` prints how many sequences and calls were equal on each store.
-The store's clock is set to each call's own instant, so that answers must be equal to the microsecond.
+``python -m tests.simulation.replay --seeds 1000`` prints how many sequences and calls were equal on each
+store. Its clock is set to each call's own instant, so that answers must be equal to the microsecond.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import msgspec
 from fairlane.model.errors import FairlaneError
 from fairlane.store.contract import Store
 from tests.oracle.clock import START, DrivenClock
+from tests.simulation.seeds import quiet, run_seed, seams
 from tests.simulation.server import Call
-from tests.simulation.world import quiet, run_seed, seams
 from tests.stores import STORES, Opener
 
 _UNCOMPARED: Final = frozenset({"cursor"})
@@ -84,7 +84,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.replay", description=__doc__)
     parser.add_argument("--seeds", type=int, default=1_000, help="how many sequences")
     parser.add_argument("--from", type=int, default=0, dest="first", help="the first seed")
-    parser.add_argument("--store", action="append", help="a name of tests.stores; all but the oracle if not given")
+    parser.add_argument(
+        "--store", action="append", help="a name of tests.stores; all but the oracle if not given"
+    )
     said = parser.parse_args()
     names = said.store or [name for name in STORES if name != "oracle"]
     different = 0

@@ -17,6 +17,7 @@ from unittest.mock import patch
 
 import msgspec
 
+from fairlane.model import judge, moves
 from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord
 from fairlane.model.lifecycle import State, is_finished
@@ -32,9 +33,8 @@ from tests.oracle.claims import OracleClaims
 from tests.oracle.core import Core
 from tests.oracle.jobs import OracleJobs
 from tests.oracle.policies import OraclePolicies
-from tests.simulation import world as world_module
+from tests.simulation.seeds import now_running, quiet, run_seed, seams
 from tests.simulation.server import Server
-from tests.simulation.world import quiet, run_seed, seams
 
 MOST_SEEDS: Final = 2_000
 
@@ -77,7 +77,7 @@ def _fence_out(verb: str, field: str) -> Patch:
 
 
 def _fence_by_counting() -> AbstractContextManager[Any]:
-    original = claims_module.claimed
+    original = moves.claimed
 
     def claimed(job: JobRecord, worker: str, lease: int, now: Instant) -> JobRecord:
         return _replace(original(job, worker, lease, now), fence=job.fence + 1)
@@ -95,7 +95,7 @@ def _count_then_claim() -> AbstractContextManager[Any]:
         try:
             return await original(self, request)
         finally:
-            del books.running  # type: ignore[method-assign]
+            del books.running
 
     return _wrong(OracleClaims, "claim", claim)
 
@@ -125,7 +125,7 @@ def _gate_kept() -> AbstractContextManager[Any]:
 
 
 def _repeated_once() -> AbstractContextManager[Any]:
-    original = claims_module.lose
+    original = judge.lose
 
     def lose(job: JobRecord, **said: Any) -> Any:
         return original(_replace(job, at_most_once=False), **said)
@@ -134,7 +134,7 @@ def _repeated_once() -> AbstractContextManager[Any]:
 
 
 def _old_place() -> AbstractContextManager[Any]:
-    original = claims_module.settled
+    original = moves.settled
 
     def settled(job: JobRecord, settlement: Any, now: Instant) -> JobRecord:
         return _replace(original(job, settlement, now), sort_key=job.sort_key)
@@ -152,7 +152,7 @@ def _two_steps() -> Iterator[None]:
         jobs = self._core.books.jobs
         moving = [jobs.pop(one.id) for one in reply.settled if is_finished(one.state)]
         await asyncio.sleep(0.02)
-        running = world_module._now_running()
+        running = now_running()
         caller = next(one for one in running.processes if one.name == request.worker)
         if caller.is_alive and not running.server.is_away:  # who died between the two never does the second
             self._core.books.jobs.update({job.id: job for job in moving})
@@ -329,7 +329,10 @@ def main() -> int:
             found = hunt(name, chosen.seeds)
             missed += found.seed is None
             seed = "-" if found.seed is None else found.seed
-            print(f"{name:32} seed {seed:>5} {time.process_time() - began:7.1f} s  {found.said[:110]}", flush=True)
+            print(
+                f"{name:32} seed {seed:>5} {time.process_time() - began:7.1f} s  {found.said[:110]}",
+                flush=True,
+            )
     return 1 if missed else 0
 
 

@@ -77,9 +77,9 @@ class Server:
 
     slow_verbs: frozenset[str] = frozenset()
 
-    def __init__(self, schedule: Schedule, faults: Faults, watcher: Watcher) -> None:
+    def __init__(self, schedule: Schedule, clock: StoreClock, faults: Faults, watcher: Watcher) -> None:
         """Begin empty and at its place."""
-        self.clock = StoreClock(schedule)
+        self.clock = clock
         self.oracle = OracleStore(self.clock)
         self.loop = schedule.loop("store")
         self.faults = faults
@@ -104,7 +104,7 @@ class Server:
         if verb == "enqueue":
             self._watcher.sending(request)
         loop = cast("SimLoop", asyncio.get_running_loop())
-        line = _Line(self, who, loop.create_future(), facet, verb, request, self.faults.fate(verb))
+        line = _Line(self, who, loop.create_future(), (facet, verb, request), self.faults.fate(verb))
         self._later(self.loop, self.faults.latency(), line.arrive)
         try:
             return await line.future
@@ -192,17 +192,13 @@ class _Line:
         server: Server,
         who: str,
         future: asyncio.Future[Any],
-        facet: str,
-        verb: str,
-        request: Any,
+        asked: tuple[str, str, Any],
         fate: Fate,
     ) -> None:
         self._server = server
         self._who = who
         self.future = future
-        self._facet = facet
-        self._verb = verb
-        self._request = request
+        self._facet, self._verb, self._request = asked
         self._fate = fate
         self._waiting: asyncio.Task[None] | None = None
 

@@ -1,7 +1,7 @@
 """Hold a queue's turns to fairness: nobody gets more than a tenant that waits all the time (S41).
 
-While a tenant A always has claimable jobs, no tenant B, however it comes and goes, is served more virtual time
-than A but for one job of each. Knows no virtual clock: it only counts who was served.
+While a tenant A always has claimable jobs, no tenant B, however it comes and goes, is served more virtual
+time than A but for one job of each. Knows no virtual clock: it only counts who was served.
 """
 
 from __future__ import annotations
@@ -28,13 +28,15 @@ class Turns:
         """Note the turns of one claim; say who got too much beside whom."""
         for tenant, stride in strides.items():
             self._longest[queue, tenant] = max(self._longest[queue, tenant], stride)
-        self._since = {key: one for key, one in self._since.items() if key[0] != queue or key[1] in backlogged}
+        self._since = {
+            key: one for key, one in self._since.items() if key[0] != queue or key[1] in backlogged
+        }
         for tenant in backlogged:
             since = self._since.setdefault((queue, tenant), Counter())
             for other in tenants:
                 since[other] += strides[other]
         return [
-            f"in {queue}, {other} was served {since[other]} beside {since[own]} of {own}, who waited all along"
+            f"in {queue}, {other} was served {since[other]} beside {since[own]} of {own}, who always waited"
             for (name, own), since in self._since.items()
             if name == queue
             for other in set(tenants)

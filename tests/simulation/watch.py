@@ -57,6 +57,8 @@ class Watch(Watcher):
         self.policies = Mirror()
         self.sent: dict[UUID, str] = {}
         self.ready: Callable[[str], dict[str, int]] = lambda _: {}
+        self.is_well: Callable[[str], bool] = lambda _: False
+        self.started: set[tuple[UUID, int]] = set()
         self._turns = Turns()
         self._elapsed = elapsed
         self._clock = clock
@@ -183,6 +185,8 @@ class Watch(Watcher):
 
     def _settled(self, request: SettleRequest, reply: SettleReply) -> None:
         asked = {one.id: one for one in request.settlements}
+        now = self._elapsed()
+        self.records += [ledger.Stale(job=str(id), fence=asked[id].fence, at=now) for id in reply.stale]
         for one in reply.settled:
             self._settle(asked[one.id], request.worker, one.state)
         if request.claim is not None and reply.claimed is not None:
@@ -229,7 +233,10 @@ class Watch(Watcher):
             if live is None or live.claim.fence != lost.fence:
                 self._accuse(f"job {lost.id} was reclaimed under fence {lost.fence}, which is not live")
             elif live.lease_until > now:
-                self._accuse(f"job {lost.id} was reclaimed {live.lease_until - now} us before its lease ended")
+                early = live.lease_until - now
+                self._accuse(f"job {lost.id} was reclaimed {early} us before its lease ended")
+            elif self.is_well(live.worker) and (lost.id, lost.fence) in self.started:
+                self._accuse(f"job {lost.id} was reclaimed from {live.worker}, which is well (S38)")
             record = ledger.Reclaimed(
                 job=str(lost.id), fence=lost.fence, state=lost.state, at=self._elapsed()
             )

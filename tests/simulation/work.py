@@ -32,6 +32,7 @@ BACKOFF: Final = Backoff.exponential(0.3, cap=2, jitter=0.3)
 
 def _started(ctx: Context, home: ProcessLoop) -> None:
     process = home.process
+    process.started.add((ctx.job.id, ctx.fence))
     process.ledger.append(
         ledger.Started(
             job=str(ctx.job.id),

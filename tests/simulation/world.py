@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import random
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
 from random import Random
-from typing import Any, Final, NamedTuple
-from unittest.mock import patch
+from typing import Any, Final
 
-from fairlane.app import client as client_module
 from fairlane.app.worker_settings import WorkerSettings
 from fairlane.model import history
 from fairlane.model.errors import StoreError
@@ -20,21 +14,18 @@ from fairlane.model.instants import SECOND, Micros
 from fairlane.model.layers import Kind, Subject
 from fairlane.model.ledger import Found, Reading
 from fairlane.model.lifecycle import Home, home, is_finished
+from fairlane.model.outage import GAP_MARGIN
 from fairlane.model.policy import Lane
 from fairlane.model.scope import Scope
-from fairlane.store.contract import Store
+from fairlane.runtime.absence import LONGEST_PAUSE
 from fairlane.store.contract.policies import SubjectRequest
-from fairlane.store.opening import StoreClock, register_scheme
-from fairlane.worker import card as card_module
-from fairlane.worker import run as run_module
-from fairlane.worker import worker as worker_module
 from fairlane.worker.worker import Worker
 from tests.invariants import violations
 from tests.simulation.clients import CALLS, EVERYTHING, Client, Job
 from tests.simulation.faults import Faults, draw_weather
 from tests.simulation.loop import Schedule, SimLoop
-from tests.simulation.process import Process, ProcessLoop, SimThreads
-from tests.simulation.server import Call, Server, brief, link
+from tests.simulation.process import Process
+from tests.simulation.server import Server, StoreClock
 from tests.simulation.watch import Watch
 from tests.simulation.work import GATE, TASKS, TENANTS, make_app
 
@@ -42,21 +33,7 @@ CHAOS: Final[Micros] = 12 * SECOND
 PATIENCE: Final[Micros] = 240 * SECOND
 """How long a healed world may take until nothing is left to do."""
 
-OPERATIONS: Final = 40
-TRACED: Final = 40
 MISHAPS: Final = ("kill", "stop", "freeze", "block", "outage", "jump", "nap")
-
-
-class Outcome(NamedTuple):
-    """What a seed has shown."""
-
-    seed: int
-    wrong: list[str]
-    trace: list[str]
-    calls: list[Call] | None
-    steps: int
-    virtual: Micros
-    figures: dict[str, int]
 
 
 class World:
@@ -69,11 +46,13 @@ class World:
         self.schedule.on_error = self._unheard
         self.trace: deque[tuple[Micros, str, str, Any]] = deque(maxlen=traced)
         self.faults = Faults(rng, draw_weather(rng))
-        self.watch = Watch(lambda: self.schedule.now, lambda: self.server.clock.now())
-        self.server = Server(self.schedule, self.faults, self.watch)
+        clock = StoreClock(self.schedule)
+        self.watch = Watch(lambda: self.schedule.now, clock.now)
+        self.server = Server(self.schedule, clock, self.faults, self.watch)
         self.server.tell = self.tell
         self.server.calls = [] if keeps_calls else None
         self.watch.ready = self._ready
+        self.watch.is_well = self._is_well
         self.processes: list[Process] = []
         self.wrong: list[str] = []
         self.figures = {"workers": 0, "kills": 0, "freezes": 0, "outages": 0, "jumps": 0}
@@ -85,7 +64,7 @@ class World:
         self._mishaps = [kind for kind in MISHAPS if rng.random() < 0.5]
         self._is_healed = False
         self._in_seconds = rng.random() < 0.3
-        lease = rng.choice((1_500_000, 2 * SECOND, 4 * SECOND))
+        lease = rng.choice((1_500_000, 2 * SECOND, 4 * SECOND, 4 * SECOND, 12 * SECOND))
         self._settings = WorkerSettings(
             lease=lease, renew_every=lease // 3, shutdown_deadline=rng.choice((SECOND // 2, 3 * SECOND))
         )
@@ -112,11 +91,22 @@ class World:
                 counts[tenant] = counts.get(tenant, 0) + len(ids)
         return counts
 
+    def _is_well(self, worker: str) -> bool:
+        """Whether nothing but outages of the store can have kept a worker from renewing in time.
+
+        With leases that outlast every outage after which reclaiming does not rest.
+        """
+        settings = self._settings
+        is_long = settings.lease - settings.renew_every > settings.renew_every + GAP_MARGIN + SECOND
+        is_calm = is_long and not self.faults.is_rough and not self.figures["jumps"]
+        return is_calm and any(one.name == worker and one.is_well for one, _ in self._workers)
+
     # ── processes ─────────────────────────────────────────────────────────────
 
     def _process(self, name: str, *, is_old: bool = False) -> Process:
         app = make_app(is_old=is_old, is_counted_in_seconds=self._in_seconds)
-        made = Process(self.schedule, self.rng, name, app, self.watch.records, len(self.processes))
+        made = Process(self.schedule, self.rng, name, app)
+        made.ledger, made.started = self.watch.records, self.watch.started
         self.processes.append(made)
         return made
 
@@ -190,6 +180,7 @@ class World:
         """Stop a worker in good order, or in haste if it was told before."""
         if (one := self._one()) is not None:
             self.tell(one[0].name, "is told to stop", "")
+            one[0].is_well = False
             one[0].main.call_soon(one[1].stop)
 
     def freeze(self) -> None:
@@ -307,6 +298,9 @@ class World:
         else:
             self.watch.finish()
         self.wrong += self.watch.wrong
+        if is_drained:
+            self.schedule.run(lambda: not any(map(_holds, self._workers)), 2 * LONGEST_PAUSE)
+            self.wrong += [f"{one.name} holds what nobody has" for one, _ in filter(_holds, self._workers)]
         self.wrong += _at_once(violations(self.server.oracle, gates_are_stable=True))
         homes = dict.fromkeys(Home, 0)
         for job in jobs:
@@ -345,6 +339,14 @@ def _draw_lanes(rng: Random) -> list[Lane]:
     return [rest, fair]
 
 
+def _holds(one: tuple[Process, Worker]) -> bool:
+    """Whether a worker has slots taken, or attempts in hand."""
+    floor = one[1]._floor
+    return floor is not None and bool(
+        floor.holdings.held() or floor.holdings.running() or any(desk._taken for desk in floor.desks)
+    )
+
+
 def _at_once(work: Any) -> Any:
     """Run a coroutine that has nothing to wait for."""
     try:
@@ -352,70 +354,3 @@ def _at_once(work: Any) -> Any:
     except StopIteration as done:
         return done.value
     raise AssertionError("it waits")
-
-
-# ── one run after the other ───────────────────────────────────────────────────
-
-
-@contextmanager
-def seams() -> Iterator[None]:
-    """Let production code find the simulated process where it would ask the machine.
-
-    Names, ids, and the threads of plain handlers; everything else is handed to it as it is in production.
-    """
-    register_scheme("sim", _open)
-    state = random.getstate()
-    with (
-        patch.object(worker_module, "new_name", _name),
-        patch.object(client_module, "SystemRandom", lambda: _now_running().rng),
-        patch.object(run_module, "Threads", SimThreads),
-        patch.object(card_module, "version", lambda _: "0"),
-    ):
-        try:
-            yield
-        finally:
-            random.setstate(state)
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Let production code log nothing: a run's log is its trace."""
-    before = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logging.disable(before)
-
-
-_running: list[World] = []
-
-
-def _now_running() -> World:
-    return _running[-1]
-
-
-def _name(role: str) -> str:
-    return f"{role}-{_now_running().figures['workers']}"
-
-
-def _open(url: str, clock: StoreClock | None) -> Store:
-    home = asyncio.get_running_loop()
-    assert isinstance(home, ProcessLoop)
-    return link(_now_running().server, home.process.name)
-
-
-def run_seed(seed: int, operations: int = OPERATIONS, *, keeps_calls: bool = False, traced: int = TRACED) -> Outcome:
-    """Run one seed, inside `seams`. The same seed gives the same outcome, to the last step."""
-    random.seed(seed)
-    world = World(seed, operations, keeps_calls=keeps_calls, traced=traced)
-    _running.append(world)
-    try:
-        world.run()
-        steps, virtual = world.schedule.steps, world.schedule.now
-        calls = world.server.calls
-        world.end()
-    finally:
-        _running.pop()
-    trace = [f"{at / SECOND:10.6f} {who}: {what} {brief(about)}".rstrip() for at, who, what, about in world.trace]
-    return Outcome(seed, world.wrong, trace, calls, steps, virtual, world.figures)

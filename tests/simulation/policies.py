@@ -22,7 +22,7 @@ from fairlane.model.layers import (
     limits_of,
     overlay,
 )
-from fairlane.model.limits import Limits
+from fairlane.model.limits import Limits, Rate
 from fairlane.store.contract.policies import HoldRequest, OverrideRequest, PutRequest
 
 R = TypeVar("R", bound=Rules)
@@ -81,6 +81,10 @@ class Mirror:
         """Give the gate of a task and how many may hold it."""
         gate = self._rules(Kind.TASK, task, now, TaskRules).gate
         return gate, None if gate is None else self._rules(Kind.GATE, gate, now, GateRules).limit
+
+    def rate(self, task: str, now: Instant) -> Rate | None:
+        """Give the rate of a task."""
+        return self._rules(Kind.TASK, task, now, TaskRules).rate
 
     def stride(self, tenant: str, now: Instant) -> int:
         """Give what a job of this tenant costs in virtual time."""

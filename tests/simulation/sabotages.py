@@ -176,6 +176,13 @@ def _clock_forgotten() -> AbstractContextManager[Any]:
     return _wrong(Books, "refresh_turn", refresh_turn)
 
 
+def _last_first() -> AbstractContextManager[Any]:
+    def head(self: Books, strand: Any) -> JobRecord:
+        return max((self.jobs[id] for id in self.ready[strand]), key=books_module.order_of)
+
+    return _wrong(Books, "head", head)
+
+
 def _weights_ignored() -> AbstractContextManager[Any]:
     return _wrong(Books, "stride", lambda *_: 1 << 20)
 
@@ -219,6 +226,23 @@ def _check_then_insert() -> Iterator[None]:
                 jobs_module._store(core.books, job, core.now())
         core.hint({job.queue for job in request.jobs})
         return reply
+
+    with _wrong(OracleJobs, "enqueue", enqueue), _wrong(Server, "slow_verbs", frozenset({"enqueue"})):
+        yield
+
+
+@contextmanager
+def _torn_batch() -> Iterator[None]:
+    """Store the first job of a batch in one step and the others in the next."""
+    original = OracleJobs.enqueue
+
+    async def enqueue(self: OracleJobs, request: Any) -> Any:
+        first = await original(self, _replace(request, jobs=request.jobs[:1]))
+        await asyncio.sleep(0.02)
+        if len(request.jobs) == 1 or now_running().server.is_away:
+            return first
+        rest = await original(self, _replace(request, jobs=request.jobs[1:]))
+        return _replace(first, enqueued=first.enqueued + rest.enqueued, refused=first.refused + rest.refused)
 
     with _wrong(OracleJobs, "enqueue", enqueue), _wrong(Server, "slow_verbs", frozenset({"enqueue"})):
         yield
@@ -292,6 +316,11 @@ TABLE: Final[dict[str, Sabotage]] = {
     "expiry-ignored": Sabotage(
         "nothing starts after its expiry", lambda: _wrong(claims_module, "is_expired", lambda *_: False)
     ),
+    "rate-ignored": Sabotage(
+        "a rate spaces starts", lambda: _wrong(claims_module, "_rate_block", lambda *_: None)
+    ),
+    "last-in-first-out": Sabotage("inside a strand the smallest sort key goes first", _last_first),
+    "batch-in-two-steps": Sabotage("a batch is there whole or not at all", _torn_batch),
     "settlement-dropped": Sabotage("what could not be settled is settled later", _settlement_dropped),
     "slot-decided-by-a-lock": Sabotage("a slot makes one job", None, "there are no schedules yet (S57)"),
 }

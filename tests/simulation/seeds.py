@@ -8,7 +8,7 @@ import random
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from unittest.mock import patch
 
 from fairlane.app import client as client_module
@@ -17,6 +17,7 @@ from fairlane.model.instants import SECOND, Micros
 from fairlane.store import opening
 from fairlane.store.contract import Store
 from fairlane.worker import card as card_module
+from fairlane.worker import holdings as holdings_module
 from fairlane.worker import run as run_module
 from fairlane.worker import worker as worker_module
 from tests.simulation.process import ProcessLoop, SimThreads
@@ -40,11 +41,24 @@ class Outcome(NamedTuple):
     figures: dict[str, int]
 
 
+class InOrder(dict[Any, None]):
+    """A set whose order does not depend on where its members lie in memory."""
+
+    def add(self, member: Any) -> None:
+        """Have a member."""
+        self[member] = None
+
+    def discard(self, member: Any) -> None:
+        """Have it no more."""
+        self.pop(member, None)
+
+
 @contextmanager
 def seams() -> Iterator[None]:
     """Let production code find the simulated process where it would ask the machine.
 
-    Names, ids, and the threads of plain handlers; everything else is handed to it as it is in production.
+    Names, ids, the threads of plain handlers, and the order of a set of attempts; everything else is handed
+    to it as it is in production.
     """
     opening.register_scheme("sim", _open)
     state = random.getstate()
@@ -52,6 +66,7 @@ def seams() -> Iterator[None]:
         patch.object(worker_module, "new_name", _name),
         patch.object(client_module, "SystemRandom", lambda: now_running().rng),
         patch.object(run_module, "Threads", SimThreads),
+        patch.object(holdings_module, "set", InOrder, create=True),
         patch.object(card_module, "version", lambda _: "0"),
         patch.object(duties_module.log, "exception", _duty_failed),
     ):

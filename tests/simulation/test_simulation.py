@@ -14,7 +14,7 @@ from tests.simulation.sabotages import TABLE
 from tests.simulation.seeds import quiet, run_seed, seams
 
 ROOT = Path(__file__).parent.parent.parent
-SEEDS = 50
+SEEDS = 40
 
 
 @pytest.fixture(autouse=True)

@@ -17,6 +17,7 @@ from fairlane.model.instants import Instant, Micros
 from fairlane.model.job import Claim, Settlement
 from fairlane.model.ledger import Record
 from fairlane.model.lifecycle import CancelReply, State
+from fairlane.model.limits import Rate
 from fairlane.store.contract.claims import (
     ClaimReply,
     ClaimRequest,
@@ -31,6 +32,12 @@ from tests.simulation.policies import Mirror
 from tests.simulation.process import work_of
 from tests.simulation.server import Answer, Watcher
 from tests.simulation.turns import Turns
+
+Strand = tuple[str, str, str]
+"""Queue, tenant and task."""
+
+Order = tuple[int, bytes]
+"""Where a job stands in its strand."""
 
 
 class Live(msgspec.Struct):
@@ -57,6 +64,7 @@ class Watch(Watcher):
         self.policies = Mirror()
         self.sent: dict[UUID, str] = {}
         self.ready: Callable[[str], dict[str, int]] = lambda _: {}
+        self.head: Callable[[Strand], Order | None] = lambda _: None
         self.is_well: Callable[[str], bool] = lambda _: False
         self.started: set[tuple[UUID, int]] = set()
         self._turns = Turns()
@@ -69,6 +77,7 @@ class Watch(Watcher):
         self._attempts: dict[tuple[UUID, int], int] = {}
         self._waits: Counter[Micros] = Counter()
         self._ready: dict[str, dict[str, int]] = {}
+        self._paces: dict[str, tuple[Rate, Instant]] = {}
         self.is_clock_set_back = False
 
     # ── who calls ─────────────────────────────────────────────────────────────
@@ -98,6 +107,7 @@ class Watch(Watcher):
         now = self._elapsed()
         self.records.append(ledger.Outage(at=now, until=1 << 62))
         self._turns.restart()
+        self._paces.clear()
         for claim in answer.claims if isinstance(answer, ClaimReply) else ():
             self._end(claim.job.id)
 
@@ -108,11 +118,13 @@ class Watch(Watcher):
 
     def sending(self, request: EnqueueRequest) -> None:
         """Write down what may come to be, as an enqueuer does who can be killed in its call."""
-        now = self._elapsed()
-        for job in request.jobs:
+        now, jobs = self._elapsed(), request.jobs
+        is_batch = len(jobs) > 1 and not any(job.idempotency_key or job.dedup_key for job in jobs)
+        batch = str(jobs[0].id) if is_batch else None
+        for job in jobs:
             self.sent[job.id] = job.tenant
             line = work_of(str(job.id), job.tenant, job.queue, job.task)
-            self.records.append(ledger.Attempted(**line, at=now, key=job.idempotency_key))
+            self.records.append(ledger.Attempted(**line, at=now, key=job.idempotency_key, batch=batch))
 
     def _enqueued(self, request: EnqueueRequest, reply: EnqueueReply) -> None:
         for asked, got in zip(request.jobs, reply.enqueued, strict=False):
@@ -125,8 +137,18 @@ class Watch(Watcher):
     # ── claims ────────────────────────────────────────────────────────────────
 
     def _claimed(self, request: ClaimRequest, reply: ClaimReply) -> None:
+        last: dict[Strand, Order] = {}
         for claim in reply.claims:
             self._claim(claim, request.worker)
+            job = claim.job
+            strand, order = (job.queue, job.tenant, job.task), (job.sort_key, job.id.bytes)
+            if order < last.setdefault(strand, order):
+                self._accuse(f"job {job.id} came after one that it goes before")
+            last[strand] = order
+        for strand, order in last.items():
+            head = self.head(strand)
+            if head is not None and head < order:
+                self._accuse(f"a job of {strand} was claimed before one that goes first")
         now = self._clock()
         for queue in dict.fromkeys(wish.queue for wish in request.wishes):
             served = [claim.job.tenant for claim in reply.claims if claim.job.queue == queue]
@@ -160,6 +182,7 @@ class Watch(Watcher):
             self._accuse(f"job {id} was claimed after its expiry")
         if self.policies.is_paused(job.queue, job.tenant, job.task, now):
             self._accuse(f"job {id} was claimed although {job.queue}, {job.tenant} or {job.task} is paused")
+        self._check_pace(claim, now)
         self._last_fence[id] = claim.fence
         self._attempts[id, claim.fence] = job.attempt
         gate, room = self.policies.gate(job.task, now)
@@ -174,6 +197,18 @@ class Watch(Watcher):
             self._gates[gate] += 1
             if room is not None and self._gates[gate] > room:
                 self._accuse(f"{self._gates[gate]} claims hold gate {gate}, which has room for {room}")
+
+    def _check_pace(self, claim: Claim, now: Instant) -> None:
+        """Hold the starts of a task to its rate, as long as that is not changed (S44)."""
+        task, rate = claim.job.task, self.policies.rate(claim.job.task, now)
+        if rate is None:
+            self._paces.pop(task, None)
+            return
+        before, arrival = self._paces.get(task, (rate, 0))
+        arrival = arrival if before == rate else 0
+        if rate.free_at(arrival) > now and not self.is_clock_set_back:
+            self._accuse(f"job {claim.job.id} of {task} was started sooner than {rate} allows")
+        self._paces[task] = (rate, rate.start(arrival, now))
 
     def _end(self, id: UUID) -> Live | None:
         live = self._live.pop(id, None)

@@ -8,6 +8,8 @@ from random import Random
 from typing import Any, Final
 
 from fairlane.app.worker_settings import WorkerSettings
+from fairlane.duties.duties import Duties
+from fairlane.duties.duties import log as duties_log
 from fairlane.model import history
 from fairlane.model.errors import StoreError
 from fairlane.model.instants import SECOND, Micros
@@ -17,16 +19,17 @@ from fairlane.model.lifecycle import Home, home, is_finished
 from fairlane.model.outage import GAP_MARGIN
 from fairlane.model.policy import Lane
 from fairlane.model.scope import Scope
-from fairlane.runtime.absence import LONGEST_PAUSE
+from fairlane.runtime.absence import LONGEST_PAUSE, Absence
 from fairlane.store.contract.policies import SubjectRequest
 from fairlane.worker.worker import Worker
 from tests.invariants import violations
+from tests.oracle.books import order_of
 from tests.simulation.clients import CALLS, EVERYTHING, Client, Job
 from tests.simulation.faults import Faults, draw_weather
 from tests.simulation.loop import Schedule, SimLoop
 from tests.simulation.process import Process
 from tests.simulation.server import Server, StoreClock
-from tests.simulation.watch import Watch
+from tests.simulation.watch import Order, Strand, Watch
 from tests.simulation.work import GATE, TASKS, TENANTS, make_app
 
 CHAOS: Final[Micros] = 12 * SECOND
@@ -53,6 +56,7 @@ class World:
         self.server.calls = [] if keeps_calls else None
         self.watch.ready = self._ready
         self.watch.is_well = self._is_well
+        self.watch.head = self._head
         self.processes: list[Process] = []
         self.wrong: list[str] = []
         self.figures = {"workers": 0, "kills": 0, "freezes": 0, "outages": 0, "jumps": 0}
@@ -91,6 +95,11 @@ class World:
                 counts[tenant] = counts.get(tenant, 0) + len(ids)
         return counts
 
+    def _head(self, strand: Strand) -> Order | None:
+        """Say where the first ready job of a strand stands."""
+        ids = self.server.books.ready.get(strand)
+        return min((order_of(self.server.books.jobs[id]) for id in ids), default=None) if ids else None
+
     def _is_well(self, worker: str) -> bool:
         """Whether nothing but outages of the store can have kept a worker from renewing in time.
 
@@ -128,6 +137,16 @@ class World:
         self._workers.append((process, worker))
         self.tell(process.name, "starts", "")
         process.run(self._supervise(process, worker))
+
+    def _start_scheduler(self) -> None:
+        """Start a process that does the duties alone."""
+        process = self._process("scheduler")
+        client, settings = process.app.client, process.app.settings
+        absence = Absence(duties_log, process.name, lambda: None)
+        duties = Duties(
+            process.name, lambda: client.store, client.clock, settings.retention, self._settings, absence
+        )
+        process.run(duties.run())
 
     async def _supervise(self, process: Process, worker: Worker) -> None:
         """Run a worker to its end; one that ends is replaced."""
@@ -224,6 +243,8 @@ class World:
         """Live, heal, and judge."""
         for _ in range(self.rng.choice((1, 2, 2, 3))):
             self.start_worker()
+        if self.rng.random() < 0.3:
+            self._start_scheduler()
         clients = self.rng.choice((1, 2, 3))
         for number in range(clients):
             process = self._process(f"client-{number + 1}")

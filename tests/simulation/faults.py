@@ -67,6 +67,7 @@ class Faults:
         self._total = sum(weather.rates.values())
         self.is_rough = self._total > 0 or weather.slowness > 0
         """Whether calls may have failed or taken long while the store was there."""
+        self.may_forget = Fate.FORGOTTEN in weather.rates
 
     def calm(self) -> None:
         """Let nothing go wrong any more."""

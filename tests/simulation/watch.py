@@ -16,7 +16,7 @@ from fairlane.model import ledger
 from fairlane.model.instants import Instant, Micros
 from fairlane.model.job import Claim, Settlement
 from fairlane.model.ledger import Record
-from fairlane.model.lifecycle import CancelReply, State
+from fairlane.model.lifecycle import CancelReply, Event, State
 from fairlane.model.limits import Rate
 from fairlane.store.contract.claims import (
     ClaimReply,
@@ -248,7 +248,8 @@ class Watch(Watcher):
             )
         )
         failure = asked.failure
-        if asked.failures == 1 and failure is not None and failure.error_type == "RuntimeError":
+        is_plain = failure is not None and failure.error_type == "RuntimeError"
+        if asked.event is Event.RETRY and asked.failures == 1 and is_plain:
             self._waits[asked.delay] += 1
 
     def _renewed(self, request: RenewRequest, reply: RenewReply) -> None:

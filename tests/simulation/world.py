@@ -231,7 +231,7 @@ class World:
 
     def jump(self) -> None:
         """Set the store's clock, against everybody's own (S38)."""
-        # A fence is drawn from the clock (S36): one that is set back while a claim is forgotten draws it again.
+        # A fence is drawn from the clock (S36): set back while a claim is forgotten, it draws one again.
         seconds = self.rng.choice((0.5, 6, 30) if self.faults.may_forget else (-8, -0.5, 0.5, 6, 30))
         self.figures["jumps"] += 1
         self.tell("store", f"its clock jumps by {seconds} s", "")

@@ -10,7 +10,6 @@ from tests.simulation.sabotages import TABLE, hunt
 from tests.simulation.seeds import quiet, seams
 
 QUICK = (
-    "fence-out-of-settle",
     "drained-clock-forgotten",
     "credit-for-idling",
     "weight-ignored",

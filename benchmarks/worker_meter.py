@@ -25,6 +25,7 @@ REST: Final = {
     "fairlane-sqlite-writer": "store: writer's own loop",
     "fairlane-sqlite-reader": "store: reading thread",
     "fairlane-handler": "handlers' threads",
+    "asyncio": "store: closed",
 }
 START: Final = "start and end of the process"
 

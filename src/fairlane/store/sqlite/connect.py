@@ -105,8 +105,7 @@ class Opened:
         except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError as error:  # a disk or a right that may come back
-            message = f"{self._path} cannot be looked at: {error.strerror}"
-            raise StoreUnavailable(message) from error
+            raise StoreUnavailable(f"{self._path} cannot be looked at: {error.strerror}") from error
 
 
 def connect(location: Location, known: Identity | None = None) -> Opened:
@@ -185,9 +184,8 @@ def translated(error: apsw.Error, what: str = "") -> StoreError:
 def patience() -> Callable[[int], bool]:
     """Wait for somebody else's write, in short steps: SQLite's own steps grow to 100 ms.
 
-    A single job is written within a millisecond, a worker's batch of a hundred takes ten, and each step ends
-    with a try that costs some: so steps grow, to 2 ms. Called with the number of tries before; waits a step,
-    or answers False when `BUSY_SECONDS` are over.
+    A job is written in 1 ms, a hundred in ten, and each try costs some: steps grow to 2 ms. Called with the
+    number of tries before; False when `BUSY_SECONDS` are over.
     """
     began = 0.0
 
@@ -231,10 +229,8 @@ def _take(path: Path, known: Identity | None, group: int | None) -> Identity:
             _make(path, group)
         identity = _found(path)
         if known is not None and identity != known:
-            message = (
-                f"{path} was replaced while it was open; stop all processes that use it, then start again"
-            )
-            raise StoreGone(message)
+            message = "was replaced while it was open; stop all processes that use it, then start again"
+            raise StoreGone(f"{path} {message}")
         _refuse_inherited(path, identity)
         if identity not in _held and _is_open_elsewhere(identity):
             message = (

@@ -8,7 +8,7 @@
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test check lint types tests test-all bench bench-worker bench-worker-profile peers prove sabotage format diagram acceptance commands lock clean env force
+.PHONY: help demo test check lint types tests test-all bench bench-worker bench-worker-profile peers proofs prove sabotage format diagram acceptance commands lock clean env force
 
 ENV ?= .venv
 BIN := $(ENV)/bin
@@ -80,6 +80,9 @@ bench-worker-profile: $(READY) ## where one job's time goes in a worker; ARGS='-
 
 peers: $(READY) ## other Python job queues beside Fairlane, some ten minutes; ARGS='--help' shows the options
 	$(BIN)/python -m benchmarks.peers $(ARGS)
+
+proofs: $(READY) ## measure all that docs/proofs shows (25 min); ONLY=fairness for one, ARGS='--render' for none
+	$(BIN)/python -m tools.proofs $(if $(ONLY),--only $(ONLY)) $(ARGS)
 
 # ── not there yet ────────────────────────────────────────────────────────────
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
@@ -12,6 +11,10 @@ from fairlane.store.contract import Store
 from fairlane.store.opening import open_store
 from tests.oracle.clock import DrivenClock
 from tests.oracle.store import OracleStore
+from tests.servers.postgres import MEMORY
+from tests.servers.schemas import lent_schema, url_of
+
+__all__ = ["MEMORY", "STORES", "Opener"]
 
 Opener: TypeAlias = Callable[[DrivenClock], AbstractAsyncContextManager[Store]]
 
@@ -22,9 +25,6 @@ async def open_oracle(clock: DrivenClock) -> AsyncIterator[Store]:
     store = OracleStore(clock)
     yield store
     await store.upkeep.aclose()
-
-
-MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 (a folder of its own inside)
 
 
 @asynccontextmanager
@@ -38,5 +38,16 @@ async def open_sqlite(clock: DrivenClock) -> AsyncIterator[Store]:
             await store.upkeep.aclose()
 
 
-STORES: dict[str, Opener] = {"oracle": open_oracle, "sqlite": open_sqlite}
+@asynccontextmanager
+async def open_postgres(clock: DrivenClock) -> AsyncIterator[Store]:
+    """Open the PostgreSQL store on a schema that is as good as new, of a private server."""
+    async with lent_schema() as schema:
+        store = open_store(url_of(schema), clock=clock)
+        try:
+            yield store
+        finally:
+            await store.upkeep.aclose()
+
+
+STORES: dict[str, Opener] = {"oracle": open_oracle, "postgres": open_postgres, "sqlite": open_sqlite}
 """Name to opener. A new store is added here and nowhere else; every test then runs on it, too."""

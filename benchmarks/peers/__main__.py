@@ -1,4 +1,4 @@
-"""`python -m benchmarks.peers`, which is `make peers`: read the arguments, compare, print, write."""
+"""`python -m benchmarks.peers`, which is `make peers`: read the arguments, compare, print."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--quiet-seconds", type=float, default=_USUAL.quiet_seconds, help="of quiet load")
     parser.add_argument("--seed", type=int, default=_USUAL.seed, help="of the quiet tenants' arrivals")
     parser.add_argument("--folder", type=Path, help="where the data goes; a real disk counts")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the report there, too")
+    parser.add_argument("--json", action="store_true", help="print the report as one JSON object")
     parser.add_argument("--postgres-url", help="instead of a private server; gets a database of our own")
     parser.add_argument(
         "--redis-url", help="instead of a private server; the database it names must be empty"
@@ -73,9 +73,7 @@ def main() -> int:
         )
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    print(text(report), flush=True)
-    if arguments.json:
-        arguments.json.write_bytes(msgspec.json.format(msgspec.json.encode(report)) + b"\n")
+    print(msgspec.json.encode(report).decode() if arguments.json else text(report), flush=True)
     return 0 if report.ok else 1
 
 

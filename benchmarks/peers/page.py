@@ -1,13 +1,8 @@
-"""Show a comparison: tables for a terminal, and the page docs/proofs/peers.md. Says what the report holds.
-
-``python -m benchmarks.peers.page FILE.json`` prints the page of a report that `--json` wrote.
-"""
+"""Show a comparison: tables for a terminal, and for a page. Says what the report holds."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -47,21 +42,14 @@ def text(report: PeersReport) -> str:
     return "\n".join([*parts, "", _checked(report)])
 
 
-def render(report: PeersReport) -> str:
-    """Give the report as a page."""
-    parts = [
-        "# Fairlane beside other job queues",
-        "",
-        "Printed by `python -m benchmarks.peers.page` from the JSON of `make peers`. What the figures mean:",
-        "[Compare with other job queues](../how-to/compare-with-other-job-queues.md).",
-        "",
-        *(f"- {line}" for line in _about(report)),
-    ]
+def render(report: PeersReport) -> list[str]:
+    """Give the report as the lines of a page, without its head."""
+    parts = [f"- {line}" for line in _about(report)]
     for table in tables(report):
         bars = ["|" + "---|" * len(table.heads)]
         rows = ["| " + " | ".join(row) + " |" for row in (table.heads, *table.rows)]
         parts += ["", f"## {table.title}", "", rows[0], *bars, *rows[1:]]
-    return "\n".join([*parts, "", _checked(report), ""])
+    return [*parts, "", _checked(report)]
 
 
 def _about(report: PeersReport) -> list[str]:
@@ -151,14 +139,12 @@ def _judged(one: Measure | None) -> tuple[str, str, str]:
     return (_cell(bare), one.goal.text, "yes" if one.met else "no")
 
 
-def _number(value: float) -> str:
+def _number(value: float | None) -> str:
     """Round to what matters.
 
     >>> [_number(value) for value in (12_345.6, 123.4, 12.34, 1.234)]
     ['12,346', '123', '12.3', '1.2']
     """
+    if value is None:
+        return "not valid"
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"  # noqa: PLR2004 (three digits are enough)
-
-
-if __name__ == "__main__":
-    sys.stdout.write(render(msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=PeersReport)))

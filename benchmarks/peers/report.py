@@ -9,8 +9,8 @@ import msgspec
 
 from benchmarks.peers import flood, speed
 from benchmarks.peers.roster import Peer, Store
-from fairlane.bench.fairness import near_alone
-from fairlane.bench.report import Amount, Check, Goal, Measure, Round, conclude
+from fairlane.bench.load import near_alone
+from fairlane.bench.report import Check, Goal, Measure, Round, conclude, ratio
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,12 +97,11 @@ def ratios(peers: Sequence[Peer], rounds: Rounds) -> list[Measure]:
 def _divide(ours: Round, theirs: Round) -> Round:
     """Divide figure by figure.
 
+    >>> from fairlane.bench.report import Amount
     >>> _divide(Round({"drained": Amount(9, "jobs/s")}), Round({"drained": Amount(2, "jobs/s")})).amounts
     {'drained': Amount(value=4.5, unit='×')}
     """
-    return Round(
-        {name: Amount(one.value / theirs.amounts[name].value, "×") for name, one in ours.amounts.items()}
-    )
+    return Round({name: ratio(one, theirs.amounts[name]) for name, one in ours.amounts.items()})
 
 
 def fairness(peers: Sequence[Peer], rounds: Rounds) -> list[Measure]:

@@ -16,6 +16,7 @@ from fairlane.app.views import Held, Overridden, QueueView, Tenant
 from fairlane.app.waiting import Waiting
 from fairlane.model.errors import (
     BreakerOpen,
+    ClaimLost,
     Closed,
     ConfigError,
     DuplicateJob,
@@ -67,6 +68,7 @@ __all__ = [
     "Call",
     "Cancel",
     "CancelReply",
+    "ClaimLost",
     "Closed",
     "ConfigError",
     "Context",

@@ -190,7 +190,7 @@ def _check(*, ok: bool) -> Check:
 
 def test_the_page_shows_figures_ratios_with_goals_floods_and_who_was_left_out() -> None:
     """Every cell comes from the report."""
-    shown = page.render(a_report())
+    shown = "\n".join(page.render(a_report()))
     assert "- sqlite: a file; full" in shown
     assert "| fairlane-sqlite 1.2.3 | 2,000 | 6,000 (5,000–7,000) |" in shown
     assert (
@@ -214,7 +214,7 @@ def test_a_terminal_shows_the_same_cells_in_columns() -> None:
 
 def test_a_bad_check_is_named_and_nothing_is_said_to_have_run_once() -> None:
     """Figures of such a run mean nothing, so the reader must see it."""
-    for shown in (page.text(a_report(ok=False)), page.render(a_report(ok=False))):
+    for shown in (page.text(a_report(ok=False)), "\n".join(page.render(a_report(ok=False)))):
         assert "bad: huey-sqlite in round 2: 1 lost, 0 twice, 0 unknown" in shown
         assert "exactly once" not in shown
 

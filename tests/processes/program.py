@@ -1,7 +1,8 @@
 """A process with an application in it, to be stopped, killed and paused.
 
-``python -m tests.processes.program ROLE FILE LEDGER``. Roles: worker, burst, scheduler. Settings come from
-the environment. It writes down, outside of the store, what its handlers and its settlements saw.
+``python -m tests.processes.program ROLE STORE LEDGER``. Roles: worker, burst, scheduler. The store is a file
+of SQLite or the URL of a server. Settings come from the environment. It writes down, outside of the store,
+what its handlers and its settlements saw.
 """
 
 from __future__ import annotations
@@ -133,16 +134,17 @@ class RecordedStore:
 
 
 def _open(url: str, clock: StoreClock | None) -> Store:
-    return cast("Store", RecordedStore(open_store(url.replace("recorded:", "sqlite:", 1), clock=clock)))
+    return cast("Store", RecordedStore(open_store(url.removeprefix("recorded+"), clock=clock)))
 
 
-def make_app(file: Path) -> Fairlane:  # noqa: C901, PLR0915 (a list of handlers)
-    """Make the application that all processes of a test share."""
-    register_scheme("recorded", _open)
+def make_app(place: Path | str) -> Fairlane:  # noqa: C901, PLR0915 (a list of handlers)
+    """Make the application that all processes of a test share, on a file or on a server."""
+    url = place if isinstance(place, str) and "://" in place else f"sqlite:///{place}"
+    register_scheme(f"recorded+{url.partition(':')[0]}", _open)
     said = json.loads(os.environ.get("PROGRAM_SETTINGS", "{}"))
     slots = said.pop("slots", 4)
     config = {"worker": said}
-    app = Fairlane(f"recorded:///{file}", config=config, lanes=[Lane("main", slots, ["default"])])
+    app = Fairlane(f"recorded+{url}", config=config, lanes=[Lane("main", slots, ["default"])])
 
     def begin(ctx: Context) -> None:
         write(
@@ -246,7 +248,7 @@ def make_app(file: Path) -> Fairlane:  # noqa: C901, PLR0915 (a list of handlers
     return app
 
 
-def main(role: str, file: str, record: str) -> int:
+def main(role: str, place: str, record: str) -> int:
     """Play one role to its end."""
     global _book  # noqa: PLW0603 (there is one process)
     handler = logging.StreamHandler()
@@ -254,7 +256,7 @@ def main(role: str, file: str, record: str) -> int:
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     if record != "-":
         _book = Ledger(Path(record))
-    app = make_app(Path(file))
+    app = make_app(place)
     if role == "scheduler":
         return run_scheduler(app)
     return run_worker(app, burst=role == "burst", duties=role != "idler")

@@ -40,7 +40,7 @@ def run_here(work: Coroutine[Any, Any, T]) -> T:
     except StopIteration as done:
         return cast("T", done.value)
     work.close()
-    raise Unsupported("the connection is asynchronous; await the twin, aenqueue() or aenqueue_many()")
+    raise Unsupported("the connection is asynchronous; await the twin, as aenqueue() or asucceed_in()")
 
 
 class Portal:

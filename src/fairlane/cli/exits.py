@@ -35,7 +35,7 @@ class Exit(IntEnum):
 
 MEANING: Final[Mapping[Exit, str]] = {
     Exit.OK: "done; for `doctor`, nothing is bad",
-    Exit.REFUSED: "not done: a policy refused it, it came too late, or `doctor` found something bad",
+    Exit.REFUSED: "not done: a policy refused it, it came too late, or `doctor` or a check found something",
     Exit.USAGE: "the command line is wrong; nothing was done",
     Exit.NOT_FOUND: "what was named is not there: a job, a task, a tenant",
     Exit.STORE: "the store cannot be used: not there, out of reach, busy, full, damaged, of another version",

@@ -21,6 +21,7 @@ FairlaneError
 ├── JobCancelled               .job
 ├── ResultGone                 .job
 ├── BreakerOpen                .until
+├── ClaimLost                  from succeed_in(): the attempt no longer holds its job
 └── StoreError                 .retry_safe: may the same call be repeated?
     ├── StoreUnavailable
     ├── StoreBusy
@@ -253,6 +254,18 @@ class BreakerOpen(FairlaneError):
         super().__init__(f"breaker {name} is open until {until.isoformat()}")
         self.name = name
         self.until = until
+
+
+class ClaimLost(FairlaneError):
+    """The attempt no longer holds its job: another has it, or it is settled. Roll the transaction back."""
+
+    def __init__(self, id: UUID, attempt: int) -> None:
+        """Name the job and the attempt."""
+        super().__init__(
+            f"attempt {attempt} no longer holds job {id}: another has it, or it is settled; "
+            "roll the transaction back"
+        )
+        self.id = id
 
 
 class StoreError(FairlaneError):

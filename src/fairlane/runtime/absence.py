@@ -38,12 +38,14 @@ class Absence:
         """Note that the store did not answer, and say how long to wait before the next try."""
         if isinstance(error, StoreGone):
             self._tell_gone(error)
-        elif not self._tries and not self.is_for_good:
-            text = "%s: the store does not answer, what runs goes on: %s"
-            self._log.warning(text, self._who, error, extra={"event": "store_away", "part": self._who})
+        # Counted before it is said: the worker's two threads often meet the same outage at once.
         self._tries += 1
         self._met += 1
-        pause = min(at_most, LONGEST_PAUSE, FIRST_PAUSE << min(self._tries - 1, 10))
+        tries = self._tries
+        if tries == 1 and not self.is_for_good:
+            text = "%s: the store does not answer, what runs goes on: %s"
+            self._log.warning(text, self._who, error, extra={"event": "store_away", "part": self._who})
+        pause = min(at_most, LONGEST_PAUSE, FIRST_PAUSE << min(tries - 1, 10))
         return round(pause * random.uniform(0.5, 1.0))  # noqa: S311 (spreads tries, guards nothing)
 
     def _tell_gone(self, error: StoreGone) -> None:

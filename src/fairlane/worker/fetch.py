@@ -94,6 +94,11 @@ class Fetch:
     async def _turn(self, batch: list[Done], claim: ClaimRequest | None) -> None:
         asked_at = self._clock.elapsed()
         self._desk.is_hungry = self._desk.is_hungry and claim is None
+        own = [done for done in batch if done.attempt.rein.has_succeeded]
+        if own:
+            # A transaction that nobody here can end may still hold them: the others do not wait for that.
+            self._floor.settled(own, await self._client.portal.aside(self._confirm(own)))
+            batch[:] = [done for done in batch if not done.attempt.rein.has_succeeded]
         answer = await self._client.portal.aside(self._ask(batch, claim, asked_at))
         if batch:
             self._floor.settled(batch, answer.settled)
@@ -106,15 +111,24 @@ class Fetch:
         verbs = self._client.store.claims
         settled, claimed = SettleReply(), None
         if batch:
-            settlements = tuple(done.settlement for done in batch)
-            settled = await verbs.settle(
-                SettleRequest(scope=Scope.all(), worker=self._floor.id, settlements=settlements, claim=claim)
-            )
+            settled = await verbs.settle(self._settling(batch, claim))
             claimed = settled.claimed
         elif claim is not None:
             claimed = await verbs.claim(claim)
         arrived = [] if claimed is None else self._floor.receive(claimed.claims, self._desk, asked_at)
         return _Answer(settled, claimed, arrived)
+
+    async def _confirm(self, own: list[Done]) -> SettleReply:
+        """Settle what has succeeded in its handler's own transaction, unless that is still open."""
+        return await self._client.store.claims.settle(self._settling(own, waits=False))
+
+    def _settling(
+        self, batch: list[Done], claim: ClaimRequest | None = None, *, waits: bool = True
+    ) -> SettleRequest:
+        settlements = tuple(done.settlement for done in batch)
+        return SettleRequest(
+            scope=Scope.all(), worker=self._floor.id, settlements=settlements, claim=claim, waits=waits
+        )
 
     async def _came(
         self, asked: ClaimRequest, reply: ClaimReply, arrived: list[Attempt], asked_at: Micros

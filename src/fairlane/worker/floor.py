@@ -56,7 +56,7 @@ class Floor:
         self._leave_at: Micros | None = None
         self._open = set(desks)
         self.times = StoreTime(0, 0)
-        self.runner = Runner(client, clock, self._over)
+        self.runner = Runner(worker, client, clock, self._over)
         self.watch = Watch(self.holdings, clock, self._over, self.runner.abandon)
         self._client = client
         self._settings = settings
@@ -161,12 +161,17 @@ class Floor:
         states = {one.id.int: one.state for one in reply.settled}  # numbers: see `Holdings`
         for done in batch:
             state = states.get(done.settlement.id.int)
-            if state is None:
-                report.stale(done)
-            else:
+            if state is not None:
                 self.settled_count += done.settlement.outcome != "returned"
                 self.failed_count += done.settlement.outcome == "failed"
                 report.settled(done, state)
+            elif not done.attempt.rein.has_succeeded:
+                report.stale(done)
+            elif done.settlement.id in reply.stale:
+                self.settled_count += 1
+                report.succeeded_by_itself(done)
+            else:
+                report.left_open(done)
             self._release(done.attempt)
         if self.is_burst:
             self.wake()  # what has ended may have made something claimable, in any lane

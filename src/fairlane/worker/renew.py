@@ -15,10 +15,12 @@ from uuid import UUID
 from fairlane.model.errors import StoreError
 from fairlane.model.instants import SECOND, Micros
 from fairlane.model.judge import HandedBack, judge
+from fairlane.model.lifecycle import State
 from fairlane.model.scope import Scope
 from fairlane.runtime.clock import Clock
 from fairlane.store.contract import Store
 from fairlane.store.contract.claims import Renewal, RenewRequest, SettleRequest, WorkerRequest
+from fairlane.store.contract.jobs import GetRequest
 from fairlane.worker.attempt import Attempt, Cause
 from fairlane.worker.holdings import Holdings
 
@@ -86,11 +88,21 @@ class Renew:
                     kept[id].rein.put_back(untold)
             raise
         for id in reply.stale:
-            self._alarm.alarm(kept.pop(id), Cause.STALE)
+            if not await self._has_committed(kept[id]):
+                self._alarm.alarm(kept.pop(id), Cause.STALE)
         for attempt in kept.values():
             attempt.leased_at = now
         self._cancel(reply.cancel_asked, kept)
         return self._every
+
+    async def _has_committed(self, attempt: Attempt) -> bool:
+        """Whether a claim is gone because its handler's own transaction has settled the job (S63)."""
+        if not attempt.rein.has_succeeded:
+            return False
+        id = attempt.claim.job.id
+        found = await self._store().jobs.get(GetRequest(scope=Scope.all(), ids=(id,)))
+        job = found.get(id)
+        return job is not None and job.state is State.SUCCEEDED
 
     async def cancels(self) -> Micros:
         """Look for cancels of what runs."""

@@ -44,6 +44,20 @@ def stale(done: Done) -> None:
     _tell(logging.WARNING, "settlement_stale", text, done.attempt, done.settlement.outcome)
 
 
+def succeeded_by_itself(done: Done) -> None:
+    """Tell that a handler's own transaction has settled its job (S63), and what it did afterwards."""
+    is_strange = done.settlement.outcome != "succeeded"
+    text = "job %s of %s, attempt %d: succeeded in its handler's own transaction; it then %s"
+    level = logging.WARNING if is_strange else logging.DEBUG
+    _tell(level, "job_settled", text, done.attempt, done.settlement.outcome, state=State.SUCCEEDED.value)
+
+
+def left_open(done: Done) -> None:
+    """Tell that a handler has ended and left its own transaction open: that alone decides now."""
+    text = "job %s of %s, attempt %d: ended as %s, but its own transaction is still open and decides"
+    _tell(logging.WARNING, "transaction_left_open", text, done.attempt, done.settlement.outcome)
+
+
 def stopped(attempt: Attempt, cause: Cause) -> None:
     """Tell that a handler was asked to stop."""
     text = "job %s of %s, attempt %d: asked to stop, %s"

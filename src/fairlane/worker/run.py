@@ -24,6 +24,7 @@ from fairlane.runtime.clock import Clock
 from fairlane.runtime.loops import start
 from fairlane.runtime.threads import Threads
 from fairlane.worker.attempt import Attempt
+from fairlane.worker.succeed import succeed_in
 
 Over: TypeAlias = Callable[[Attempt, Any, BaseException | None], None]
 """Hears how a handler ended: with a result, or by raising."""
@@ -34,7 +35,8 @@ Surrounding: TypeAlias = AbstractContextManager[Any] | AbstractAsyncContextManag
 class Runner:
     """Starts attempts and tells how they end. Used from the worker's loop only."""
 
-    def __init__(self, client: Client, clock: Clock, over: Over) -> None:
+    def __init__(self, worker: str, client: Client, clock: Clock, over: Over) -> None:
+        self._worker = worker
         self._client = client
         self._clock = clock
         self._over = over
@@ -60,6 +62,7 @@ class Runner:
             show=partial(self._client.show, job),
             fence=attempt.claim.fence,
             rein=attempt.rein,
+            succeed=partial(succeed_in, self._client, self._worker, attempt),
             deadline=deadline,
         )
         own = copy_context()

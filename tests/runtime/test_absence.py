@@ -91,3 +91,17 @@ async def test_only_a_witness_ends_an_absence_and_other_errors_go_on_up(
     assert events(caplog) == ["store_away", "store_back"]
     with pytest.raises(ValueError, match="mistake"):
         await enduring(one_pass, absence)()
+
+
+async def test_a_pass_that_has_to_be_in_time_pauses_no_longer_than_it_says() -> None:
+    """However often others have tried before it: a renewal that waits for longer would lose its leases."""
+    absence = Absence(getLogger("fairlane"), "w1", never)
+    for _ in range(40):
+        absence.met(AWAY)
+
+    async def one_pass() -> Micros | None:
+        raise AWAY
+
+    pauses = [await enduring(one_pass, absence, at_most=FIRST_PAUSE)() for _ in range(20)]
+    assert all(pause is not None and FIRST_PAUSE // 2 <= pause <= FIRST_PAUSE for pause in pauses)
+    assert len(set(pauses)) > 10

@@ -34,7 +34,7 @@ class Absence:
         """Remember this moment: an answer to what was asked before the last failure tells nothing."""
         return self._met
 
-    def met(self, error: StoreError) -> Micros:
+    def met(self, error: StoreError, at_most: Micros = LONGEST_PAUSE) -> Micros:
         """Note that the store did not answer, and say how long to wait before the next try."""
         if isinstance(error, StoreGone):
             self._tell_gone(error)
@@ -45,7 +45,7 @@ class Absence:
         if tries == 1 and not self.is_for_good:
             text = "%s: the store does not answer, what runs goes on: %s"
             self._log.warning(text, self._who, error, extra={"event": "store_away", "part": self._who})
-        pause = min(LONGEST_PAUSE, FIRST_PAUSE << min(tries - 1, 10))
+        pause = min(at_most, LONGEST_PAUSE, FIRST_PAUSE << min(tries - 1, 10))
         return round(pause * random.uniform(0.5, 1.0))  # noqa: S311 (spreads tries, guards nothing)
 
     def _tell_gone(self, error: StoreGone) -> None:
@@ -64,10 +64,14 @@ class Absence:
             self._tries = 0
 
 
-def enduring(one_pass: Pass, absence: Absence, *, is_witness: bool = False) -> Pass:
+def enduring(
+    one_pass: Pass, absence: Absence, *, is_witness: bool = False, at_most: Micros = LONGEST_PAUSE
+) -> Pass:
     """Make a pass that outlasts the store's absence; any other error goes on up.
 
-    Only a witness, which asks the store every time it is called, can tell that the absence is over.
+    Only a witness, which asks the store every time it is called, can tell that the absence is over. All parts
+    of a process count their tries together, so that a short absence makes long pauses: a pass that has to be
+    in time says how long it can wait `at_most`.
     """
 
     async def endure() -> Micros | None:
@@ -75,7 +79,7 @@ def enduring(one_pass: Pass, absence: Absence, *, is_witness: bool = False) -> P
         try:
             pause = await one_pass()
         except StoreError as error:
-            return absence.met(error)
+            return absence.met(error, at_most)
         if is_witness:
             absence.over(mark)
         return pause

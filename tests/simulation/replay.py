@@ -1,0 +1,118 @@
+"""Do to a real store what a seed did to the oracle, call by call, and compare every answer.
+
+``python -m tests.simulation.replay --seeds 1000`` prints how many sequences and calls were equal on each
+store. Its clock is set to each call's own instant, so that answers must be equal to the microsecond.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import time
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from fairlane.model.errors import FairlaneError
+from fairlane.store.contract import Store
+from tests.oracle.clock import START, DrivenClock
+from tests.simulation.seeds import quiet, run_seed, seams
+from tests.simulation.server import Call
+from tests.stores import STORES, Opener
+
+_UNCOMPARED: Final = frozenset({"cursor"})
+"""What is in a cursor, and where a page ends, is a store's business."""
+
+
+class Replay(NamedTuple):
+    """How far a sequence went on a store, and the first answer that was another."""
+
+    calls: int
+    difference: str = ""
+
+
+def record(seed: int) -> list[Call]:
+    """Run a seed and give what was done to its store; inside `seams`. Empty if the store lost its memory."""
+    return run_seed(seed, keeps_calls=True).calls or []
+
+
+async def replay(calls: list[Call], opener: Opener) -> Replay:
+    """Do the same to a store that is opened empty."""
+    clock = _SetClock()
+    async with opener(clock) as store:
+        for number, call in enumerate(calls):
+            clock.at = call.at
+            answer, error = await _ask(store, call)
+            if (_plain(answer), error) != (_plain(call.answer), call.error):
+                story = f"call {number}, {call.facet}.{call.verb} at {call.at}: {call.request}"
+                said = f"the store says {error or answer}\nthe oracle says {call.error or call.answer}"
+                return Replay(number, f"{story}\n{said}")
+    return Replay(len(calls))
+
+
+class _SetClock(DrivenClock):
+    """A clock that shows what it was set to."""
+
+    at = START
+
+    def now(self) -> int:
+        """Say what it was set to."""
+        return self.at
+
+
+async def _ask(store: Store, call: Call) -> tuple[Any, str]:
+    verb = getattr(getattr(store, call.facet), call.verb)
+    try:
+        return await verb(call.request), ""
+    except (FairlaneError, ValueError, LookupError) as error:
+        return None, type(error).__name__
+
+
+def _plain(answer: Any) -> Any:
+    """Give an answer without what stores may choose."""
+    if isinstance(answer, msgspec.Struct):
+        return {
+            name: _plain(getattr(answer, name))
+            for name in answer.__struct_fields__
+            if name not in _UNCOMPARED
+        }
+    return answer
+
+
+def main() -> int:
+    """Replay what was asked for, print the figures, and fail at any difference."""
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation.replay", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=1_000, help="how many sequences")
+    parser.add_argument("--from", type=int, default=0, dest="first", help="the first seed")
+    parser.add_argument(
+        "--store", action="append", help="a name of tests.stores; all but the oracle if not given"
+    )
+    said = parser.parse_args()
+    names = said.store or [name for name in STORES if name != "oracle"]
+    different = 0
+    began = time.monotonic()
+    equal = dict.fromkeys(names, (0, 0))
+    with seams(), quiet():
+        sequences = done = 0
+        while done < said.seeds:
+            seed = said.first + sequences
+            sequences += 1
+            calls = record(seed)
+            if not calls:
+                continue
+            done += 1
+            for name in names:
+                found = asyncio.run(replay(calls, STORES[name]))
+                if found.difference:
+                    different += 1
+                    print(f"seed {seed} on {name}: {found.difference[:4000]}", flush=True)
+                else:
+                    equal[name] = (equal[name][0] + 1, equal[name][1] + found.calls)
+    for name, (whole, calls_equal) in equal.items():
+        print(f"{name}: {whole} of {done} sequences equal, {calls_equal} calls")
+    print(f"{time.monotonic() - began:.0f} s")
+    return 1 if different else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -12,6 +12,7 @@ from fairlane.store.contract import Store
 from fairlane.store.opening import open_store
 from tests.oracle.clock import DrivenClock
 from tests.oracle.store import OracleStore
+from tests.servers.valkey import lent_prefix, url_of
 
 Opener: TypeAlias = Callable[[DrivenClock], AbstractAsyncContextManager[Store]]
 
@@ -38,5 +39,16 @@ async def open_sqlite(clock: DrivenClock) -> AsyncIterator[Store]:
             await store.upkeep.aclose()
 
 
-STORES: dict[str, Opener] = {"oracle": open_oracle, "sqlite": open_sqlite}
+@asynccontextmanager
+async def open_redis(clock: DrivenClock) -> AsyncIterator[Store]:
+    """Open the Redis store under a new prefix of a private Valkey server."""
+    async with lent_prefix() as prefix:
+        store = open_store(url_of(prefix), clock=clock)
+        try:
+            yield store
+        finally:
+            await store.upkeep.aclose()
+
+
+STORES: dict[str, Opener] = {"oracle": open_oracle, "redis": open_redis, "sqlite": open_sqlite}
 """Name to opener. A new store is added here and nowhere else; every test then runs on it, too."""

@@ -25,7 +25,12 @@ Opener: TypeAlias = Callable[[str, StoreClock | None], Store]
 
 _SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*")
 _openers: Final[dict[str, Opener]] = {}
-_SHIPPED: Final = {"sqlite": "fairlane.store.sqlite.store"}
+_SHIPPED: Final = {
+    "redis": "fairlane.store.redis.store",
+    "rediss": "fairlane.store.redis.store",
+    "sqlite": "fairlane.store.sqlite.store",
+    "unix": "fairlane.store.redis.store",
+}
 """Scheme to the module whose `open_url` is its opener."""
 
 

@@ -1,0 +1,161 @@
+-- uses: rules turns parking homes
+-- Enqueue: store a batch whole, or nothing of it (S12-S18). ARGV: options, the ids (16 bytes each), the items,
+-- then a body each. The checks stand in the order of `admission.admit`; each item sees those before it. Gives
+-- the instant, the refusals, the repeats with the jobs that answer for them, and who is above a limit.
+local options, items = unpack_one(ARGV[2]), unpack_one(ARGV[4])
+local TENANT_IN, QUEUE_IN, TASK_IN, PRIORITY_IN, RUN_AT_IN, DELAY_IN, EXPIRES_AT_IN, EXPIRES_IN = 1, 2, 3, 4, 5, 6, 7, 8
+local KEY_IN, FINGERPRINT_IN, RAISES_IN, DEDUP_IN, IS_SHORT_IN, CORRELATION_IN, TIMEOUT_IN = 9, 10, 11, 12, 13, 14, 15
+
+local ids, tenants_of, subjects = {}, {}, {EVERYONE}
+for i, item in ipairs(items) do
+  ids[i] = ARGV[3]:sub(i * 16 - 15, i * 16)
+  local tenants = tenants_of[item[QUEUE_IN]] or {}
+  tenants_of[item[QUEUE_IN]] = tenants
+  tenants[#tenants + 1] = item[TENANT_IN]
+  for _, subject in ipairs({'queue ' .. item[QUEUE_IN], 'tenant ' .. item[TENANT_IN], 'task ' .. item[TASK_IN]}) do
+    if policies[subject] == nil then
+      subjects[#subjects + 1] = subject
+    end
+  end
+end
+know_policies(subjects)
+for name, tenants in pairs(tenants_of) do
+  know_turns(queue_named(name), tenants)
+end
+know_heads(ids)
+
+local refused, repeats, over, is_new = {}, {}, {}, {}
+
+local function refuse(i, kind, detail, existing, waiting, limit)
+  refused[#refused + 1] = {i - 1, kind, detail or '', existing or '', waiting or 0, limit or 0}
+end
+
+local function closed(item)
+  for _, subject in ipairs({'queue ' .. item[QUEUE_IN], 'tenant ' .. item[TENANT_IN], 'task ' .. item[TASK_IN]}) do
+    local policy = policy_of(subject)
+    if policy.closed_until and is_living(policy.closed_until) then
+      return subject .. ': ' .. policy.closed_because
+    end
+  end
+end
+
+local function answer(i, existing, holder)
+  local reply = {i - 1, existing}
+  if not is_new[existing] then
+    local head = look('$heads', existing)
+    if head then
+      reply[3], reply[4] = head, look('$bodies', existing)
+      reply[5], reply[6] = look('$attempts', existing) or '', look('$results', existing) or ''
+    else
+      reply[3], reply[4] = holder[3], holder[4]
+    end
+  end
+  repeats[#repeats + 1] = reply
+end
+
+local function is_over_limit(i, item, turn)
+  local queue = turn.queue
+  local most, waiting = rules_of(queue.subject).max_waiting, queue.delayed + queue.ready
+  if most and waiting >= most then
+    refuse(i, 'queue_full', '', '', waiting, most)
+    return true
+  end
+  local limits = limits_of(queue.name, turn.tenant)
+  waiting = turn.counts[DELAYED] + turn.counts[READY]
+  if limits.waiting and waiting >= limits.waiting and turn.tenant ~= SYSTEM then
+    if limits.on_full == 'reject' then
+      refuse(i, 'waiting_limit', '', '', waiting, limits.waiting)
+      return true
+    end
+    over[#over + 1] = {i - 1, waiting + 1, limits.waiting}
+  end
+  return false
+end
+
+local function let_in(i, item, turn)
+  local id, tenant, task = ids[i], item[TENANT_IN], item[TASK_IN]
+  local run_at = item[RUN_AT_IN] >= 0 and item[RUN_AT_IN] or NOW + item[DELAY_IN]
+  local is_due = run_at <= NOW
+  local head = {}
+  for field = 1, FIELDS do
+    head[field] = 0
+  end
+  head[STATE], head[RUN_AT], head[BECAUSE] = DELAYED, run_at, LATER
+  if is_due then
+    head[STATE], head[RUN_AT], head[BECAUSE] = READY, NOW, ''
+  end
+  head[TENANT], head[QUEUE], head[TASK], head[PRIORITY] = tenant, item[QUEUE_IN], task, item[PRIORITY_IN]
+  head[ENQUEUED_AT] = NOW
+  head[EXPIRES_AT] = item[EXPIRES_IN] >= 0 and NOW + item[EXPIRES_IN] or math.max(0, item[EXPIRES_AT_IN])
+  head[WORKER], head[GATE], head[PROGRESS], head[CHARGED], head[TIMEOUT] = '', '', '', -1, item[TIMEOUT_IN]
+  head[IS_SUSPECT], head[IS_CANCEL_ASKED], head[IS_ALONE], head[HAS_RESULT] = false, false, false, false
+  head[DEDUP_KEY], head[IS_DEDUP_SHORT] = item[DEDUP_IN], item[IS_SHORT_IN]
+  head[IDEMPOTENCY_KEY], head[CORRELATION_ID] = item[KEY_IN], item[CORRELATION_IN]
+  is_new[id] = true
+  local strand = strand_of(turn, task)
+  strand[1] = strand[1] + 1
+  enter(id, head, turn)
+  put_head(id, head)
+  put('$bodies', id, ARGV[4 + i])
+  sorted('$all'):add(NOW, id)
+  sorted('$by_tenant' .. tenant):add(NOW, id)
+  if item[CORRELATION_IN] ~= '' then
+    sorted('$by_correlation' .. item[CORRELATION_IN]):add(NOW, id)
+  end
+  count_task(task, 1)
+  if item[KEY_IN] ~= '' then
+    put('$keys', tenant .. '\0' .. item[KEY_IN], pack({id, item[FINGERPRINT_IN], 0, 0}))
+    sorted('$keys_named'):add(0, tenant .. '\0' .. item[KEY_IN])
+  end
+  if item[DEDUP_IN] ~= '' then
+    put('$dedup', tenant .. '\0' .. task .. '\0' .. item[DEDUP_IN], id)
+    sorted('$dedup_named'):add(0, tenant .. '\0' .. task .. '\0' .. item[DEDUP_IN])
+  end
+  hint(item[QUEUE_IN])
+end
+
+local function admit(i, item)
+  local id, tenant = ids[i], item[TENANT_IN]
+  local same = head_of(id)
+  local is_own = same and same[TENANT] == tenant
+  if options.is_repeated and is_own then
+    return answer(i, id)
+  end
+  if options.must_be_declared and tenant ~= SYSTEM and not policy_of('tenant ' .. tenant).declared then
+    return refuse(i, 'unknown_tenant')
+  end
+  local reason = closed(item)
+  if reason then
+    return refuse(i, 'closed', reason)
+  end
+  if same then
+    return refuse(i, 'id_taken', '', is_own and id)
+  end
+  local stored = item[KEY_IN] ~= '' and look('$keys', tenant .. '\0' .. item[KEY_IN])
+  if stored then
+    local holder = unpack_one(stored)
+    if holder[2] ~= item[FINGERPRINT_IN] then
+      return refuse(i, 'idempotency_mismatch', '', holder[1])
+    end
+    if item[RAISES_IN] then
+      return refuse(i, 'duplicate', '', holder[1])
+    end
+    return answer(i, holder[1], holder)
+  end
+  local duplicate = item[DEDUP_IN] ~= '' and look('$dedup', tenant .. '\0' .. item[TASK_IN] .. '\0' .. item[DEDUP_IN])
+  if duplicate then
+    return answer(i, duplicate)
+  end
+  local turn = turn_named(queue_named(item[QUEUE_IN]), tenant)
+  if not is_over_limit(i, item, turn) then
+    let_in(i, item, turn)
+  end
+end
+
+for i, item in ipairs(items) do
+  admit(i, item)
+end
+if #refused == 0 then
+  commit()
+end
+return {NOW, refused, repeats, over}

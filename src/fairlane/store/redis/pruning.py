@@ -33,7 +33,7 @@ async def prune(wire: Wire, request: PruneRequest) -> PruneReply:
 
 def _shortest(keep: Retention, state: State) -> Micros:
     """Give the shortest time for which any job of a state is kept."""
-    return min(keep.keep(state, "", ""), *keep.queues.values(), *keep.tenants.values())
+    return min((keep.keep(state, "", ""), *keep.queues.values(), *keep.tenants.values()))
 
 
 def _is_over(kept: Kept, keep: Retention, now: Instant) -> bool:

@@ -67,15 +67,16 @@ local function free_dedup(id, head)
   end
 end
 
--- Let a finished job's keys go: the idempotency key lives on for a while, the other is free at once.
-local function free_keys(id, head)
+-- Let the keys of a job go that has ended now: the idempotency key lives on for a while, the other is free at
+-- once. They are those of the head before: an erased one has none.
+local function free_keys(id, head, after)
   if head[IDEMPOTENCY_KEY] ~= '' then
     local name = head[TENANT] .. '\0' .. head[IDEMPOTENCY_KEY]
     local stored = look('$keys', name)
     local holder = stored and unpack_one(stored)
     if holder and holder[1] == id then
-      put('$keys', name, pack({id, holder[2], head[STATE], head[SETTLED_AT]}))
-      sorted('$keys_ended'):add(head[SETTLED_AT], name)
+      put('$keys', name, pack({id, holder[2], after[STATE], after[SETTLED_AT]}))
+      sorted('$keys_ended'):add(after[SETTLED_AT], name)
     end
   end
   free_dedup(id, head)
@@ -102,7 +103,6 @@ local function enter(id, head, turn)
       list(turn)
     else
       sorted('$finished' .. state):add(head[SETTLED_AT], id)
-      free_keys(id, head)
       local strand = turn.strands[head[TASK]]
       strand[1] = strand[1] - 1
       if strand[1] == 0 then
@@ -185,6 +185,9 @@ local function move(id, before, after)
   if was ~= is then
     leave(id, before, turn)
     enter(id, after, turn)
+    if is_finished(is) then
+      free_keys(id, before, after)
+    end
   elseif is_waiting(is) then
     if is == READY then
       shift(id, after, turn)

@@ -71,7 +71,9 @@ class RedisClaims:
         )
         named = list(zip((one.id for one in request.renewals), replies, strict=True))
         return RenewReply(
-            tuple(id for id, reply in named if reply == 0), tuple(id for id, reply in named if reply > 1), until
+            tuple(id for id, reply in named if reply == 0),
+            tuple(id for id, reply in named if reply > 1),
+            until,
         )
 
     async def settle(self, request: SettleRequest) -> SettleReply:

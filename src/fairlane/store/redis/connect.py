@@ -1,6 +1,6 @@
 """Reach a server: find it by its URL, run scripts there, wait for it, and say in our words what went wrong.
 
-Knows no verb and no key. Nothing is connected before the first call; each event loop has connections of its own.
+Knows no verb and no key. Nothing is connected before the first call; each event loop has its own.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ class Location:
             raise ConfigError("prefix is 1 to 64 of A-Z a-z 0-9 _ . : -", key="url")
         self.url = urlunsplit(parts._replace(query=urlencode(options)))
         self.keys = Keys(prefix)
-        self.place = f"{parts.hostname or parts.path}" + (f":{parts.port}" if parts.hostname and parts.port else "")
+        self.place = f"{parts.hostname or parts.path}" + (
+            f":{parts.port}" if parts.hostname and parts.port else ""
+        )
 
 
 class Wire:
@@ -85,7 +87,7 @@ class Wire:
         from redis import exceptions  # noqa: PLC0415 (the library is imported when a URL needs it)
 
         try:
-            connection = await pool.get_connection()
+            connection = await pool.get_connection()  # type: ignore[no-untyped-call]
         except (exceptions.RedisError, OSError) as error:
             raise self._translated(error) from error
         try:
@@ -107,14 +109,22 @@ class Wire:
 
         place, text = self._location.place, str(error)
         if is_unknown:
-            return EnqueueUnknown(f"{place}: the enqueue was sent and not confirmed ({text}); repeat it under the same ids")
+            return EnqueueUnknown(
+                f"{place}: the enqueue was sent and not confirmed ({text}); repeat it under the same ids"
+            )
         if isinstance(error, exceptions.TimeoutError):
             return StoreBusy(f"{place}: no answer in time ({text})")
         if isinstance(error, exceptions.OutOfMemoryError):
             return StoreUnavailable(f"{place}: the server is out of memory and took nothing ({text})")
         is_away = isinstance(
             error,
-            (exceptions.ConnectionError, exceptions.ReadOnlyError, exceptions.ClusterError, exceptions.TryAgainError, OSError),
+            (
+                exceptions.ConnectionError,
+                exceptions.ReadOnlyError,
+                exceptions.ClusterError,
+                exceptions.TryAgainError,
+                OSError,
+            ),
         )
         if is_away or text.startswith(("LOADING", "MASTERDOWN", "UNKILLABLE")):
             return StoreUnavailable(f"{place}: {text}")

@@ -1,4 +1,4 @@
-"""Count jobs per tenant, queue and state, a page at a time: each (queue, tenant) keeps its own six numbers."""
+"""Count jobs per tenant, queue and state, a page at a time: each (queue, tenant) keeps six numbers."""
 
 from __future__ import annotations
 
@@ -20,10 +20,15 @@ Book = tuple[str, str, list[int], list[str]]
 """Two names in the order that was asked for, the counts by state, and tasks of unfinished jobs."""
 
 
-async def read_books(wire: Wire, name: str, first: str, last: str, most: int, *, tasks: bool = False) -> list[Book]:
+async def read_books(
+    wire: Wire, name: str, first: str, last: str, most: int, *, tasks: bool = False
+) -> list[Book]:
     """Give the next books in one of their orders; `first` and `last` are as BYLEX takes them."""
     rows: list[list[Any]] = await wire.run("books", NAMES[name], first, last, most, "tasks" if tasks else "")
-    return [(one.decode(), other.decode(), counts, [task.decode() for task in some]) for one, other, counts, some in rows]
+    return [
+        (one.decode(), other.decode(), counts, [task.decode() for task in some])
+        for one, other, counts, some in rows
+    ]
 
 
 def bounds(tenant: str | None, start: tuple[str, str] | None) -> tuple[str, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from fairlane.model.job import JobRecord
 from fairlane.model.lifecycle import State
 from fairlane.store.contract.dead import (
@@ -19,7 +21,6 @@ from fairlane.store.redis.counting import count_letters
 from fairlane.store.redis.homes import PAGE, Homes
 from fairlane.store.redis.keys import NAMES
 from fairlane.store.redis.rows import NUMBERS
-from uuid import UUID
 
 
 class RedisDead:
@@ -44,19 +45,21 @@ class RedisDead:
         place = None if start is None else (start.enqueued_at, start.id.bytes)
         key = f"{NAMES['finished']}{NUMBERS[State.DEAD]}"
         found: list[DeadLetter] = []
+        last: tuple[int, bytes] | None = None
         read = 0
         while True:
             _, page = await self._homes.walk(key, up=False, start=place, most=PAGE)
             for where, kept in page:
-                if place is not None and (len(found) == request.limit or read == READ_MOST):
-                    return DeadPage(tuple(found), to_cursor(Place(place[0], UUID(bytes=place[1]))))
-                read += 1
-                place = where
-                if kept is not None and request.scope.covers(kept.job.tenant):
-                    letter = _letter(kept.job)
-                    found += [letter] if is_wanted(letter, request) else []
+                if kept is None or not request.scope.covers(kept.job.tenant):
+                    continue
+                if last is not None and (len(found) == request.limit or read == READ_MOST):
+                    return DeadPage(tuple(found), to_cursor(Place(last[0], UUID(bytes=last[1]))))
+                read, last = read + 1, where
+                letter = _letter(kept.job)
+                found += [letter] if is_wanted(letter, request) else []
             if len(page) < PAGE:
                 return DeadPage(tuple(found), None)
+            place = page[-1][0]
 
     async def count(self, request: DeadCountRequest) -> DeadCountPage:
         """See the contract."""

@@ -38,11 +38,13 @@ async def find(wire: Wire, request: FindRequest) -> FindReply:
     async for job in jobs:
         if request.since is not None and job.enqueued_at < request.since:
             break
+        if not request.scope.covers(job.tenant):
+            continue
         if last is not None and (len(found) == request.limit or read == READ_MOST):
             return FindReply(tuple(found), to_cursor(Place(last.enqueued_at, last.id)))
         read += 1
         last = job
-        if request.scope.covers(job.tenant) and matches(job, request):
+        if matches(job, request):
             found.append(job)
     return FindReply(tuple(found), None)
 

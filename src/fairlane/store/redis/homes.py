@@ -1,7 +1,7 @@
 """Read jobs, decide in Python what becomes of them, and write it if they are still as they were read.
 
-For what is rare or needs the whole record: cancel, edit, reclaim, expire, purge, forget, prune. Each job stands
-alone, and a job that changed between reading and writing is read and decided anew.
+For what is rare or needs the whole record: cancel, edit, reclaim, expire, purge, forget, prune. Each job
+stands alone, and a job that changed between reading and writing is read and decided anew.
 """
 
 from __future__ import annotations

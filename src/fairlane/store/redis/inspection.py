@@ -9,7 +9,7 @@ import msgspec
 from fairlane.store.contract.inspection import Inspection, InspectRequest, Lead
 from fairlane.store.redis.connect import Wire
 from fairlane.store.redis.counting import read_books
-from fairlane.store.redis.homes import PAGE, Homes, Place
+from fairlane.store.redis.homes import PAGE, Homes
 from fairlane.store.redis.keys import NAMES
 
 _read_lead: Final = msgspec.msgpack.Decoder(tuple[str, int]).decode
@@ -33,7 +33,10 @@ async def inspect(wire: Wire, request: InspectRequest) -> Inspection:
     return Inspection(
         settings=await _settings(wire),
         leads=tuple(
-            sorted(Lead(name.decode(), *_read_lead(lead)) for name, lead in zip(leads[::2], leads[1::2], strict=True))
+            sorted(
+                Lead(name.decode(), *_read_lead(lead))
+                for name, lead in zip(leads[::2], leads[1::2], strict=True)
+            )
         ),
         tasks=await _tasks(wire, tenant),
         first_lease_until=await _first_lease(wire, tenant),

@@ -110,9 +110,7 @@ class RedisJobs:
             return Why(reason.decode(), subject.decode(), until or None, ahead)
         now, workers = await read_workers(self._wire)
         is_served = any(job.queue in one.card.queues and now - one.beat_at <= LIVE_WITHIN for one in workers)
-        return Why(
-            "turn" if is_served else "no_worker", str(Subject(Kind.QUEUE, job.queue)), None, ahead
-        )
+        return Why("turn" if is_served else "no_worker", str(Subject(Kind.QUEUE, job.queue)), None, ahead)
 
     async def edit(self, request: EditRequest) -> EditReply:
         """See the contract."""

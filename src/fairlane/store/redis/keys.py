@@ -1,7 +1,7 @@
-"""Name every key of an installation. All of them begin with one hash tag, so that a cluster keeps them together.
+"""Name every key of an installation. All begin with one hash tag, so that a cluster keeps them together.
 
 Scripts write a name as `$heads`; it is rendered in when a script is loaded. Names that end in a colon are
-followed by what callers chose (a queue, a tenant, a task), which never holds the NUL that separates two of them.
+followed by what callers chose (a queue, a tenant, a task), which never holds the NUL that separates two.
 """
 
 from __future__ import annotations

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Final
 
 import msgspec
 
 from fairlane.model.instants import Instant
-from fairlane.model.layers import EVERY, Hold, Kind, Override, Subject
+from fairlane.model.layers import EVERY, Hold, Kind, Override, Rules, Subject
 from fairlane.store.contract.policies import (
     Difference,
     HoldRequest,
@@ -43,7 +44,7 @@ class RedisPolicies:
         check_subject(request, *request.rules)
         differences = []
         for subject, rules in sorted(request.rules.items()):
-            before = (await self._change(subject, declared=lambda _, rules=rules: rules))[0].declared
+            before = (await self._change(subject, declared=partial(_as_given, rules)))[0].declared
             if before != rules:
                 differences.append(Difference(subject, before, rules))
         return tuple(differences)
@@ -87,7 +88,7 @@ class RedisPolicies:
     async def read(self, request: ReadRequest) -> Mapping[Subject, PolicyView]:
         """See the contract."""
         check_subject(request, *request.subjects)
-        views = await self._views(request.subjects)
+        views = await _views(self._wire, request.subjects)
         return {view.subject: view for view in views}
 
     async def list(self, request: ListRequest) -> tuple[PolicyView, ...]:
@@ -96,61 +97,23 @@ class RedisPolicies:
         found: list[PolicyView] = []
         after: str | None = request.after
         while after is not None and len(found) < request.limit:
-            names, after = await self._names(request.kind, after)
-            views = await self._views(Subject(request.kind, name) for name in names)
+            names, after = await _names(self._wire, request.kind, after)
+            views = await _views(self._wire, (Subject(request.kind, name) for name in names))
             found += [view for view in views if is_listed(view, request)]
         return tuple(found[: request.limit])
-
-    # ── reading ───────────────────────────────────────────────────────────────
-
-    async def _stored(self, subjects: Iterable[Subject]) -> tuple[Instant, list[bytes]]:
-        now, *stored = await self._wire.run("policies", *(str(subject) for subject in subjects))
-        return now, stored
-
-    async def _views(self, subjects: Iterable[Subject]) -> list[PolicyView]:
-        wanted = list(subjects)
-        now, stored = await self._stored((EVERYONE, *wanted))
-        everyone = read_policy(Kind.TENANT, stored[0])
-        return [
-            view_of(subject, read_policy(subject.kind, one), everyone, now)
-            for subject, one in zip(wanted, stored[1:], strict=True)
-        ]
-
-    async def _names(self, kind: Kind, after: str) -> tuple[list[str], str | None]:
-        """Give the next names, from both where policies and where jobs are, and where to go on."""
-        first, last = f"({kind.value}\0{after}", f"({kind.value}\1"
-        key = self._wire.keys("policies_named")
-        stored = await self._wire.ask("ZRANGE", key, first, last, "BYLEX", "LIMIT", 0, _PAGE)
-        named = [name.decode().partition("\0")[2] for name in stored]
-        with_jobs, edge = await self._names_with_jobs(kind, after)
-        edges = [*([named[-1]] if len(named) == _PAGE else []), *([] if edge is None else [edge])]
-        end = min(edges, default=None)  # beyond it, one of the two may have more
-        names = {*named, *with_jobs} - {EVERY}
-        return sorted(name for name in names if end is None or name <= end), end
-
-    async def _names_with_jobs(self, kind: Kind, after: str) -> tuple[set[str], str | None]:
-        if kind is Kind.TASK:
-            tasks = await self._wire.ask("HKEYS", self._wire.keys("task_jobs"))
-            return {task.decode() for task in tasks if task.decode() > after}, None
-        if kind is Kind.GATE:
-            return set(), None
-        order = "tenants_queues" if kind is Kind.TENANT else "queues_tenants"
-        books = await read_books(self._wire, order, f"({after}\1" if after else "-", "+", _PAGE)
-        edge = books[-1][0] if len(books) == _PAGE else None
-        return {name for name, _, counts, _ in books if any(counts)}, edge
-
-    # ── changing ──────────────────────────────────────────────────────────────
 
     async def _change(
         self, subject: Subject, **values: Callable[[Instant], object]
     ) -> tuple[Policy, PolicyView]:
-        """Change a policy whole, unless somebody else did meanwhile; then again. Gives the one before, too."""
+        """Change a policy whole; again if somebody else did meanwhile. Gives the one before, too."""
         # A close holds nobody who is in already.
         mark = "" if "closed" in values else "mark"
         while True:
-            now, (raw, everyone) = await self._stored((subject, EVERYONE))
+            now, (raw, everyone) = await _stored(self._wire, (subject, EVERYONE))
             before = read_policy(subject.kind, raw)
-            after: Policy = msgspec.structs.replace(before, **{name: make(now) for name, make in values.items()})
+            after: Policy = msgspec.structs.replace(
+                before, **{name: make(now) for name, make in values.items()}
+            )
             above = after if subject == EVERYONE else read_policy(Kind.TENANT, everyone)
             view = view_of(subject, after, above, now)
             if "declared" in values and before.declared == after.declared:
@@ -158,6 +121,50 @@ class RedisPolicies:
             packed = (raw, write_policy(after), write_rules(after))
             if await self._wire.run("policy", subject.kind.value, subject.name, *packed, mark, at=now):
                 return before, view
+
+
+async def _stored(wire: Wire, subjects: Iterable[Subject]) -> tuple[Instant, list[bytes]]:
+    now, *stored = await wire.run("policies", *(str(subject) for subject in subjects))
+    return now, stored
+
+
+async def _views(wire: Wire, subjects: Iterable[Subject]) -> list[PolicyView]:
+    wanted = list(subjects)
+    now, stored = await _stored(wire, (EVERYONE, *wanted))
+    everyone = read_policy(Kind.TENANT, stored[0])
+    return [
+        view_of(subject, read_policy(subject.kind, one), everyone, now)
+        for subject, one in zip(wanted, stored[1:], strict=True)
+    ]
+
+
+async def _names(wire: Wire, kind: Kind, after: str) -> tuple[list[str], str | None]:
+    """Give the next names, from both where policies and where jobs are, and where to go on."""
+    first, last = f"({kind.value}\0{after}", f"({kind.value}\1"
+    key = wire.keys("policies_named")
+    stored = await wire.ask("ZRANGE", key, first, last, "BYLEX", "LIMIT", 0, _PAGE)
+    named = [name.decode().partition("\0")[2] for name in stored]
+    with_jobs, edge = await _names_with_jobs(wire, kind, after)
+    edges = [*([named[-1]] if len(named) == _PAGE else []), *([] if edge is None else [edge])]
+    end = min(edges, default=None)  # beyond it, one of the two may have more
+    names = {*named, *with_jobs} - {EVERY}
+    return sorted(name for name in names if end is None or name <= end), end
+
+
+async def _names_with_jobs(wire: Wire, kind: Kind, after: str) -> tuple[set[str], str | None]:
+    if kind is Kind.TASK:
+        tasks = await wire.ask("HKEYS", wire.keys("task_jobs"))
+        return {task.decode() for task in tasks if task.decode() > after}, None
+    if kind is Kind.GATE:
+        return set(), None
+    order = "tenants_queues" if kind is Kind.TENANT else "queues_tenants"
+    books = await read_books(wire, order, f"({after}\1" if after else "-", "+", _PAGE)
+    edge = books[-1][0] if len(books) == _PAGE else None
+    return {name for name, _, counts, _ in books if any(counts)}, edge
+
+
+def _as_given(rules: Rules, _: Instant) -> Rules:
+    return rules
 
 
 def _nothing(_: Instant) -> None:

@@ -20,7 +20,9 @@ async def prune(wire: Wire, request: PruneRequest) -> PruneReply:
     now, _ = await homes.get(())
     over: dict[Place, Kept] = {}
     for state in FINISHED:
-        over |= await _over(homes, request, f"{NAMES['finished']}{NUMBERS[state]}", now, _shortest(keep, state))
+        over |= await _over(
+            homes, request, f"{NAMES['finished']}{NUMBERS[state]}", now, _shortest(keep, state)
+        )
     over |= await _over(homes, request, NAMES["results_kept"], now, keep.results)
     ordered = [kept for _, kept in sorted(over.items(), key=lambda one: one[0])]
     changes = [_pruned(kept, keep, now) for kept in ordered[: request.most]]
@@ -61,8 +63,10 @@ async def _over(
         _, page = await homes.walk(key, up=True, start=place, most=PAGE, stop=now - least)
         for where, kept in page:
             is_mine = kept is not None and request.scope.covers(kept.job.tenant)
-            if kept is not None and is_mine and (
-                _is_over(kept, request.retention, now) or _is_result_over(kept, request.retention, now)
+            if (
+                kept is not None
+                and is_mine
+                and (_is_over(kept, request.retention, now) or _is_result_over(kept, request.retention, now))
             ):
                 found[where] = kept
         if len(page) < PAGE:

@@ -161,9 +161,7 @@ def _attempts(head: Head, attempts: bytes) -> tuple[AttemptRecord, ...]:
     ended = head.attempt - (head.state == NUMBERS[State.RUNNING])
     found = _read_attempts(bytes((0x90 + min(ended, ATTEMPTS_KEPT),)) + attempts)
     return tuple(
-        AttemptRecord(
-            one.number, one.worker, one.started_at, one.ended_at, one.outcome, one.failure, one.log
-        )
+        AttemptRecord(one.number, one.worker, one.started_at, one.ended_at, one.outcome, one.failure, one.log)
         for one in found
     )
 
@@ -260,9 +258,7 @@ def to_attempts(job: JobRecord) -> bytes:
     """Pack ended attempts as scripts do: one after the other."""
     return b"".join(
         pack(
-            _Attempt(
-                one.number, one.worker, one.started_at, one.ended_at, one.outcome, one.failure, one.log
-            )
+            _Attempt(one.number, one.worker, one.started_at, one.ended_at, one.outcome, one.failure, one.log)
         )
         for one in job.attempts
     )

@@ -1,4 +1,4 @@
-"""Load the Lua scripts, one file per verb, each with the parts it uses and the words of the model rendered in.
+"""Load the Lua scripts, one file per verb, with the parts it uses and the words of the model rendered in.
 
 Lua never spells a state, a bound or a key: they are written here, from where they are decided.
 """

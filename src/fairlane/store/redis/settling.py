@@ -1,8 +1,9 @@
-"""Say to the script how attempts ended, in each form that the store's own facts may give it (`judge.heed`)."""
+"""Say to the script how attempts ended, in each form that `judge.heed` may give it."""
 
 from __future__ import annotations
 
 from typing import Any, Final
+from uuid import UUID
 
 import msgspec
 
@@ -12,7 +13,6 @@ from fairlane.model.lifecycle import target
 from fairlane.model.moves import born
 from fairlane.store.contract.claims import SettleRequest
 from fairlane.store.redis.rows import NIL, NUMBERS, pack
-from uuid import UUID
 
 _ANY: Final[JobRecord] = born(
     NewJob(id=UUID(int=0), tenant="", queue="", task="", payload=b"", checksum=0), 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from typing import Final
+from uuid import UUID
 
 from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord
@@ -110,7 +111,7 @@ class RedisUpkeep:
         is_meant: Callable[[Kept], bool],
         becomes: Callable[[Instant, Kept], Change],
     ) -> tuple[int, str | None]:
-        """Change jobs in the order of enqueue, from a place on; say how many, and where the next pass goes on."""
+        """Change jobs in the order of enqueue, from a place on; say how many, and where to go on."""
         done = looked = 0
         while True:
             now, page = await self._homes.walk(key, up=True, start=place, most=PAGE)
@@ -221,8 +222,6 @@ def _start(cursor: str | None) -> Place | None:
 
 
 def _cursor(place: Place | None) -> str | None:
-    from uuid import UUID
-
     return None if place is None else to_cursor(CursorPlace(place[0], UUID(bytes=place[1])))
 
 

@@ -1,4 +1,4 @@
-"""Wait for hints: each queue and each worker has a stream of one entry, and a waiting worker blocks on its own.
+"""Wait for hints: each queue and each worker has a stream of one entry, on which waiting workers block.
 
 A hint that came just before the wait counts, because a worker waits from the last entry it has seen.
 """
@@ -12,7 +12,7 @@ from fairlane.store.redis.connect import Wire
 
 _MILLI: Final[Micros] = 1_000
 _WORKERS_KEPT: Final = 1_000
-"""So many workers wait through one store at the most; what the others have seen is forgotten, a hint too many."""
+"""With more, what they have seen is forgotten: a hint too many, once."""
 
 
 class Wake:

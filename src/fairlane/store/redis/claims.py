@@ -47,7 +47,7 @@ class RedisClaims:
         self._homes = Homes(wire)
 
     async def claim(self, request: ClaimRequest) -> ClaimReply:
-        """See the contract: one script for each hundred jobs."""
+        """See the contract: one script for every so many jobs."""
         check_serves_all(request)
         return await self._claim(request, await self._wire.run("claim", _wishes(request), ""))
 
@@ -77,12 +77,20 @@ class RedisClaims:
         )
 
     async def settle(self, request: SettleRequest) -> SettleReply:
-        """See the contract: settling and claiming are one script."""
+        """See the contract: the claim comes with the last settlements, in one script."""
         wishes = b""
         if request.claim is not None:
             check_serves_all(request.claim)
             wishes = _wishes(request.claim)
-        states, *rest = await self._wire.run("settle", *settlement_arguments(request, wishes))
+        states: list[int] = []
+        rest: list[Any] = []
+        pages = range(0, max(1, len(request.settlements)), CLAIM_MOST)
+        for start in pages:
+            page = request.settlements[start : start + CLAIM_MOST]
+            is_last = start == pages[-1]
+            arguments = settlement_arguments(request, page, wishes if is_last else b"")
+            done, *rest = await self._wire.run("settle", *arguments)
+            states += done
         named = list(zip((one.id for one in request.settlements), states, strict=True))
         claimed = None if request.claim is None else await self._claim(request.claim, rest[0])
         return SettleReply(

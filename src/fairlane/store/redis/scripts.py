@@ -22,8 +22,8 @@ from fairlane.store.contract.claims import DUE_MOST, PARK_MOST, WAKE_MOST
 from fairlane.store.redis.keys import NAMES
 from fairlane.store.redis.rows import NUMBERS, Head
 
-CLAIM_MOST: Final = 100
-"""How many jobs one script hands out, or makes ready, at the most: a script must not hold the server up."""
+CLAIM_MOST: Final = 40
+"""How many jobs one script settles, hands out, or makes ready, at the most: it holds everybody else up."""
 
 _CONSTANTS: Final[dict[str, int | str]] = {
     **{state.name: number for state, number in NUMBERS.items()},
@@ -72,11 +72,12 @@ def load(name: str) -> Script:
     parts = [(folder / "lib" / f"{part}.lua").read_text(encoding="utf-8") for part in uses[1].split()]
     book = (folder / "lib" / "book.lua").read_text(encoding="utf-8")
     text = _KEY.sub(lambda found: NAMES[found[1]], "\n".join((book, *parts, verb)))
-    words = set(_WORD.findall(text)) & _CONSTANTS.keys()
-    constants = "".join(f"local {word} = {_lua(_CONSTANTS[word])}\n" for word in sorted(words))
-    whole = constants + text
-    return Script(whole, sha1(whole.encode(), usedforsecurity=False).hexdigest())
+    # As values, not as locals: Lua has 200 of those, and a script is run from its first line each time.
+    text = _WORD.sub(lambda found: _values().get(found[0], found[0]), text)
+    return Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest())
 
 
-def _lua(value: int | str) -> str:
-    return f"'{value}'" if isinstance(value, str) else str(value)
+@cache
+def _values() -> dict[str, str]:
+    quoted = {word: f"'{value}'" for word, value in _CONSTANTS.items() if isinstance(value, str)}
+    return {word: str(value) for word, value in _CONSTANTS.items()} | quoted

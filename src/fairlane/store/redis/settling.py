@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -22,18 +23,20 @@ _LATE: Final = msgspec.structs.replace(_ANY, expires_at=0)
 """Jobs of which nothing matters but that they were asked to stop, or expire before any next attempt."""
 
 
-def settlement_arguments(request: SettleRequest, claim: bytes) -> tuple[Any, ...]:
-    """Give what `settle.lua` takes."""
+def settlement_arguments(
+    request: SettleRequest, settlements: Sequence[Settlement], claim: bytes
+) -> tuple[Any, ...]:
+    """Give what `settle.lua` takes for some of the settlements."""
     parts: list[bytes] = []
-    for one in request.settlements:
+    for one in settlements:
         parts += (NIL if one.failure is None else pack(one.failure), pack(one.log))
         if one.result is not None:
             parts.append(one.result)
     return (
         request.worker,
         request.scope.tenant or "",
-        pack([_forms(one) for one in request.settlements]),
-        b"".join(one.id.bytes for one in request.settlements),
+        pack([_forms(one) for one in settlements]),
+        b"".join(one.id.bytes for one in settlements),
         claim,
         *parts,
     )

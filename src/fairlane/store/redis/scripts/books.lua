@@ -1,4 +1,4 @@
--- uses:
+-- uses: records
 -- Books: the counts that are kept of (queue, tenant), in the order of one of the two. ARGV: the set that has this
 -- order, the first and the last name as BYLEX takes them, how many, 'tasks' or ''. Gives for each the two names, the
 -- counts in the order of the states, and the tasks of unfinished jobs if they are asked for.
@@ -12,12 +12,14 @@ for i, name in ipairs(names) do
     queue, tenant = other, one
   end
   local stored = call('HGET', P .. '$turns' .. queue, tenant)
-  local turn, tasks = stored and unpack_one(stored), {}
-  if turn and ARGV[6] == 'tasks' then
-    for task in pairs(turn[6]) do
+  local counts, tasks = {0, 0, 0, 0, 0, 0}, {}
+  if stored then
+    local _, _, kept, _, _, strands = read_turn(stored)
+    counts = kept
+    for task in pairs(ARGV[6] == 'tasks' and strands or {}) do
       tasks[#tasks + 1] = task
     end
   end
-  found[i] = {one, other, turn and turn[3] or {0, 0, 0, 0, 0, 0}, tasks}
+  found[i] = {one, other, counts, tasks}
 end
 return found

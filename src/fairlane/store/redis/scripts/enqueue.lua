@@ -1,4 +1,4 @@
--- uses: rules turns parking homes
+-- uses: rules records turns parking homes
 -- Enqueue: store a batch whole, or nothing of it (S12-S18). ARGV: options, the ids (16 bytes each), the items,
 -- then a body each. The checks stand in the order of `admission.admit`; each item sees those before it. Gives
 -- the instant, the refusals, the repeats with the jobs that answer for them, and who is above a limit.
@@ -7,14 +7,16 @@ local TENANT_IN, QUEUE_IN, TASK_IN, PRIORITY_IN, RUN_AT_IN, DELAY_IN, EXPIRES_AT
 local KEY_IN, FINGERPRINT_IN, RAISES_IN, DEDUP_IN, IS_SHORT_IN, CORRELATION_IN, TIMEOUT_IN = 9, 10, 11, 12, 13, 14, 15
 
 local ids, tenants_of, subjects = {}, {}, {EVERYONE}
+local subject_of = {{}, {}, {}} -- of the tenants, queues and tasks by name
 for i, item in ipairs(items) do
   ids[i] = ARGV[3]:sub(i * 16 - 15, i * 16)
   local tenants = tenants_of[item[QUEUE_IN]] or {}
   tenants_of[item[QUEUE_IN]] = tenants
   tenants[#tenants + 1] = item[TENANT_IN]
-  for _, subject in ipairs({'queue ' .. item[QUEUE_IN], 'tenant ' .. item[TENANT_IN], 'task ' .. item[TASK_IN]}) do
-    if policies[subject] == nil then
-      subjects[#subjects + 1] = subject
+  for field, kind in ipairs({'tenant ', 'queue ', 'task '}) do
+    if not subject_of[field][item[field]] then
+      subject_of[field][item[field]] = kind .. item[field]
+      subjects[#subjects + 1] = kind .. item[field]
     end
   end
 end
@@ -31,7 +33,8 @@ local function refuse(i, kind, detail, existing, waiting, limit)
 end
 
 local function closed(item)
-  for _, subject in ipairs({'queue ' .. item[QUEUE_IN], 'tenant ' .. item[TENANT_IN], 'task ' .. item[TASK_IN]}) do
+  for _, field in ipairs({QUEUE_IN, TENANT_IN, TASK_IN}) do
+    local subject = subject_of[field][item[field]]
     local policy = policy_of(subject)
     if policy.closed_until and is_living(policy.closed_until) then
       return subject .. ': ' .. policy.closed_because
@@ -60,7 +63,7 @@ local function is_over_limit(i, item, turn)
     refuse(i, 'queue_full', '', '', waiting, most)
     return true
   end
-  local limits = limits_of(queue.name, turn.tenant)
+  local limits = limits_of(turn)
   waiting = turn.counts[DELAYED] + turn.counts[READY]
   if limits.waiting and waiting >= limits.waiting and turn.tenant ~= SYSTEM then
     if limits.on_full == 'reject' then
@@ -121,7 +124,7 @@ local function admit(i, item)
   if options.is_repeated and is_own then
     return answer(i, id)
   end
-  if options.must_be_declared and tenant ~= SYSTEM and not policy_of('tenant ' .. tenant).declared then
+  if options.must_be_declared and tenant ~= SYSTEM and not policy_of(subject_of[TENANT_IN][tenant]).declared then
     return refuse(i, 'unknown_tenant')
   end
   local reason = closed(item)

@@ -1,4 +1,4 @@
--- uses: rules turns parking blocks homes
+-- uses: rules records turns parking blocks homes
 -- Explain: what holds a ready job, in the order of the contract. ARGV: its id. Gives reason, subject and until ('' and
 -- 0 if nothing of this holds it), and how many of its tenant go first; nothing if it is not ready.
 local id = ARGV[2]

@@ -1,4 +1,4 @@
--- uses: rules turns parking blocks homes handout
+-- uses: rules records turns parking blocks homes handout
 -- Settle: end attempts as their settlements say, and claim the next (S35-S37). ARGV: worker, tenant of the scope
 -- or '', the settlements, results and packed failures and logs, a claim or ''. Each settlement has up to three
 -- forms, worked out by `judge.heed` beforehand: as it is, for a job that was asked to stop, for one that would

@@ -22,12 +22,12 @@ local function queue_block(queue)
 end
 
 local function turn_block(turn)
-  local subject = 'tenant ' .. turn.tenant
+  local subject = turn.subject
   local pause = pause_of(subject)
   if pause then
     return pause
   end
-  local limits = limits_of(turn.queue.name, turn.tenant)
+  local limits = limits_of(turn)
   if limits.running and turn.counts[RUNNING] >= limits.running then
     return {'running_limit', subject, earlier_end(0, {subject, EVERYONE, turn.queue.subject})}
   end
@@ -58,7 +58,7 @@ end
 -- Count a start against every rate it falls under and take its place at the gate; name the gate.
 local function count_start(turn, task)
   local queue = turn.queue
-  local queue_rate, rate = rules_of(queue.subject).rate, limits_of(queue.name, turn.tenant).rate
+  local queue_rate, rate = rules_of(queue.subject).rate, limits_of(turn).rate
   if queue_rate then
     count_against(queue_rate, queue.subject)
   end

@@ -118,23 +118,22 @@ end
 -- ── sorted sets ────────────────────────────────────────────────────────────
 
 local sets = {}
-local Set = {}
+local Set = {is_changed = false, at = 1, rank = 0, size = 2, is_all = false}
 Set.__index = Set
 
 local function by_score(member, score)
   return {tonumber(score), 0, member}
 end
 
+Set.read = by_score
+
 -- Give the set of a key. Its entries are {first, second, member}, in this order; `read` makes one of what is
 -- stored, and says how the set is ordered beyond its scores.
 local function sorted(key, read, size)
   local set = sets[key]
   if not set then
-    set = {
-      key = P .. key, read = read or by_score, changed = {}, is_changed = false,
-      fresh = {}, heap = {}, page = {}, at = 1, rank = 0, size = size or 2, is_all = false,
-    }
-    sets[key] = setmetatable(set, Set)
+    set = setmetatable({key = P .. key, read = read, size = size, changed = {}}, Set)
+    sets[key] = set
   end
   return set
 end
@@ -142,7 +141,9 @@ end
 function Set:add(score, member)
   self.changed[member] = score
   self.is_changed = true
-  self.fresh[#self.fresh + 1] = member
+  if self.heap then
+    self.fresh[#self.fresh + 1] = member
+  end
 end
 
 function Set:remove(member)
@@ -150,14 +151,24 @@ function Set:remove(member)
   self.is_changed = true
 end
 
--- Sort what was added in: only a set that is asked for its first pays for that.
+function Set:sort_in(member, score)
+  if score then
+    local entry = self.read(member, score)
+    entry[4] = score
+    push(self.heap, entry)
+  end
+end
+
+-- Sort in what was added: only a set that is asked for its first pays for that.
 function Set:settle()
-  for _, member in ipairs(self.fresh) do
-    local score = self.changed[member]
-    if score then
-      local entry = self.read(member, score)
-      entry[4] = score
-      push(self.heap, entry)
+  if not self.heap then
+    self.heap, self.page = {}, {}
+    for member, score in pairs(self.changed) do
+      self:sort_in(member, score)
+    end
+  else
+    for _, member in ipairs(self.fresh) do
+      self:sort_in(member, self.changed[member])
     end
   end
   self.fresh = {}
@@ -173,7 +184,7 @@ end
 
 -- Give the entry that goes first, with all changes so far; nil if there is none.
 function Set:first()
-  if self.fresh[1] then
+  if not self.heap or self.fresh[1] then
     self:settle()
   end
   local page, changed, heap = self.page, self.changed, self.heap

@@ -32,16 +32,16 @@ local function expire(id)
   move(id, before, after)
 end
 
-local function next_turn(queue, is_new)
+local function next_turn(queue, is_new, most)
   local line = is_new and queue.newcomers or queue.index
   local entry = line:first()
   if not entry then
     return nil
   end
   local tenant = entry[3]:sub(17)
-  if not turns[queue.name .. '\0' .. tenant] then
+  if not queue.turns[tenant] then
     local tenants, subjects = {tenant}, {'tenant ' .. tenant}
-    for i = line.at, #line.page, 2 do
+    for i = line.at, math.min(#line.page, line.at + 2 * most), 2 do
       tenants[#tenants + 1] = line.page[i]:sub(17)
       subjects[#subjects + 1] = 'tenant ' .. tenants[#tenants]
     end
@@ -80,7 +80,7 @@ end
 local function serve(queue, turn, task, id)
   queue.floor = virtual_now(queue)
   local cost = cost_of(queue, task, id)
-  turn.clock = turn.clock + charge_for(stride_of(turn.tenant), cost < 0 and 1000000 or cost)
+  turn.clock = turn.clock + charge_for(stride_of(turn), cost < 0 and 1000000 or cost)
   turn.counts[RUNNING] = turn.counts[RUNNING] + 1
   local gate = count_start(turn, task)
   take_ready(turn, task, id)
@@ -88,13 +88,13 @@ local function serve(queue, turn, task, id)
 end
 
 -- Serve the one job whose turn it is; nil if there is none.
-local function serve_one(queue, waking, carry, is_new, only)
+local function serve_one(queue, waking, carry, is_new, most, only)
   while carry.parks < PARK_MOST do
     local turn
     if only then
       turn = own_turn(queue, only)
     else
-      turn = next_turn(queue, is_new)
+      turn = next_turn(queue, is_new, most)
     end
     if not turn then
       if not fill_gates(queue, waking) then
@@ -165,7 +165,8 @@ local function hand_out(request, carry, most, only)
       if #served == most then
         return served, false
       end
-      local one = serve_one(queue, waking, carry, total - carry.served <= request.headroom, only)
+      local left = math.min(total - carry.served, wanted - carry.taken, most - #served)
+      local one = serve_one(queue, waking, carry, total - carry.served <= request.headroom, left, only)
       if not one then
         break
       end

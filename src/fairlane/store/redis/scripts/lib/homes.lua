@@ -156,7 +156,7 @@ local function charge_time(turn, head, is_final)
   if charged < 0 or (not is_final and seen <= charged) then
     return
   end
-  local stride = stride_of(turn.tenant)
+  local stride = stride_of(turn)
   charge(turn, charge_for(stride, seen) - charge_for(stride, charged))
   head[CHARGED] = seen
 end

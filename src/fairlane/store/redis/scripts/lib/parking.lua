@@ -173,7 +173,7 @@ local function heed_marks(queue, most)
       end
       most = most - 1
       local tenant, task = names_in(entry[3])
-      if not turns[queue.name .. '\0' .. tenant] then
+      if not queue.turns[tenant] then
         know_line(queue, line)
       end
       local turn = turn_named(queue, tenant)
@@ -223,7 +223,7 @@ local function wake(queue, waking)
   while entry and entry[1] <= NOW and waking.left > 0 do
     waking.left = waking.left - 1
     local tenant, task = names_in(entry[3])
-    if not turns[queue.name .. '\0' .. tenant] then
+    if not queue.turns[tenant] then
       know_line(queue, queue.woken)
     end
     unpark(turn_named(queue, tenant), task)

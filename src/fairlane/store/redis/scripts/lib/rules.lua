@@ -72,16 +72,22 @@ local function rules_of(subject)
   return found
 end
 
-local function limits_of(queue, tenant)
-  local own, everyone = rules_of('tenant ' .. tenant).limits, rules_of(EVERYONE).limits
-  return own and (own[queue] or own['*'])
-    or everyone and (everyone[queue] or everyone['*'])
-    or rules_of('queue ' .. queue).limits
-    or NOTHING
+-- Of a turn; what is looked up once holds for the whole script.
+local function limits_of(turn)
+  local limits = turn.limits
+  if not limits then
+    local queue, own, everyone = turn.queue.name, rules_of(turn.subject).limits, rules_of(EVERYONE).limits
+    limits = own and (own[queue] or own['*'])
+      or everyone and (everyone[queue] or everyone['*'])
+      or rules_of(turn.queue.subject).limits
+      or NOTHING
+    turn.limits = limits
+  end
+  return limits
 end
 
-local function stride_of(tenant)
-  return rules_of('tenant ' .. tenant).stride or STRIDE
+local function stride_of(turn)
+  return rules_of(turn.subject).stride or STRIDE
 end
 
 -- Give the earlier of an instant (0: never) and the first end of a living override of these subjects.

@@ -1,6 +1,5 @@
 -- Whose turn it is: queues, tenants in them (turns) and their tasks (strands), entering and leaving the ready
--- index (S41, S42). A turn is one record in the hash "t:<queue>": its clock, its counts of all six states, its
--- strands. What decides when it is in the index is `refresh`, and nothing else.
+-- index (S41, S42). What decides when a turn is in the index is `refresh`, and nothing else.
 --
 -- A clock is kept as 8 bytes, exact for ever; a Lua number is exact up to 2^53 alone. So a script counts from
 -- the queue's floor as it found it: only what is further from it than 2^53 would be rounded.
@@ -8,7 +7,7 @@
 local WORD = 4294967296 -- 2^32
 local ZERO = 1073741824 -- the upper word of a clock at 0; clocks may be below (S41: corrections)
 
-local queues, turns = {}, {}
+local queues = {}
 
 local function read_clock(queue, bytes, at)
   local upper, lower = struct.unpack('>I4I4', bytes, at)
@@ -37,7 +36,7 @@ local function queue_named(name)
     local stored = look('$queues', name)
     local kept = stored and unpack_one(stored) or {ZERO, 0, 0, 0, {}, {}}
     queue = {
-      name = name, stored = stored, upper = kept[1], lower = kept[2], floor = 0,
+      name = name, stored = stored, turns = {}, upper = kept[1], lower = kept[2], floor = 0,
       delayed = kept[3], ready = kept[4], marks = kept[5], groups = kept[6], subject = 'queue ' .. name,
     }
     queue.in_turn = by_turn(queue)
@@ -55,35 +54,34 @@ local function is_open(strand)
   return strand[2] > 0 and not strand[5]
 end
 
--- A strand is {jobs, ready, sort key and id of its head, parked}; a park is described in parking.lua.
 local function adopt(queue, tenant, stored)
-  local kept = stored and unpack_one(stored)
-  local turn = {queue = queue, tenant = tenant, is_new = not kept, open = 0, is_ready = false}
-  if kept then
-    turn.clock, turn.since = read_clock(queue, kept[1], 1), kept[2]
-    turn.counts, turn.arrival, turn.parked, turn.strands = kept[3], kept[4], kept[5], kept[6]
+  local turn = {queue = queue, tenant = tenant, subject = 'tenant ' .. tenant, open = 0, is_ready = false, jobs = {}}
+  if stored then
+    local clock
+    clock, turn.since, turn.counts, turn.arrival, turn.parked, turn.strands = read_turn(stored)
+    turn.clock = read_clock(queue, clock, 1)
+    for _, strand in pairs(turn.strands) do
+      if is_open(strand) then
+        turn.open = turn.open + 1
+      end
+    end
+    turn.is_ready = not turn.parked and turn.open > 0
+    if turn.is_ready then
+      turn.listed = clock .. struct.pack('>I8', turn.since) .. tenant
+      turn.listed_new = turn.counts[RUNNING] == 0 and turn.listed or nil
+    end
   else
-    turn.clock, turn.since = (ZERO - queue.upper) * WORD - queue.lower, 0
+    turn.clock, turn.since, turn.is_new = (ZERO - queue.upper) * WORD - queue.lower, 0, true
     turn.counts, turn.arrival, turn.parked, turn.strands = {0, 0, 0, 0, 0, 0}, {0, ''}, false, {}
   end
-  for _, strand in pairs(turn.strands) do
-    if is_open(strand) then
-      turn.open = turn.open + 1
-    end
-  end
-  turn.is_ready = not turn.parked and turn.open > 0
-  if turn.is_ready then
-    turn.listed = kept[1] .. struct.pack('>I8', turn.since) .. tenant
-    turn.listed_new = turn.counts[RUNNING] == 0 and turn.listed or nil
-  end
-  turns[queue.name .. '\0' .. tenant] = turn
+  queue.turns[tenant] = turn
   return turn
 end
 
 local function know_turns(queue, tenants)
   local unknown, asked = {}, {}
   for _, tenant in ipairs(tenants) do
-    if not turns[queue.name .. '\0' .. tenant] and not asked[tenant] then
+    if not queue.turns[tenant] and not asked[tenant] then
       asked[tenant] = true
       unknown[#unknown + 1] = tenant
     end
@@ -95,7 +93,7 @@ local function know_turns(queue, tenants)
 end
 
 local function turn_named(queue, tenant)
-  local turn = turns[queue.name .. '\0' .. tenant]
+  local turn = queue.turns[tenant]
   if not turn then
     turn = adopt(queue, tenant, call('HGET', P .. '$turns' .. queue.name, tenant))
   end
@@ -103,7 +101,12 @@ local function turn_named(queue, tenant)
 end
 
 local function jobs_of(turn, task)
-  return sorted('$strand' .. turn.queue.name .. '\0' .. turn.tenant .. '\0' .. task)
+  local jobs = turn.jobs[task]
+  if not jobs then
+    jobs = sorted('$strand' .. turn.queue.name .. '\0' .. turn.tenant .. '\0' .. task)
+    turn.jobs[task] = jobs
+  end
+  return jobs
 end
 
 -- ── the ready index ────────────────────────────────────────────────────────
@@ -193,7 +196,7 @@ end
 local function strand_of(turn, task)
   local strand = turn.strands[task]
   if not strand then
-    strand = {0, 0, 0, '', false}
+    strand = {0, 0, 0, NO_ID, false}
     turn.strands[task] = strand
   end
   return strand
@@ -232,7 +235,7 @@ local function take_ready(turn, task, id)
     else
       turn.open = turn.open - 1
     end
-    strand[3], strand[4] = 0, ''
+    strand[3], strand[4] = 0, NO_ID
   elseif strand[4] == id then
     set_head(turn, task, strand)
   end
@@ -250,30 +253,30 @@ local function is_needless(turn)
   return turn.arrival[1] <= NOW and turn.clock <= turn.queue.floor
 end
 
+local function write(queue, turn)
+  local tenant, by_tenant, by_queue = turn.tenant, sorted('$tenants_queues'), sorted('$queues_tenants')
+  if is_needless(turn) then
+    put('$turns' .. queue.name, tenant, false)
+    by_tenant:remove(tenant .. '\0' .. queue.name)
+    by_queue:remove(queue.name .. '\0' .. tenant)
+    return
+  end
+  local clock = write_clock(queue, turn.clock)
+  local record = write_turn(clock, turn.since, turn.counts, turn.arrival, turn.parked, turn.strands)
+  put('$turns' .. queue.name, tenant, record)
+  if turn.is_new then
+    by_tenant:add(0, tenant .. '\0' .. queue.name)
+    by_queue:add(0, queue.name .. '\0' .. tenant)
+  end
+end
+
 flushers[#flushers + 1] = function()
-  for _, turn in pairs(turns) do
-    if turn.is_changed then
-      local queue, tenant = turn.queue, turn.tenant
-      local is_gone = is_needless(turn)
-      if is_gone then
-        put('$turns' .. queue.name, tenant, false)
-      else
-        local kept = {write_clock(queue, turn.clock), turn.since, turn.counts, turn.arrival, turn.parked, turn.strands}
-        put('$turns' .. queue.name, tenant, pack(kept))
-      end
-      if is_gone or turn.is_new then
-        local by_tenant, by_queue = sorted('$tenants_queues'), sorted('$queues_tenants')
-        if is_gone then
-          by_tenant:remove(tenant .. '\0' .. queue.name)
-          by_queue:remove(queue.name .. '\0' .. tenant)
-        else
-          by_tenant:add(0, tenant .. '\0' .. queue.name)
-          by_queue:add(0, queue.name .. '\0' .. tenant)
-        end
+  for name, queue in pairs(queues) do
+    for _, turn in pairs(queue.turns) do
+      if turn.is_changed then
+        write(queue, turn)
       end
     end
-  end
-  for name, queue in pairs(queues) do
     local clock = write_clock(queue, queue.floor)
     local upper, lower = struct.unpack('>I4I4', clock)
     local kept = pack({upper, lower, queue.delayed, queue.ready, queue.marks, queue.groups})

@@ -20,7 +20,6 @@ _SETTINGS: Final = (
     "role",
     "maxmemory",
     "maxmemory_policy",
-    "used_memory",
     "aof_enabled",
     "connected_slaves",
 )

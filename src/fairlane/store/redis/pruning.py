@@ -30,7 +30,9 @@ async def prune(wire: Wire, request: PruneRequest) -> PruneReply:
     jobs = sum(change.job is None for change in changes if change.kept.job.id in done)
     if len(ordered) > request.most:
         return PruneReply(jobs, len(done) - jobs, 0, is_partial=True)
-    return PruneReply(jobs, len(done) - jobs, await _prune_keys(wire, request, now - keep.keys))
+    keys = await _prune_keys(wire, request, now - keep.keys)
+    await wire.run("tidy", PAGE)
+    return PruneReply(jobs, len(done) - jobs, keys)
 
 
 def _shortest(keep: Retention, state: State) -> Micros:

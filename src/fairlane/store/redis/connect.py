@@ -27,6 +27,10 @@ _PATIENCE: Final = 5.0
 """How many seconds a call may take, and a connection may take to come free."""
 
 
+class _BatchFirstError(Exception):
+    """Nothing was done: a batch must be in first."""
+
+
 class Location:
     """Where the installation is: a server's URL and, as `?prefix=`, the name that all its keys begin with."""
 
@@ -58,8 +62,17 @@ class Wire:
         """Run the script of a verb at the server's own instant, or at one that it gave before."""
         script = load(name)
         instant = at if at is not None else "" if self._clock is None else self._clock()
-        rest = (1, self.keys.base, instant, *arguments)
-        return await self._ask(self._pool(), ("EVALSHA", script.sha, *rest), enqueues=enqueues, script=script)
+        command = ("EVALSHA", script.sha, 1, self.keys.base, instant, *arguments)
+        while True:
+            try:
+                return await self._ask(self._pool(), command, enqueues=enqueues, script=script)
+            except _BatchFirstError:
+                await self.fold(enqueues=enqueues)
+
+    async def fold(self, *, enqueues: bool = False) -> None:
+        """Bring a batch that is on its way in to its end, whoever sent it."""
+        while await self.run("fold", enqueues=enqueues):
+            pass
 
     async def ask(self, *command: Any) -> Any:
         """Send one command."""
@@ -94,6 +107,8 @@ class Wire:
             return await _exchange(connection, command, patience, script)
         except (exceptions.RedisError, OSError) as error:
             is_answer = isinstance(error, exceptions.ResponseError)
+            if is_answer and str(error).startswith("BATCH"):
+                raise _BatchFirstError from error
             if not is_answer:
                 await connection.disconnect(nowait=True)
             raise self._translated(error, is_unknown=enqueues and not is_answer) from error

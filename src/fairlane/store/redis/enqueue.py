@@ -2,44 +2,79 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import msgspec
 
 from fairlane.model.admission import Refusal, RefusalKind
+from fairlane.model.errors import EnqueueUnknown, StoreBusy
 from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord, NewJob
 from fairlane.model.moves import born
 from fairlane.store.contract.jobs import Enqueued, EnqueueReply, EnqueueRequest, OverLimit
 from fairlane.store.redis.connect import Wire
 from fairlane.store.redis.rows import STATES, new_body, pack, read
+from fairlane.store.redis.scripts import CLAIM_MOST, STAGED_LASTS
 
 
 async def enqueue(wire: Wire, request: EnqueueRequest) -> EnqueueReply:
     """Store a batch whole, or nothing of it."""
     jobs = request.jobs
-    options = {"must_be_declared": request.must_be_declared, "is_repeated": request.is_repeated}
-    now, refused, repeats, over = await wire.run(
-        "enqueue",
-        pack(options),
-        b"".join(new.id.bytes for new in jobs),
-        pack([_item(new) for new in jobs]),
-        *map(new_body, jobs),
-        enqueues=True,
-    )
+    if len(jobs) <= CLAIM_MOST:
+        items, ids, *bodies = _parts(jobs)
+        answer = await wire.run("enqueue", _options(request), ids, items, *bodies, enqueues=True)
+    else:
+        answer = await _in_parts(wire, request)
+    now, refused, repeats, over = answer
     if refused:
         return EnqueueReply(refused=tuple(_refusal(jobs[one[0]], one) for one in refused))
     earlier = {one[0]: one[1:] for one in repeats}
-    made = {new.id: born(new, now) for index, new in enumerate(jobs) if index not in earlier}
     enqueued = (
-        Enqueued(made[new.id], is_created=True)
-        if index not in earlier
-        else Enqueued(_earlier(new, made, *earlier[index]), is_created=False)
+        Enqueued(_earlier(new, *earlier[index]), is_created=False)
+        if index in earlier
+        else Enqueued(born(new, now), is_created=True)
         for index, new in enumerate(jobs)
     )
     above = (OverLimit(jobs[i].tenant, jobs[i].queue, waiting, limit) for i, waiting, limit in over)
     return EnqueueReply(tuple(enqueued), (), tuple(above))
+
+
+async def _in_parts(wire: Wire, request: EnqueueRequest) -> list[Any]:
+    """Let a large batch in as one, by scripts that each take little time."""
+    name = await publish(wire, request)
+    await wire.fold(enqueues=True)
+    answer: list[Any] = await wire.run("outcome", name, enqueues=True)
+    if not answer:
+        message = "the enqueue was sent and its answer came too late; repeat it under the same ids"
+        raise EnqueueUnknown(message)
+    return answer
+
+
+async def publish(wire: Wire, request: EnqueueRequest) -> str:
+    """Send a batch in parts that nobody sees, then let it in; give its name.
+
+    From then on no script but `fold.lua` does anything before all of it is in, or out again: so it becomes
+    visible at once, and whoever comes next brings it to its end if its sender does not.
+    """
+    name = uuid4().hex
+    starts = range(0, len(request.jobs), CLAIM_MOST)
+    for number, start in enumerate(starts, 1):
+        await wire.run("stage", name, number, *_parts(request.jobs[start : start + CLAIM_MOST]))
+    if not await wire.run("publish", name, len(starts), _options(request), enqueues=True):
+        message = f"sending the batch took longer than {STAGED_LASTS // 1_000} seconds; nothing was stored"
+        raise StoreBusy(message)
+    return name
+
+
+def _options(request: EnqueueRequest) -> bytes:
+    return pack({"must_be_declared": request.must_be_declared, "is_repeated": request.is_repeated})
+
+
+def _parts(jobs: Sequence[NewJob]) -> list[bytes]:
+    """Give items, ids and bodies of some jobs as scripts take them."""
+    return [pack([_item(new) for new in jobs]), b"".join(new.id.bytes for new in jobs), *map(new_body, jobs)]
 
 
 def _item(new: NewJob) -> tuple[Any, ...]:
@@ -76,11 +111,9 @@ def _refusal(new: NewJob, answer: list[Any]) -> Refusal:
     )
 
 
-def _earlier(new: NewJob, made: dict[UUID, JobRecord], existing: bytes, *kept: Any) -> JobRecord:
+def _earlier(new: NewJob, existing: bytes, *kept: Any) -> JobRecord:
     """Give the job that answers for a repeat, or its husk if only the key is left (S13)."""
     match kept:
-        case ():
-            return made[UUID(bytes=existing)]
         case (bytes() as head, bytes() as body, bytes() as attempts, result):
             return read(existing, head, body, attempts, result).job
         case (state, settled_at):

@@ -47,6 +47,9 @@ NAMES: Final = {
     "keys_ended": "ke",
     "dedup": "dd",
     "dedup_named": "di",
+    # a large batch on its way in
+    "batch": "batch",
+    "staged": "st:",  # of (batch, number)
     # policies
     "rules": "rules",  # as scripts read them
     "policies": "pol",  # as they were set
@@ -56,7 +59,7 @@ NAMES: Final = {
     "beats": "wb",
     "workers_tasks": "wt",
     "cards": "tk",
-    "cards_seen": "ts",
+    "cards_seen": "te",
     "leads": "ld",
     "meta": "meta",
     "hints": "n:",  # streams: one entry, of a queue or

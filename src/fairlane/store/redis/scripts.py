@@ -22,6 +22,9 @@ from fairlane.store.contract.claims import DUE_MOST, PARK_MOST, WAKE_MOST
 from fairlane.store.redis.keys import NAMES
 from fairlane.store.redis.rows import NUMBERS, Head
 
+STAGED_LASTS: Final = 60_000
+"""How many milliseconds a batch that is being sent, or an answer that nobody fetches, stays."""
+
 CLAIM_MOST: Final = 40
 """How many jobs one script settles, hands out, or makes ready, at the most: it holds everybody else up."""
 
@@ -46,6 +49,7 @@ _CONSTANTS: Final[dict[str, int | str]] = {
     "CLAIM_MOST": CLAIM_MOST,
     "AHEAD_MOST": 10_000,
     "HINT_LASTS": 3_600_000,
+    "STAGED_LASTS": STAGED_LASTS,
 }
 
 _USES: Final = re.compile(r"-- uses:(.*)")
@@ -73,7 +77,8 @@ def load(name: str) -> Script:
     book = (folder / "lib" / "book.lua").read_text(encoding="utf-8")
     text = _KEY.sub(lambda found: NAMES[found[1]], "\n".join((book, *parts, verb)))
     # As values, not as locals: Lua has 200 of those, and a script is run from its first line each time.
-    text = _WORD.sub(lambda found: _values().get(found[0], found[0]), text)
+    values = _values() | {"IS_FOLDING": "true" if name in {"stage", "fold"} else "false"}
+    text = _WORD.sub(lambda found: values.get(found[0], found[0]), text)
     return Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest())
 
 

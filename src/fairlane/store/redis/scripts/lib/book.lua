@@ -13,6 +13,11 @@ else
   NOW = time[1] * 1000000 + time[2]
 end
 
+-- A batch that comes in by several scripts is in before anything else happens: everybody helps it along.
+if not IS_FOLDING and call('EXISTS', P .. '$batch') == 1 then
+  return redis.error_reply('BATCH on its way in')
+end
+
 local CHUNK = 4000 -- Lua's own stack holds no more arguments than some 8,000
 
 local function in_chunks(command, key, values)

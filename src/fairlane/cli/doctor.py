@@ -76,6 +76,7 @@ def judge(sight: Sight, here: str) -> list[Finding]:
         chain(
             health.settings(sight),
             health.library(sight),
+            health.remarks(sight),
             health.damage(sight),
             health.clock(sight),
             crew.workers(sight),

@@ -49,6 +49,12 @@ def library(sight: Sight) -> Iterator[Finding]:
         yield Finding("library", "ok", f"SQLite {version}")
 
 
+def remarks(sight: Sight) -> Iterator[Finding]:
+    """Whatever the store itself has to say."""
+    for one in sight.inspection.remarks:
+        yield Finding(one.check, one.level, one.what, one.advice)
+
+
 def damage(sight: Sight) -> Iterator[Finding]:
     """Whether the store's files are whole."""
     found = sight.inspection.damage

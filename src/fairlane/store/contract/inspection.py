@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 import msgspec
 
@@ -24,11 +25,21 @@ class Lead(msgspec.Struct, frozen=True, order=True):
     until: Instant
 
 
+class Remark(msgspec.Struct, frozen=True):
+    """Something that a store has to say of itself: what it looked at, how bad it is, what to do about it."""
+
+    check: str
+    level: Literal["ok", "warn", "bad"]
+    what: str
+    advice: str = ""
+
+
 class Inspection(msgspec.Struct, frozen=True, kw_only=True):
     """Settings in the store's own words, leads, and what the scope's unfinished jobs need.
 
     `tasks` are those of unfinished jobs, by name. `first_lease_until` is that of the claim whose lease ends
     first. `damage` lists what is wrong with the store's files; `is_checked` says that the check has ended.
+    `remarks` are what only a store of this kind can tell.
     """
 
     settings: Mapping[str, str]
@@ -37,3 +48,4 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
     first_lease_until: Instant | None
     damage: tuple[str, ...] = ()
     is_checked: bool = True
+    remarks: tuple[Remark, ...] = ()

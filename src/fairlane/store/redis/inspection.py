@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
 
+from fairlane.model.errors import StoreError
 from fairlane.store.contract.inspection import Inspection, InspectRequest, Lead
 from fairlane.store.redis.connect import Wire
 from fairlane.store.redis.counting import read_books
+from fairlane.store.redis.diagnosis import remarks
 from fairlane.store.redis.homes import PAGE, Homes
 from fairlane.store.redis.keys import NAMES
 
@@ -29,8 +32,10 @@ async def inspect(wire: Wire, request: InspectRequest) -> Inspection:
     """Answer all that `Inspection` asks."""
     _, leads = await wire.run("registry", NAMES["leads"])
     tenant = request.scope.tenant
+    settings = await _settings(wire)
     return Inspection(
-        settings=await _settings(wire),
+        settings=settings,
+        remarks=remarks(settings),
         leads=tuple(
             sorted(
                 Lead(name.decode(), *_read_lead(lead))
@@ -45,7 +50,11 @@ async def inspect(wire: Wire, request: InspectRequest) -> Inspection:
 async def _settings(wire: Wire) -> dict[str, str]:
     info = _text(await wire.ask("INFO", "everything"))
     known = dict(line.partition(":")[::2] for line in info.splitlines() if ":" in line)
-    return {name: known[name] for name in _SETTINGS if name in known}
+    settings: dict[str, str] = {name: known[name] for name in _SETTINGS if name in known}
+    with suppress(StoreError):  # a hosted server may not show its configuration
+        found = await wire.ask("CONFIG", "GET", "appendfsync")
+        settings["appendfsync"] = _text(found[b"appendfsync"])
+    return settings
 
 
 def _text(answer: Any) -> str:

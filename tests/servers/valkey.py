@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import random
 import shutil
 import signal
 import socket
@@ -50,11 +51,12 @@ def binary() -> Path:
 class ValkeyServer:
     """One server with its own folder. However often it is stopped or killed, its data stay until the end."""
 
-    def __init__(self, *settings: str, folder: Path | str | None = None) -> None:
-        """Make the folder, inside `folder`; the server does not run yet."""
+    def __init__(self, *settings: str, folder: Path | str | None = None, port: int = 0) -> None:
+        """Make the folder, inside `folder`; the server does not run yet. Port 0: a socket only."""
         self.home = Path(tempfile.mkdtemp(prefix="fairlane-vk-", dir=folder))
         self.socket = self.home / "socket"
         self.log = self.home / "log"
+        self.port = port
         self._settings = settings
         self._process: subprocess.Popen[bytes] | None = None
         self._keeper = subprocess.Popen(  # noqa: S603 (its own text)
@@ -69,12 +71,16 @@ class ValkeyServer:
         """Give its URL by the Unix socket."""
         return f"unix://{self.socket}"
 
+    @property
+    def tcp_url(self) -> str:
+        """Give its URL by the loopback port."""
+        return f"redis://127.0.0.1:{self.port}"
+
     def start(self) -> None:
         """Start, and return when it takes connections."""
-        places = ("--port", "0", "--unixsocket", str(self.socket), "--dir", str(self.home), "--save", "")
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 (its own program)
-                [str(binary()), *places, *self._settings],
+                [str(binary()), *self._arguments()],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -86,6 +92,10 @@ class ValkeyServer:
                 message = f"Valkey does not start:\n{self.log.read_text()[-2_000:]}"
                 raise RuntimeError(message)
             time.sleep(0.01)
+
+    def _arguments(self) -> tuple[str, ...]:
+        listens = ("--port", str(self.port), "--bind", "127.0.0.1", "--unixsocket", str(self.socket))
+        return (*listens, "--dir", str(self.home), "--save", "", *self._settings)
 
     def _answers(self) -> bool:
         with suppress(OSError), socket.socket(socket.AF_UNIX) as probe:
@@ -108,6 +118,37 @@ class ValkeyServer:
             self._keeper.stdin.close()
         self._keeper.wait()
         shutil.rmtree(self.home, ignore_errors=True)
+
+
+class ValkeySentinel(ValkeyServer):
+    """A Sentinel that watches one primary, under the name "jobs", and decides alone."""
+
+    def __init__(self, primary: ValkeyServer, folder: Path | str | None = None) -> None:
+        """Write its configuration, in which it also keeps what it has decided."""
+        super().__init__(folder=folder, port=free_port())
+        lines = (
+            f"port {self.port}",
+            "bind 127.0.0.1",
+            f"unixsocket {self.socket}",
+            f"dir {self.home}",
+            f"sentinel monitor jobs 127.0.0.1 {primary.port} 1",
+            "sentinel down-after-milliseconds jobs 1000",
+            "sentinel failover-timeout jobs 5000",
+        )
+        (self.home / "sentinel.conf").write_text("\n".join(lines) + "\n")
+
+    def _arguments(self) -> tuple[str, ...]:
+        return (str(self.home / "sentinel.conf"), "--sentinel")
+
+
+def free_port(below: int = 55_000) -> int:
+    """Give a port that nobody listens on, and nobody on the one that a cluster's node has beside it."""
+    while True:
+        port = random.randrange(20_000, below)
+        with suppress(OSError), socket.socket() as one, socket.socket() as other:
+            one.bind(("127.0.0.1", port))
+            other.bind(("127.0.0.1", port + 10_000))
+            return port
 
 
 @cache

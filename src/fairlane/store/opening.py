@@ -27,6 +27,7 @@ _SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*")
 _openers: Final[dict[str, Opener]] = {}
 _SHIPPED: Final = {
     "redis": "fairlane.store.redis.store",
+    "redis+sentinel": "fairlane.store.redis.store",
     "rediss": "fairlane.store.redis.store",
     "sqlite": "fairlane.store.sqlite.store",
     "unix": "fairlane.store.redis.store",

@@ -6,23 +6,21 @@ Knows no verb and no key. Nothing is connected before the first call; each event
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 from fairlane.model.errors import ConfigError, EnqueueUnknown, StoreBusy, StoreError, StoreUnavailable
 from fairlane.model.instants import Instant
-from fairlane.store.redis.keys import Keys
+from fairlane.store.redis.location import Location
 from fairlane.store.redis.scripts import Script, load
 
 if TYPE_CHECKING:
     from redis.asyncio import BlockingConnectionPool
     from redis.asyncio.connection import AbstractConnection
 
-_PREFIX: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 _CONNECTIONS: Final = 16
+_MOVES: Final = 5
 _PATIENCE: Final = 5.0
 """How many seconds a call may take, and a connection may take to come free."""
 
@@ -31,21 +29,26 @@ class _BatchFirstError(Exception):
     """Nothing was done: a batch must be in first."""
 
 
-class Location:
-    """Where the installation is: a server's URL and, as `?prefix=`, the name that all its keys begin with."""
+class _ElsewhereError(Exception):
+    """Nothing was done: the installation is on another server."""
 
-    def __init__(self, url: str) -> None:
-        """Take our own option out of the URL; the rest is the client library's."""
-        parts = urlsplit(url)
-        options = dict(parse_qsl(parts.query, keep_blank_values=True))
-        prefix = options.pop("prefix", "fairlane")
-        if not _PREFIX.fullmatch(prefix):
-            raise ConfigError("prefix is 1 to 64 of A-Z a-z 0-9 _ . : -", key="url")
-        self.url = urlunsplit(parts._replace(query=urlencode(options)))
-        self.keys = Keys(prefix)
-        self.place = f"{parts.hostname or parts.path}" + (
-            f":{parts.port}" if parts.hostname and parts.port else ""
-        )
+
+class _Call(NamedTuple):
+    """What is sent, what the server may have to be told first, and what an unknown end of it means."""
+
+    command: tuple[Any, ...]
+    script: Script | None = None
+    patience: float = _PATIENCE
+    enqueues: bool = False
+    waits: bool = False
+
+
+class _Pools(NamedTuple):
+    """The connections of one event loop to one server: for verbs, and for those who wait."""
+
+    url: str
+    verbs: BlockingConnectionPool
+    waits: BlockingConnectionPool
 
 
 class Wire:
@@ -55,7 +58,7 @@ class Wire:
         """Connect nothing yet. Tests give a clock, nobody else does."""
         self._location = location
         self._clock = clock
-        self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Any, Any]] = WeakKeyDictionary()
+        self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, _Pools] = WeakKeyDictionary()
         self.keys = location.keys
 
     async def run(self, name: str, *arguments: Any, at: Instant | None = None, enqueues: bool = False) -> Any:
@@ -65,7 +68,7 @@ class Wire:
         command = ("EVALSHA", script.sha, 1, self.keys.base, instant, *arguments)
         while True:
             try:
-                return await self._ask(self._pool(), command, enqueues=enqueues, script=script)
+                return await self._ask(_Call(command, script, enqueues=enqueues))
             except _BatchFirstError:
                 await self.fold(enqueues=enqueues)
 
@@ -76,42 +79,49 @@ class Wire:
 
     async def ask(self, *command: Any) -> Any:
         """Send one command."""
-        return await self._ask(self._pool(), command)
+        return await self._ask(_Call(command))
 
     async def block(self, seconds: float, *command: Any) -> Any:
         """Send a command that the server answers when something happens, or after so many seconds."""
-        return await self._ask(self._waiting_pool(), command, patience=seconds + _PATIENCE)
+        return await self._ask(_Call(command, patience=seconds + _PATIENCE, waits=True))
 
     async def close(self) -> None:
         """Let go of this loop's connections; what another loop has is closed with it."""
-        pools = self._pools.pop(asyncio.get_running_loop(), ())
-        for pool in pools:
-            await pool.aclose()
+        pools = self._pools.pop(asyncio.get_running_loop(), None)
+        if pools is not None:
+            await pools.verbs.aclose()
+            await pools.waits.aclose()
 
-    async def _ask(
-        self,
-        pool: BlockingConnectionPool,
-        command: tuple[Any, ...],
-        *,
-        enqueues: bool = False,
-        patience: float = _PATIENCE,
-        script: Script | None = None,
-    ) -> Any:
+    async def _ask(self, call: _Call) -> Any:
+        """Ask the server, wherever it is now."""
+        for _ in range(_MOVES):
+            pools = await self._pools_here()
+            try:
+                return await self._ask_there(pools, call)
+            except _ElsewhereError:
+                continue
+        message = f"{self._location}: the servers send us from one to the other"
+        raise StoreUnavailable(message)
+
+    async def _ask_there(self, pools: _Pools, call: _Call) -> Any:
         from redis import exceptions  # noqa: PLC0415 (the library is imported when a URL needs it)
 
+        pool = pools.waits if call.waits else pools.verbs
         try:
             connection = await pool.get_connection()  # type: ignore[no-untyped-call]
         except (exceptions.RedisError, OSError) as error:
+            self._location.failed(pools.url)
             raise self._translated(error) from error
         try:
-            return await _exchange(connection, command, patience, script)
+            return await _exchange(connection, call)
         except (exceptions.RedisError, OSError) as error:
             is_answer = isinstance(error, exceptions.ResponseError)
-            if is_answer and str(error).startswith("BATCH"):
-                raise _BatchFirstError from error
-            if not is_answer:
+            if is_answer:
+                self._heed(error, pools.url)
+            else:
                 await connection.disconnect(nowait=True)
-            raise self._translated(error, is_unknown=enqueues and not is_answer) from error
+                self._location.failed(pools.url)
+            raise self._translated(error, is_unknown=call.enqueues and not is_answer) from error
         except BaseException:
             # Its answer is still on its way: nobody else may read it.
             await connection.disconnect(nowait=True)
@@ -119,10 +129,22 @@ class Wire:
         finally:
             await pool.release(connection)
 
+    def _heed(self, error: Exception, url: str) -> None:
+        """Do what an answer asks for that did nothing: a batch comes first, or the server is elsewhere."""
+        from redis import exceptions  # noqa: PLC0415
+
+        if str(error).startswith("BATCH"):
+            raise _BatchFirstError from error
+        if isinstance(error, exceptions.MovedError):
+            self._location.moved(error.host, error.port)
+            raise _ElsewhereError from error
+        if isinstance(error, (exceptions.ReadOnlyError, exceptions.ClusterDownError)):
+            self._location.failed(url)
+
     def _translated(self, error: Exception, *, is_unknown: bool = False) -> StoreError:
         from redis import exceptions  # noqa: PLC0415
 
-        place, text = self._location.place, str(error)
+        place, text = str(self._location), str(error)
         if is_unknown:
             return EnqueueUnknown(
                 f"{place}: the enqueue was sent and not confirmed ({text}); repeat it under the same ids"
@@ -138,6 +160,7 @@ class Wire:
                 exceptions.ReadOnlyError,
                 exceptions.ClusterError,
                 exceptions.TryAgainError,
+                exceptions.AskError,
                 OSError,
             ),
         )
@@ -147,32 +170,56 @@ class Wire:
             return StoreBusy(f"{place}: {text}")
         return StoreError(f"{place}: {text}")
 
-    def _pool(self) -> BlockingConnectionPool:
-        return self._pools_here()[0]
-
-    def _waiting_pool(self) -> BlockingConnectionPool:
-        return self._pools_here()[1]
-
-    def _pools_here(self) -> tuple[BlockingConnectionPool, BlockingConnectionPool]:
+    async def _pools_here(self) -> _Pools:
+        url = self._location.url or await self._find_primary()
         loop = asyncio.get_running_loop()
         pools = self._pools.get(loop)
-        if pools is None:
-            pools = self._pools[loop] = (_open_pool(self._location.url), _open_pool(self._location.url))
+        if pools is None or pools.url != url:
+            before = pools
+            pools = self._pools[loop] = _Pools(url, _open_pool(url), _open_pool(url))
+            if before is not None:
+                await before.verbs.disconnect(inuse_connections=False)
+                await before.waits.disconnect(inuse_connections=False)
         return pools
 
+    async def _find_primary(self) -> str:
+        """Ask one Sentinel after the other where the service is."""
+        for url in self._location.sentinels():
+            place = await _ask_sentinel(url, str(self._location.service))
+            if place is not None:
+                self._location.moved(*place)
+                return str(self._location.url)
+        message = f"{self._location}: no Sentinel knows where {self._location.service} is"
+        raise StoreUnavailable(message)
 
-async def _exchange(
-    connection: AbstractConnection, command: tuple[Any, ...], patience: float, script: Script | None
-) -> Any:
+
+async def _ask_sentinel(url: str, service: str) -> tuple[str, int] | None:
+    from redis import exceptions  # noqa: PLC0415
+
+    pool = _open_pool(url)
+    try:
+        connection = await pool.get_connection()  # type: ignore[no-untyped-call]
+        try:
+            found = await _send(connection, ("SENTINEL", "GET-MASTER-ADDR-BY-NAME", service), _PATIENCE)
+        finally:
+            await pool.release(connection)
+    except (exceptions.RedisError, OSError):
+        return None
+    finally:
+        await pool.aclose()
+    return None if found is None else (found[0].decode(), int(found[1]))
+
+
+async def _exchange(connection: AbstractConnection, call: _Call) -> Any:
     from redis import exceptions  # noqa: PLC0415
 
     try:
-        return await _send(connection, command, patience)
+        return await _send(connection, call.command, call.patience)
     except exceptions.NoScriptError:
-        if script is None:
+        if call.script is None:
             raise
         # A new server, a restart, a failover or a flush: it gets the text once and keeps it.
-        return await _send(connection, ("EVAL", script.text, *command[2:]), patience)
+        return await _send(connection, ("EVAL", call.script.text, *call.command[2:]), call.patience)
 
 
 async def _send(connection: AbstractConnection, command: tuple[Any, ...], patience: float) -> Any:

@@ -67,8 +67,10 @@ def read_policy(kind: Kind, stored: bytes | None) -> Policy:
 
 
 def write_policy(policy: Policy) -> bytes:
-    """Pack a policy as it was set."""
-    return pack((policy.declared, policy.override, policy.paused, policy.closed))
+    """Pack a policy as it was set; one that says nothing is nothing."""
+    return (
+        b"" if policy == Policy() else pack((policy.declared, policy.override, policy.paused, policy.closed))
+    )
 
 
 def write_rules(policy: Policy) -> bytes:

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from fairlane.model.instants import Instant
 from fairlane.store.opening import StoreClock
 from fairlane.store.redis.claims import RedisClaims
-from fairlane.store.redis.connect import Location, Wire
+from fairlane.store.redis.connect import Wire
 from fairlane.store.redis.dead import RedisDead
 from fairlane.store.redis.jobs import RedisJobs
+from fairlane.store.redis.location import Location
 from fairlane.store.redis.policies import RedisPolicies
 from fairlane.store.redis.registry import RedisRegistry
 from fairlane.store.redis.upkeep import RedisUpkeep

@@ -1,15 +1,20 @@
 -- uses: rules records turns parking
 -- Policy: write what holds for a subject, unless it changed since it was read, and mark what it may have held
 -- (S54). ARGV: kind, name, the policy as it was read ('' if there was none), as it is now, the same as scripts read
--- it, 'mark' or ''. Grows with the number of queues, not with who waits in them. Says whether it was done.
+-- it, 'mark' or ''. A policy that says nothing is '', and is forgotten. Grows with the number of queues, not with who waits in them. Says whether it was done.
 local kind, name = ARGV[2], ARGV[3]
 local subject = kind .. ' ' .. name
 if (look('$policies', subject) or '') ~= ARGV[4] then
   return 0
 end
-put('$policies', subject, ARGV[5])
-put('$rules', subject, ARGV[6])
-sorted('$policies_named'):add(0, kind .. '\0' .. name)
+local is_any = ARGV[5] ~= ''
+put('$policies', subject, is_any and ARGV[5])
+put('$rules', subject, is_any and ARGV[6])
+if is_any then
+  sorted('$policies_named'):add(0, kind .. '\0' .. name)
+else
+  sorted('$policies_named'):remove(kind .. '\0' .. name)
+end
 
 -- Close a group: claims let time wake all that is in it now, and what is parked from now on is in the next.
 local function mark(queue, group)

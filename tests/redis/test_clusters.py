@@ -10,9 +10,10 @@ from contextlib import suppress
 import pytest
 from redis import Redis
 
-from fairlane.model.errors import StoreError
+from fairlane.model.errors import EnqueueUnknown, StoreError
 from fairlane.store.contract.jobs import EnqueueRequest
 from fairlane.store.opening import open_store
+from fairlane.store.redis import connect
 from tests.contract.world import ALL, World
 from tests.oracle.clock import DrivenClock
 from tests.servers.valkey import MEMORY, ValkeySentinel, ValkeyServer, free_port
@@ -147,6 +148,32 @@ async def test_a_sentinel_tells_where_the_service_is_before_and_after_a_failover
         await world.store.upkeep.aclose()
     finally:
         for server in (sentinel, replica, primary):
+            server.remove()
+
+
+async def test_an_enqueue_can_wait_for_a_replica(monkeypatch: pytest.MonkeyPatch) -> None:
+    """S63: `?replicas=1`: it returns when the replica has the job, and says so if that takes too long."""
+    monkeypatch.setattr(connect, "_PATIENCE", 1.0)
+    primary, replica = (ValkeyServer(folder=MEMORY, port=free_port()) for _ in range(2))
+    try:
+        primary.start()
+        replica.start()
+        ask(replica, "REPLICAOF", "127.0.0.1", primary.port)
+        await_fact(lambda: is_linked(replica))
+        world = world_at(f"{primary.url}?replicas=1")
+        for number in (1, 50):
+            await world.enqueue_many(number)
+        with Redis.from_url(replica.url) as client:
+            assert client.hlen("{fairlane}:h") == 51
+        replica.kill()
+        new = world.new()
+        with pytest.raises(EnqueueUnknown, match="replicas") as caught:
+            await world.store.jobs.enqueue(EnqueueRequest(scope=ALL, jobs=(new,)))
+        assert caught.value.retry_safe
+        assert (await world.get(new.id)).id == new.id
+        await world.store.upkeep.aclose()
+    finally:
+        for server in (replica, primary):
             server.remove()
 
 

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 _CONNECTIONS: Final = 16
 _MOVES: Final = 5
+_LAST_WORDS: Final = ("enqueue", "outcome")
+"""The scripts that answer an enqueue."""
+
 _PATIENCE: Final = 5.0
 """How many seconds a call may take, and a connection may take to come free."""
 
@@ -41,6 +44,7 @@ class _Call(NamedTuple):
     patience: float = _PATIENCE
     enqueues: bool = False
     waits: bool = False
+    replicas: int = 0
 
 
 class _Pools(NamedTuple):
@@ -68,7 +72,8 @@ class Wire:
         command = ("EVALSHA", script.sha, 1, self.keys.base, instant, *arguments)
         while True:
             try:
-                return await self._ask(_Call(command, script, enqueues=enqueues))
+                replicas = self._location.replicas if name in _LAST_WORDS else 0
+                return await self._ask(_Call(command, script, enqueues=enqueues, replicas=replicas))
             except _BatchFirstError:
                 await self.fold(enqueues=enqueues)
 
@@ -113,7 +118,9 @@ class Wire:
             self._location.failed(pools.url)
             raise self._translated(error) from error
         try:
-            return await _exchange(connection, call)
+            answer = await _exchange(connection, call)
+            await _await_replicas(connection, call.replicas)
+            return answer  # noqa: TRY300
         except (exceptions.RedisError, OSError) as error:
             is_answer = isinstance(error, exceptions.ResponseError)
             if is_answer:
@@ -220,6 +227,18 @@ async def _exchange(connection: AbstractConnection, call: _Call) -> Any:
             raise
         # A new server, a restart, a failover or a flush: it gets the text once and keeps it.
         return await _send(connection, ("EVAL", call.script.text, *call.command[2:]), call.patience)
+
+
+async def _await_replicas(connection: AbstractConnection, replicas: int) -> None:
+    """Wait until so many replicas have what this connection has written."""
+    if not replicas:
+        return
+    reached = await _send(connection, ("WAIT", replicas, int(_PATIENCE * 1_000)), 2 * _PATIENCE)
+    if reached < replicas:
+        message = (
+            f"the job is stored, but {reached} of {replicas} replicas have it; repeat under the same ids"
+        )
+        raise EnqueueUnknown(message)
 
 
 async def _send(connection: AbstractConnection, command: tuple[Any, ...], patience: float) -> Any:

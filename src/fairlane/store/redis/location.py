@@ -17,7 +17,10 @@ _PREFIX: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 
 
 class Location:
-    """A server's URL: several places between commas if need be, the prefix of all keys as `?prefix=`."""
+    """A server's URL: several places between commas if need be, and two options of our own.
+
+    `prefix` is what all keys begin with; `replicas`, how many of them must have an enqueue before it counts.
+    """
 
     def __init__(self, url: str) -> None:
         """Take what is ours out of the URL; the rest is the client library's."""
@@ -27,6 +30,10 @@ class Location:
         if not _PREFIX.fullmatch(prefix):
             raise ConfigError("prefix is 1 to 64 of A-Z a-z 0-9 _ . : -", key="url")
         self.keys = Keys(prefix)
+        replicas = options.pop("replicas", "0")
+        if not replicas.isdecimal():
+            raise ConfigError("replicas is how many of them must have an enqueue, a whole number", key="url")
+        self.replicas = int(replicas)
         self._query = urlencode(options)
         self._user, self._at, places = self._parts.netloc.rpartition("@")
         self._places = places.split(",")

@@ -10,6 +10,18 @@ for i = 1, #settlements do
   ids[i] = ARGV[5]:sub(i * 16 - 15, i * 16)
 end
 know_heads(ids)
+local tenants_of = {}
+for _, id in ipairs(ids) do
+  local head = heads[id]
+  if head then
+    local tenants = tenants_of[head[QUEUE]] or {}
+    tenants_of[head[QUEUE]] = tenants
+    tenants[#tenants + 1] = head[TENANT]
+  end
+end
+for name, tenants in pairs(tenants_of) do
+  know_turns(queue_named(name), tenants)
+end
 
 local function is_held(head, fence)
   return head and head[STATE] == RUNNING and head[FENCE] == fence and head[WORKER] == worker

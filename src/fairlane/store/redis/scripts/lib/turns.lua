@@ -55,25 +55,26 @@ local function is_open(strand)
 end
 
 local function adopt(queue, tenant, stored)
-  local turn = {queue = queue, tenant = tenant, subject = 'tenant ' .. tenant, open = 0, is_ready = false, jobs = {}}
+  local clock, since, counts, arrival, parked, strands
+  local open = 0
   if stored then
-    local clock
-    clock, turn.since, turn.counts, turn.arrival, turn.parked, turn.strands = read_turn(stored)
-    turn.clock = read_clock(queue, clock, 1)
-    for _, strand in pairs(turn.strands) do
+    clock, since, counts, arrival, parked, strands = read_turn(stored)
+    for _, strand in pairs(strands) do
       if is_open(strand) then
-        turn.open = turn.open + 1
+        open = open + 1
       end
     end
-    turn.is_ready = not turn.parked and turn.open > 0
-    if turn.is_ready then
-      turn.listed = clock .. struct.pack('>I8', turn.since) .. tenant
-      turn.listed_new = turn.counts[RUNNING] == 0 and turn.listed or nil
-    end
   else
-    turn.clock, turn.since, turn.is_new = (ZERO - queue.upper) * WORD - queue.lower, 0, true
-    turn.counts, turn.arrival, turn.parked, turn.strands = {0, 0, 0, 0, 0, 0}, {0, ''}, false, {}
+    since, counts, arrival, parked, strands = 0, {0, 0, 0, 0, 0, 0}, {0, ''}, false, {}
   end
+  local is_ready = not parked and open > 0
+  local listed = is_ready and clock .. struct.pack('>I8', since) .. tenant or nil
+  local turn = { -- all at once: a table that grows is made anew each time
+    queue = queue, tenant = tenant, subject = 'tenant ' .. tenant, since = since, counts = counts, arrival = arrival,
+    parked = parked, strands = strands, open = open, is_ready = is_ready, jobs = {}, is_new = not stored,
+    is_changed = false, limits = false, listed = listed, listed_new = counts[RUNNING] == 0 and listed or nil,
+    clock = stored and read_clock(queue, clock, 1) or (ZERO - queue.upper) * WORD - queue.lower,
+  }
   queue.turns[tenant] = turn
   return turn
 end

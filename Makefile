@@ -8,7 +8,7 @@
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test check lint types tests test-all bench bench-worker prove sabotage format diagram acceptance commands lock clean env force
+.PHONY: help demo test check lint types tests test-all bench bench-worker bench-worker-profile peers proofs prove sabotage format diagram acceptance commands lock clean env force
 
 ENV ?= .venv
 BIN := $(ENV)/bin
@@ -75,6 +75,15 @@ bench: $(READY) ## what a store costs through its contract; ARGS='--help' shows 
 bench-worker: $(READY) ## what a worker costs beside its jobs: idling, memory; ARGS='--help' shows the options
 	$(BIN)/python -m benchmarks.worker $(ARGS)
 
+bench-worker-profile: $(READY) ## where one job's time goes in a worker; ARGS='--write' makes the page of it
+	$(BIN)/python -m benchmarks.worker_profile $(ARGS)
+
+peers: $(READY) ## other Python job queues beside Fairlane, some ten minutes; ARGS='--help' shows the options
+	$(BIN)/python -m benchmarks.peers $(ARGS)
+
+proofs: $(READY) ## measure all that docs/proofs shows (25 min); ONLY=fairness for one, ARGS='--render' for none
+	$(BIN)/python -m tools.proofs $(if $(ONLY),--only $(ONLY)) $(ARGS)
+
 # ── not there yet ────────────────────────────────────────────────────────────
 
 prove: ## (not yet) the long campaigns, with published figures
@@ -104,7 +113,7 @@ lock: $(READY) ## pin the newest versions of the development tools in requiremen
 	    --python-version 3.11 --group dev --output-file requirements/dev.txt pyproject.toml
 
 clean: ## remove environments, caches and build results
-	rm -rf .venv .venv-* .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* dist build
+	rm -rf .venv .venv-* .peers .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage* dist build
 	find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
 	find src -name '*.egg-info' -type d -prune -exec rm -rf {} +
 

@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks import profile, reading
-from benchmarks.stage import Bench, seconds
+from benchmarks.stage import Bench, drop_schemas, seconds
 from fairlane.bench.driver import ALL
 from fairlane.bench.place import host, versions
 from fairlane.model.lifecycle import Home
@@ -33,9 +33,11 @@ PARTS = ("throughput", "reading", "profile")
 async def throughput(folder: str, name: str, jobs: int, tenants: int, producers: int) -> dict[str, float]:
     """Put jobs in, hand them out in hundreds, settle them; count what is in history at the end."""
     crowd = Bench(folder, f"{name}-crowd")
+    await crowd.store.upkeep.migrate()
     at_once = await crowd.fill_at_once(jobs, tenants, producers)
     await crowd.store.upkeep.aclose()
     bench = Bench(folder, name)
+    await bench.store.upkeep.migrate()
     spent = {"enqueue": await bench.fill(jobs, tenants), "claim": 0.0, "settle": 0.0}
     while True:
         start = time.perf_counter()
@@ -78,6 +80,13 @@ async def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         "host": {**host(), **versions()},
         "settings": {"store": "sqlite", "synchronous": "full"},
     }
+    if arguments.url is not None:
+        found["settings"] = {"store": arguments.url.partition(":")[0]}
+        try:
+            found["throughput"] = await throughputs(arguments.url, arguments)
+        finally:
+            await drop_schemas(arguments.url)
+        return found
     with TemporaryDirectory(dir=arguments.folder) as folder:
         if "throughput" in arguments.only:
             found["throughput"] = await throughputs(folder, arguments)
@@ -120,6 +129,7 @@ def _parts(text: str) -> list[str]:
 def main() -> None:
     """Read the arguments, measure, print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.contract", description=__doc__)
+    parser.add_argument("--url", help="measure throughput on this PostgreSQL server, in schemas of its own")
     parser.add_argument("--only", type=_parts, default=["throughput"], help=", ".join(PARTS))
     parser.add_argument("--jobs", type=int, default=20_000)
     parser.add_argument("--tenants", type=_numbers, default=[1, 1_000, 100_000])

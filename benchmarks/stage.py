@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import statistics
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
+from typing import Any, Final
 
 from fairlane.bench.driver import BATCH, Driver
+from fairlane.store.postgres.connect import Server
+from fairlane.store.postgres.location import Location
+from fairlane.store.postgres.statements import quoted
+
+_SCHEMAS: Final = f"fairlane_bench_{os.getpid()}_"
 
 
 class Bench(Driver):
     """One empty store of the kind that is measured."""
 
-    def __init__(self, folder: str, name: object) -> None:
-        """Give it a file of its own."""
-        super().__init__(f"sqlite:///{folder}/bench{name}.db")
+    def __init__(self, place: str, name: object) -> None:
+        """Give it a file of its own in a folder, or a schema of its own on the server of a URL."""
+        is_url = "://" in place
+        super().__init__(schema_url(place, f"{name}") if is_url else f"sqlite:///{place}/bench{name}.db")
 
     async def fill_at_once(self, jobs: int, tenants: int, producers: int) -> float:
         """Enqueue as so many producers do at the same time; give the seconds it took."""
@@ -32,6 +39,24 @@ class Bench(Driver):
                 await self.enqueue(*batch)
 
         return await seconds(lambda: asyncio.gather(*(produce() for _ in range(producers))))
+
+
+def schema_url(url: str, name: str) -> str:
+    """Name a schema that nobody else has.
+
+    >>> schema_url("postgresql://host/db?pool=4", "a-b").partition("&")[2].endswith("_a_b")
+    True
+    """
+    return f"{url}{'&' if '?' in url else '?'}schema={_SCHEMAS}{name.replace('-', '_')}"
+
+
+async def drop_schemas(url: str) -> None:
+    """Remove the schemas that this process has made."""
+    async with Server(Location(url)).apart() as connection:
+        for (schema,) in await connection.fetch(
+            "SELECT nspname FROM pg_namespace WHERE starts_with(nspname, $1)", _SCHEMAS
+        ):
+            await connection.execute(f"DROP SCHEMA {quoted(schema)} CASCADE")
 
 
 async def seconds(work: Callable[[], Awaitable[Any]]) -> float:

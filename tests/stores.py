@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
@@ -12,7 +11,10 @@ from fairlane.store.contract import Store
 from fairlane.store.opening import open_store
 from tests.oracle.clock import DrivenClock
 from tests.oracle.store import OracleStore
-from tests.servers.valkey import lent_prefix, url_of
+from tests.servers import schemas, valkey
+from tests.servers.postgres import MEMORY
+
+__all__ = ["MEMORY", "STORES", "Opener"]
 
 Opener: TypeAlias = Callable[[DrivenClock], AbstractAsyncContextManager[Store]]
 
@@ -23,9 +25,6 @@ async def open_oracle(clock: DrivenClock) -> AsyncIterator[Store]:
     store = OracleStore(clock)
     yield store
     await store.upkeep.aclose()
-
-
-MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 (a folder of its own inside)
 
 
 @asynccontextmanager
@@ -40,15 +39,31 @@ async def open_sqlite(clock: DrivenClock) -> AsyncIterator[Store]:
 
 
 @asynccontextmanager
-async def open_redis(clock: DrivenClock) -> AsyncIterator[Store]:
-    """Open the Redis store under a new prefix of a private Valkey server."""
-    async with lent_prefix() as prefix:
-        store = open_store(url_of(prefix), clock=clock)
+async def open_postgres(clock: DrivenClock) -> AsyncIterator[Store]:
+    """Open the PostgreSQL store on a schema that is as good as new, of a private server."""
+    async with schemas.lent_schema() as schema:
+        store = open_store(schemas.url_of(schema), clock=clock)
         try:
             yield store
         finally:
             await store.upkeep.aclose()
 
 
-STORES: dict[str, Opener] = {"oracle": open_oracle, "redis": open_redis, "sqlite": open_sqlite}
+@asynccontextmanager
+async def open_redis(clock: DrivenClock) -> AsyncIterator[Store]:
+    """Open the Redis store under a new prefix of a private Valkey server."""
+    async with valkey.lent_prefix() as prefix:
+        store = open_store(valkey.url_of(prefix), clock=clock)
+        try:
+            yield store
+        finally:
+            await store.upkeep.aclose()
+
+
+STORES: dict[str, Opener] = {
+    "oracle": open_oracle,
+    "postgres": open_postgres,
+    "redis": open_redis,
+    "sqlite": open_sqlite,
+}
 """Name to opener. A new store is added here and nowhere else; every test then runs on it, too."""

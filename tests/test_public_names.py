@@ -23,8 +23,8 @@ STEERING = "Tenant Tenants QueueView Queues Held Overridden"
 ERRORS = """
     FairlaneError ConfigError InvalidJob Problem UnknownTask UnknownTenant TenantRequired PayloadTooLarge
     SensitivePayload Refused WaitingLimitReached QueueFull Closed DuplicateJob IdempotencyMismatch
-    TenantMismatch OutsideTenant JobNotFound JobFailed JobCancelled ResultGone BreakerOpen StoreError
-    StoreUnavailable StoreBusy EnqueueUnknown SchemaTooOld SchemaTooNew Unsupported
+    TenantMismatch OutsideTenant JobNotFound JobFailed JobCancelled ResultGone BreakerOpen ClaimLost
+    StoreError StoreUnavailable StoreBusy StoreGone EnqueueUnknown SchemaTooOld SchemaTooNew Unsupported
 """
 PUBLIC = sorted(f"{WORDS} {POLICIES} {OUTCOMES} {APPLICATION} {JOBS} {STEERING} {ERRORS}".split())
 
@@ -38,7 +38,7 @@ METHODS = {
     """,
     "Tasks": "client join task",
     "Task": "aenqueue bind enqueue func name queue upcast using",
-    "Context": "cancelled check job log progress",
+    "Context": "asucceed_in cancelled check job log progress succeed_in",
     "Outbox": "add add_many ddl statements",
     "Relay": "drain run session start stop",
     "Job": "acancel arefresh aresult cancel is_finished refresh result",

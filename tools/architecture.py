@@ -66,7 +66,8 @@ IMPURE: Final = re.compile(
 HOMES: Final[dict[str, tuple[str, ...]]] = {
     # SQLite asks its busy handler to wait, in the thread that it has called. A loop gives others their turn.
     "sleep": ("fairlane.runtime.clock", "fairlane.runtime.loops", "fairlane.store.sqlite.connect"),
-    "create_task": ("fairlane.runtime.loops",),
+    # A hint to other processes is sent after the verb that gives it has answered.
+    "create_task": ("fairlane.runtime.loops", "fairlane.store.postgres.post"),
     "utcnow": (),
     # The first runs the application's classifier and `__str__`, the second carries what a verb raised from
     # its thread to its caller, the third makes an ending of whatever a handler raises, the relay outlasts

@@ -16,6 +16,7 @@ from fairlane.app.views import Held, Overridden, QueueView, Tenant
 from fairlane.app.waiting import Waiting
 from fairlane.model.errors import (
     BreakerOpen,
+    ClaimLost,
     Closed,
     ConfigError,
     DuplicateJob,
@@ -37,6 +38,7 @@ from fairlane.model.errors import (
     SensitivePayload,
     StoreBusy,
     StoreError,
+    StoreGone,
     StoreUnavailable,
     TenantMismatch,
     TenantRequired,
@@ -66,6 +68,7 @@ __all__ = [
     "Call",
     "Cancel",
     "CancelReply",
+    "ClaimLost",
     "Closed",
     "ConfigError",
     "Context",
@@ -114,6 +117,7 @@ __all__ = [
     "State",
     "StoreBusy",
     "StoreError",
+    "StoreGone",
     "StoreUnavailable",
     "Task",
     "TaskDecorator",

@@ -14,7 +14,7 @@ from fairlane import Fairlane, Job, Task
 from fairlane.model.scope import Scope
 from fairlane.store.contract.inspection import InspectRequest
 from fairlane.store.contract.registry import WorkersRequest
-from tests.acceptance.service import GO, LEDGER, application
+from tests.acceptance.service import GO, LEDGER, PLACE, application
 from tests.acceptance.working import until
 
 ROOT: Final = Path(__file__).parents[2]
@@ -28,11 +28,13 @@ def task_of(app: Fairlane, name: str) -> Task[..., Any]:
 
 
 class Crew:
-    """A folder with a store, the application that enqueues into it, and the processes that work for it."""
+    """A folder, a store, the application that enqueues into it, and the processes that work for it."""
 
-    def __init__(self, folder: Path) -> None:
-        """Start nobody yet."""
+    def __init__(self, place: str, folder: Path) -> None:
+        """Start nobody yet. `place` is the store's URL."""
+        self.place = place
         self.folder = folder
+        (folder / PLACE).write_text(place, "utf-8")
         self.app = application(folder)
         self.processes: list[subprocess.Popen[bytes]] = []
 

@@ -2,8 +2,8 @@
 
     fairlane worker tests.acceptance.service:app
 
-Everything stands in the current folder: the store, the ledger, and `go`, the file whose existence lets `hold`
-end.
+Everything stands in the current folder: `place`, the URL of the store; the ledger; and `go`, the file whose
+existence lets `hold` end.
 """
 
 from __future__ import annotations
@@ -15,15 +15,22 @@ from typing import Final
 
 from fairlane import Backoff, Context, Fairlane, Lane, Queue
 
+PLACE: Final = "place"
 LEDGER: Final = "ledger"
 GO: Final = "go"
+
+
+def _place(folder: Path) -> str:
+    """Give the store's URL; where a test merely imports this, none that is used."""
+    place = folder / PLACE
+    return place.read_text("utf-8") if place.exists() else "sqlite:///unused.db"
 
 
 def application(folder: Path) -> Fairlane:
     """Make the application on a folder's store; its leases are short, so that tests see them end."""
     retry = Backoff.delays(0.01)
     app = Fairlane(
-        f"sqlite:///{folder}/fairlane.db",
+        _place(folder),
         queues=[Queue("default", retry=retry, max_attempts=5), Queue("urgent", retry=retry)],
         lanes=[Lane("main", 4, {"urgent": 9, "default": 1})],
         config={"worker": {"lease": 2, "renew_every": 0.5, "shutdown_deadline": 20}},

@@ -17,7 +17,7 @@ from fairlane.model.judge import Succeeded
 from fairlane.model.payload import encode_result
 from fairlane.store.contract.claims import Renewal, RenewRequest
 from tests.acceptance.presets import work
-from tests.acceptance.world import ALL, LEASE, World
+from tests.acceptance.world import ALL, LEASE, ON_A_FILE, World
 
 ROOT = Path(__file__).parents[2]
 BOOM = RuntimeError("boom")
@@ -88,7 +88,7 @@ async def test_001_ix_8_two_workers_at_the_same_instant_get_different_jobs(
 ) -> None:
     """Each over a connection of its own."""
     await world.fill(task, 2)
-    other = World(world.folder, world.clock)
+    other = world.beside()
     try:
         pairs = await asyncio.gather(world.claim(1, worker="w1"), other.claim(1, worker="w2"))
     finally:
@@ -100,7 +100,7 @@ async def test_001_ix_8_two_workers_at_the_same_instant_get_different_jobs(
 async def test_001_ec_11_simultaneous_claims_never_share_a_job(world: World, task: Task[..., Any]) -> None:
     """Eight workers claim from a hundred jobs, all at once, until nothing is left."""
     await world.fill(task, 100)
-    worlds = [World(world.folder, world.clock) for _ in range(8)]
+    worlds = [world.beside() for _ in range(8)]
     try:
         taken: list[object] = []
         while True:
@@ -183,6 +183,7 @@ async def test_001_ec_1_work_that_was_done_but_not_acknowledged_runs_once_more_a
     assert await world.claim(1) == []
 
 
+@ON_A_FILE
 async def test_001_ix_3_calls_fail_fast_while_the_store_is_away_and_resume_afterwards(
     world: World, task: Task[..., Any]
 ) -> None:

@@ -77,7 +77,7 @@ async def test_001_dg_14_the_test_helpers_refuse_a_store_that_is_not_for_tests(w
     production = Fairlane(world.url)
     production.task(name="work")(work)
     with pytest.raises(NotForTests):
-        async with Trial(production, url=world.url.replace("driven", "sqlite")):
+        async with Trial(production, url=world.place):
             pytest.fail("it was let in")
     assert (await job.arefresh()).state is State.READY
     async with Trial(production) as trial:

@@ -20,13 +20,12 @@ from fairlane.model.instants import HOUR, MINUTE, SECOND
 from fairlane.runtime.clock import MachineClock
 from tests.acceptance.presets import work
 from tests.acceptance.working import QUICK, Stage, at_work, burst, until
-from tests.acceptance.world import World
+from tests.acceptance.world import ON_A_FILE, World
 
 
 async def command(world: World, *words: str) -> tuple[int, list[dict[str, Any]]]:
-    """Run one command on the world's file; give its exit code and its answer, an object a line."""
-    url = world.url.replace("driven", "sqlite")
-    ran = await asyncio.to_thread(CliRunner().invoke, cli, ["--url", url, "--json", *words])
+    """Run one command on the world's store; give its exit code and its answer, an object a line."""
+    ran = await asyncio.to_thread(CliRunner().invoke, cli, ["--url", world.place, "--json", *words])
     return ran.exit_code, [json.loads(line) for line in ran.stdout.splitlines()]
 
 
@@ -92,6 +91,7 @@ async def test_001_dg_1_the_command_line_shows_the_next_ten_jobs_of_a_queue(worl
     assert [one["id"] for one in shown] == [str(job.id) for job in jobs[:10]]
 
 
+@ON_A_FILE
 async def test_001_dg_13_the_doctor_finds_a_planted_inconsistency_and_changes_nothing(world: World) -> None:
     """On a store in use: the books are compared with a recount."""
     app = world.app()

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import closing
 from datetime import datetime, timedelta
 from typing import Any
 
 import apsw
+import psycopg
 import pytest
 
 from fairlane import Backoff, ErrorClass, Job, Lane, Queue, Share, State
+from fairlane.store.postgres.location import Location
 from tests.acceptance.presets import work
 from tests.acceptance.working import Stage, at_work, burst, until, until_ended
 from tests.acceptance.world import World
@@ -237,11 +240,20 @@ async def test_001_wk_4_what_a_handler_raises_never_ends_the_worker(
 
 def flip_a_bit(world: World, job: Job[Any]) -> None:
     """Change one bit of a stored payload, behind the store's back."""
-    with apsw.Connection(str(world.folder / "fairlane.db")) as db:
-        ((payload,),) = db.execute("SELECT payload FROM body WHERE id = ?", (job.id.bytes,))
-        rotten = bytes([payload[0] ^ 1, *payload[1:]])
-        db.execute("UPDATE body SET payload = ? WHERE id = ?", (rotten, job.id.bytes))
-    db.close()
+    if world.place.startswith("sqlite"):
+        with closing(apsw.Connection(str(world.folder / "fairlane.db"))) as db:
+            ((payload,),) = db.execute("SELECT payload FROM body WHERE id = ?", (job.id.bytes,))
+            db.execute("UPDATE body SET payload = ? WHERE id = ?", (flipped(payload), job.id.bytes))
+        return
+    place = Location(world.place)
+    with psycopg.connect(place.dsn, options=f"-c search_path={place.schema}") as link:
+        ((payload,),) = link.execute("SELECT payload FROM job WHERE id = %s", (job.id,))
+        link.execute("UPDATE job SET payload = %s WHERE id = %s", (flipped(payload), job.id))
+
+
+def flipped(payload: bytes) -> bytes:
+    """Give a payload with the lowest bit of its first byte turned round."""
+    return bytes([payload[0] ^ 1, *payload[1:]])
 
 
 async def rotten_among_good(world: World) -> tuple[Job[Any], list[Job[Any]], list[int]]:

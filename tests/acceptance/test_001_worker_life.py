@@ -17,7 +17,7 @@ from fairlane.app.worker_settings import WorkerSettings
 from fairlane.model.instants import SECOND
 from fairlane.store.contract.registry import WorkersRequest, WorkerView
 from tests.acceptance.working import QUICK, Stage, at_work, burst, until
-from tests.acceptance.world import ALL, World
+from tests.acceptance.world import ALL, ON_A_FILE, World
 
 
 async def workers(world: World) -> tuple[WorkerView, ...]:
@@ -137,6 +137,7 @@ async def test_001_fm_4_a_handler_that_does_not_stop_cannot_keep_its_worker(worl
     assert (await job.arefresh()).attempts[0].outcome == "failed"
 
 
+@ON_A_FILE
 async def test_001_wk_12_a_short_outage_of_the_store_loses_no_job(world: World, stage: Stage) -> None:
     """Nobody could write for longer than the lease; back again, the worker keeps what it held (S38)."""
     app = world.one_lane(2)

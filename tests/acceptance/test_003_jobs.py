@@ -208,7 +208,7 @@ async def test_003_rp_8_a_job_is_dead_after_its_attempts_with_all_details(
 async def test_003_rp_9_no_job_is_run_twice_by_several_machines(world: World, preset: Preset) -> None:
     """Each machine with a store of its own on the same file."""
     jobs = await world.fill(preset["email"], 60)
-    machines = [World(world.folder, world.clock) for _ in range(4)]
+    machines = [world.beside() for _ in range(4)]
     try:
         taken: list[UUID] = []
         while len(taken) < 60:

@@ -75,11 +75,10 @@ async def test_004_rg_3_a_task_without_a_handler_is_reported(crew: Crew) -> None
     (job,) = await crew.enqueue("note", 1)
     crew.start()
     await job.aresult(60)
-    stranger = Fairlane(f"sqlite:///{crew.folder}/fairlane.db")
+    stranger = Fairlane(crew.place)
     async with stranger:
         await stranger.task(name="NOBODY_KNOWS_IT")(work).aenqueue()
-    url = f"sqlite:///{crew.folder}/fairlane.db"
-    ran = await asyncio.to_thread(CliRunner().invoke, cli, ["--url", url, "--json", "doctor"])
+    ran = await asyncio.to_thread(CliRunner().invoke, cli, ["--url", crew.place, "--json", "doctor"])
     found = [json.loads(line) for line in ran.stdout.splitlines()]
     (tasks,) = [one for one in found if one["check"] == "tasks"]
     assert (ran.exit_code, tasks["level"]) == (1, "bad")

@@ -157,7 +157,7 @@ async def test_004_cc_4_a_gate_of_any_size_is_exact_over_several_workers(world: 
     """Each worker over a store of its own; the sum never passes the limit."""
     preset = await world.open(families(world.url, gate=size))
     await world.fill(preset["SCREENSHOT_CAPTURE"], 30)
-    other = World(world.folder, world.clock)
+    other = world.beside()
     try:
         held = 0
         for number in range(10):

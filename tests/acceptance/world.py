@@ -1,4 +1,4 @@
-"""A real SQLite file with a clock that tests drive, applications on it, and a hand that acts as a worker.
+"""A real store with a clock that tests drive, applications on it, and a hand that acts as a worker.
 
 The hand claims, decodes, judges and settles through the store's contract; it runs no handler.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any, Final
+
+import pytest
 
 from fairlane import Fairlane, Job, Lane, Queue, Task
 from fairlane.app.declaration import Declaration
@@ -43,25 +45,34 @@ WORKER: Final = "worker-1"
 
 _SCHEME: Final = "driven"
 
+ON_A_FILE: Final = pytest.mark.parametrize("world", ["sqlite"], indirect=True)
+"""For a test that lays its hand on the store's file."""
+
 
 class World:
-    """One file. What an application declares is in force once `declare` was called, as after a start.
+    """One place. What an application declares is in force once `declare` was called, as after a start.
 
     `is_recounted`: at the end of a test the store's books are compared with a recount of every job.
     """
 
-    def __init__(self, folder: Path, clock: DrivenClock | None = None) -> None:
-        """Open nothing yet. A second world on the same folder and clock is like another machine."""
+    def __init__(self, place: str, folder: Path, clock: DrivenClock | None = None) -> None:
+        """Open nothing yet. `place` is the store's URL, `folder` is there to be written into."""
         self.clock = clock or DrivenClock()
+        self.place = place
         self.folder = folder
-        self.url = f"{_SCHEME}:///{folder}/fairlane.db"
+        self._scheme = place.partition(":")[0]
+        self.url = place.replace(self._scheme, _SCHEME, 1)
         self.apps: list[Fairlane] = []
         self.is_recounted = True
         register_scheme(_SCHEME, self._open)
         self.store = open_store(self.url)
 
     def _open(self, url: str, clock: StoreClock | None) -> Store:
-        return open_store(url.replace(_SCHEME, "sqlite", 1), clock=clock or self.clock)
+        return open_store(url.replace(_SCHEME, self._scheme, 1), clock=clock or self.clock)
+
+    def beside(self) -> World:
+        """Give a second world on the same place and clock, like another machine."""
+        return World(self.place, self.folder, self.clock)
 
     async def aclose(self) -> None:
         """Close every application and the hand's own store."""

@@ -9,16 +9,21 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlane.bench.fairness import SCENARIOS, near_alone
+from fairlane.bench.fairness import SCENARIOS
+from fairlane.bench.load import near_alone
+from fairlane.bench.place import Place
 from fairlane.bench.report import Amount, Check, Goal, Measure, Report, Round, conclude
 from fairlane.bench.scale import cases_of
-from fairlane.bench.throughput import _goals as throughput_goals
+from fairlane.bench.scenario import Setting
+from fairlane.bench.throughput import COSTS_MORE, KINDS, REACHES, compared
+from fairlane.bench.throughput import case_of as throughput_case
+from fairlane.bench.throughput import goals as throughput_goals
 from fairlane.cli import bench as cli_bench
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "benchmark-report.md"
 
 
-def rounds(name: str, *values: float) -> list[Round]:
+def rounds(name: str, *values: float | None) -> list[Round]:
     """Give rounds with one figure each."""
     return [Round({name: Amount(value, "ms")}) for value in values]
 
@@ -45,29 +50,68 @@ def test_a_goal_is_met_by_the_median(goal: Goal, met: bool) -> None:
     assert one.met is met
 
 
+@pytest.mark.parametrize(
+    ("values", "median", "low", "high", "met"),
+    [
+        ((4, None, 5), 5, 4, 5, True),
+        ((4, None, None), None, 4, 4, False),
+        ((None, None), None, None, None, False),
+    ],
+)
+def test_a_round_without_a_valid_value_counts_as_the_worst(
+    values: tuple[float | None, ...],
+    median: float | None,
+    low: float | None,
+    high: float | None,
+    met: bool,
+) -> None:
+    """What could not be measured meets no goal and gives no number."""
+    (one,) = conclude("half", rounds("p95", *values), lambda _: {"p95": Goal("", 9)})
+    assert (one.median, one.low, one.high, one.met) == (median, low, high, met)
+    assert one.values == values
+
+
+def test_a_figure_that_is_compared_with_one_that_is_not_valid_meets_no_goal() -> None:
+    """A bound that nobody knows is kept by nobody."""
+    found = [Round({"alone p95": Amount(None, "ms"), "fair p95": Amount(1, "ms")})]
+    _, fair = conclude("flood", found, lambda medians: {"fair p95": near_alone(medians, "p95", 1.5, 20)})
+    assert fair.met is False
+
+
 def test_a_wait_may_be_a_factor_or_some_milliseconds_above_what_it_is_alone() -> None:
     """Whichever allows more: on a fast machine a factor would be too little to measure."""
     assert near_alone({"alone p99": 10}, "p99", 2, 50).limit == 60
     assert near_alone({"alone p99": 400}, "p99", 2, 50).limit == 800
 
 
-def test_many_tenants_must_reach_half_of_one_tenants_rate_and_two_processes_cost_a_tenth_more() -> None:
-    """The goals compare cases of the same round; the floor of a process holds for each."""
-    goals = throughput_goals(
-        {
-            "1 process, 1 tenant: drained": 5_000,
-            "1 process, 9 tenants: drained": 4_000,
-            "2 processes, 1 tenant: drained": 1_500,
-            "1 process, 1 tenant: processor": 200,
-            "2 processes, 1 tenant: processor": 230,
-        }
+def test_throughput_is_compared_within_each_round(tmp_path: Path) -> None:
+    """What a second process costs a job, and what many tenants reach, against one of the same round."""
+    setting = Setting(
+        place=Place(tmp_path), say=print, rounds=1, seed=1, processes=(1, 2), tenants=(1, 9), jobs=9
     )
-    assert {name: (goal.limit, goal.is_least) for name, goal in goals.items()} == {
-        "1 process, 1 tenant: drained": (1_000, True),
-        "1 process, 9 tenants: drained": (2_500, True),
-        "2 processes, 1 tenant: drained": (2_000, True),
-        "2 processes, 1 tenant: processor": (pytest.approx(220), False),
+    drained = {(1, 1): 5_000, (1, 9): 4_000, (2, 1): 8_000, (2, 9): 2_000}
+    processor = {(1, 1): 200, (1, 9): 300, (2, 1): 230, (2, 9): 300}
+    name = throughput_case
+    amounts = {f"{name(*case)}: drained": Amount(value, "jobs/s") for case, value in drained.items()}
+    amounts |= {f"{name(*case)}: processor": Amount(value, "µs/job") for case, value in processor.items()}
+    ratios = {name: amount.value for name, amount in compared(setting, amounts).items()}
+    assert ratios == {
+        f"1 process, 9 tenants: {REACHES}": 0.8,
+        f"2 processes, 1 tenant: {COSTS_MORE}": 1.15,
+        f"2 processes, 9 tenants: {REACHES}": 0.25,
+        f"2 processes, 9 tenants: {COSTS_MORE}": 1.0,
     }
+    medians = {name: float(value) for name, value in ratios.items() if value is not None}
+    goals = throughput_goals({**medians, "2 processes, 1 tenant: drained": 8_000})
+    met = {name: goals[name].is_met(value) for name, value in ratios.items()}
+    assert met == {
+        f"1 process, 9 tenants: {REACHES}": True,
+        f"2 processes, 1 tenant: {COSTS_MORE}": False,
+        f"2 processes, 9 tenants: {REACHES}": False,
+        f"2 processes, 9 tenants: {COSTS_MORE}": True,
+    }
+    floor = goals["2 processes, 1 tenant: drained"]
+    assert (floor.limit, floor.is_least) == (2_000, True)
 
 
 def test_sizes_in_any_order_give_the_smallest_case_first() -> None:
@@ -76,9 +120,10 @@ def test_sizes_in_any_order_give_the_smallest_case_first() -> None:
     assert cases_of((10,), (50,))[0].name == "10 tenants, 50 jobs"
 
 
-def test_the_command_offers_every_scenario_of_fairness() -> None:
+def test_the_command_offers_every_scenario() -> None:
     """The names are written down twice, so that help needs not load the benchmarks."""
     assert tuple(one.name for one in SCENARIOS) == cli_bench._SCENARIOS
+    assert tuple(one.name for one in KINDS) == cli_bench._KINDS
 
 
 @pytest.mark.parametrize("record", [Report, Measure, Goal, Check])

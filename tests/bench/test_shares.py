@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from fairlane.bench.shares import busy, contest_end, dispatches, jain, share_error, share_of_due, steady_rate
+from fairlane.bench.claimers import Asked, empty_beside_backlog
+from fairlane.bench.shares import (
+    busy,
+    contest_end,
+    dispatches,
+    held_since,
+    jain,
+    least_share,
+    overtaken_by,
+    share_error,
+    share_of_due,
+    steady_rate,
+)
 from fairlane.model.instants import SECOND
 from fairlane.stage.figures import Seen, Span, percentile
 
@@ -75,6 +87,78 @@ def test_the_rate_counts_from_when_the_last_worker_had_begun() -> None:
     assert steady_rate({"early": early}) == 1
     assert steady_rate({"early": early, "late": late}) == pytest.approx(6 / 4)
     assert steady_rate({}) == 0
+
+
+RAISED = {"raised": 10.0, "steady": 1.0}
+NEW = [*["raised"] * 10, "steady"] * 10
+OLD = ["raised", "steady"] * 55
+
+
+@pytest.mark.parametrize(
+    ("turns", "since"),
+    [
+        (NEW * 3, 1),
+        ([*OLD, *NEW, *NEW], 111),
+        ([*NEW, *OLD, *NEW], 221),  # it must stay so
+        ([*NEW, *OLD], None),
+        (NEW[:-1], None),  # too few turns say nothing
+        ([], None),
+    ],
+)
+def test_a_new_share_holds_from_the_first_window_after_which_none_is_off(
+    turns: list[str], since: int | None
+) -> None:
+    """One good stretch by chance is not yet the new share."""
+    spans = [Span(tenant, at, at + 1) for at, tenant in enumerate(turns, 1)]
+    assert held_since(spans, RAISED, since=0, until=1_000) == since
+
+
+def test_turns_before_a_change_and_after_the_contest_do_not_count_for_a_new_share() -> None:
+    """Neither was shared by the new weights."""
+    spans = [Span(tenant, at, at + 1) for at, tenant in enumerate([*OLD, *NEW, *OLD])]
+    assert held_since(spans, RAISED, since=109, until=219) == 110
+
+
+@pytest.mark.parametrize(
+    ("turns", "least"),
+    [
+        ([*["a"] * 9, "b"] * 20, 0.1),
+        ([*["a"] * 9, "b"] * 10 + ["a"] * 50 + ["b"] * 50, 0.05),  # any hundred in a row, wherever they begin
+        (["b"] * 99, 0),
+    ],
+)
+def test_the_least_share_is_that_of_the_worst_hundred_in_a_row(turns: list[str], least: float) -> None:
+    """A minimum that is made up for afterwards was not kept."""
+    assert least_share(turns, "b", 100) == least
+
+
+def test_a_low_job_is_overtaken_by_the_newest_that_started_before_it() -> None:
+    """Those that came later and started later have taken nothing from it."""
+    jobs = [
+        Seen("low", 100, 100, 900),
+        Seen("high", 50, 50, 200),
+        Seen("high", 650, 650, 800),
+        Seen("high", 700, 700, 901),
+        Seen("high", 899, 899),
+    ]
+    assert overtaken_by(jobs, "low") == 550
+    assert overtaken_by([Seen("low", 1, 1, 2), Seen("high", 3, 3, 4)], "low") == 0
+
+
+@pytest.mark.parametrize(
+    ("asked", "empty"),
+    [
+        ([Asked(1, 2, 1), Asked(3, 4, 0), Asked(5, 6, 1)], 1),
+        ([Asked(1, 2, 1), Asked(3, 6, 0), Asked(5, 7, 1)], 0),  # the other may have got the last one
+        ([Asked(1, 2, 1), Asked(3, 4, 0), Asked(5, 6, 0)], 0),
+        ([Asked(1, 2, 0), Asked(1, 3, 0)], 0),
+    ],
+)
+def test_a_claim_was_empty_beside_a_backlog_if_one_sent_after_its_answer_got_a_job(
+    asked: list[Asked], empty: int
+) -> None:
+    """That job was there all the time; what only overlaps proves nothing."""
+    assert empty_beside_backlog(asked) == empty
 
 
 @pytest.mark.parametrize(("share", "value"), [(0.5, 50), (0.95, 95), (0.99, 99), (1.0, 100)])

@@ -77,6 +77,7 @@ def test_two_processes_share_the_work(tmp_path: Path) -> None:
         ),
         ("headroom", ["alone", "headroom 0", "headroom 1"], {"headroom 1 p99"}),
         ("held", ["alone", "full gate", "paused task"], {"full gate p95", "paused task p95"}),
+        ("reweighed", ["raised while it runs"], {"new share after"}),
     ],
 )
 def test_a_scenario_of_fairness_is_played_and_judged(
@@ -87,6 +88,73 @@ def test_a_scenario_of_fairness_is_played_and_judged(
     assert [check["case"] for check in report["checks"]] == cases
     assert all(check["verdict"].startswith("kept: ") for check in report["checks"])
     assert goals(report) == {(scenario, name) for name in with_goals}
+
+
+@pytest.mark.parametrize(
+    ("scenario", "with_goals", "name", "least"),
+    [
+        # Without its priority the flood would overtake nobody; a point is worth six seconds.
+        (
+            "priority",
+            {"low waits longer than high by"},
+            "low went behind jobs that came later by",
+            3,
+        ),
+        # Without its minimum share the second queue would have nothing of any hundred.
+        (
+            "strict",
+            {"bulk's least share of 100 starts", "contested turns"},
+            "bulk's least share of 100 starts",
+            10,
+        ),
+    ],
+)
+def test_what_goes_first_is_contested_for_as_long_as_it_takes_to_see_its_bound(
+    tmp_path: Path, scenario: str, with_goals: set[str], name: str, least: float
+) -> None:
+    """The bound is reached, so that a figure within it says something."""
+    report = measured(tmp_path, "fairness", "--only", scenario, "--seconds", "0.4", "--slots", "4")
+    (check,) = report["checks"]
+    assert check["verdict"].startswith("kept: ")
+    assert goals(report) == {(scenario, one) for one in with_goals}
+    (found,) = [one["median"] for one in report["measures"] if one["name"] == name]
+    assert found >= least
+
+
+def test_many_claimers_find_something_as_long_as_there_is_something(tmp_path: Path) -> None:
+    """Each with a connection of its own, through the contract."""
+    report = measured(tmp_path, "fairness", "--only", "claimers", "--seconds", "0.2")
+    found = {one["name"]: one["median"] for one in report["measures"]}
+    assert goals(report) == {("claimers", "empty claims beside a backlog")}
+    assert found["empty claims beside a backlog"] == 0
+    assert found["claims"] >= 4 * 32 + 32  # a job each four times, and the one that found nothing
+
+
+def test_a_backlog_of_any_size_may_wait_while_a_weight_is_raised_and_is_left(tmp_path: Path) -> None:
+    """The run ends by its time: what was not reached is neither waited for nor missed."""
+    sizes = ["--seconds", "0.3", "--slots", "2", "--backlog", "3000"]
+    report = measured(tmp_path, "fairness", "--only", "reweighed", *sizes)
+    (check,) = report["checks"]
+    assert (check["jobs"], report["settings"]["backlog"]) == (3_000, [3_000])
+    assert 0 < check["history"] < 3_000
+    assert check["verdict"].startswith("kept: ")
+
+
+def test_rounds_that_share_a_store_begin_with_the_same_weights(tmp_path: Path) -> None:
+    """Else the second would raise what the first has raised already."""
+    url = f"sqlite:///{tmp_path / 'bench.db'}"
+    assert CliRunner().invoke(cli, ["bench", "dedicate", "--url", url]).exit_code == 0
+    words = ["fairness", "--only", "reweighed", "--seconds", "0.6", "--slots", "4", "--rounds", "2", "--json"]
+    ran = CliRunner().invoke(cli, ["bench", *words, "--url", url])
+    assert ran.exit_code == 0, ran.stderr
+    (before,) = [one for one in json.loads(ran.stdout)["measures"] if one["name"] == "share error before"]
+    assert max(before["values"]) < 20  # ten to one would be 41
+
+
+def test_as_many_jobs_are_held_as_are_asked_for(tmp_path: Path) -> None:
+    """Behind the gate, and behind the pause."""
+    report = measured(tmp_path, "fairness", "--only", "held", "--seconds", "0.3", "--backlog", "70")
+    assert [check["jobs"] - check["expected"] for check in report["checks"]] == [0, 70, 70]
 
 
 def test_scale_claims_from_every_case(tmp_path: Path) -> None:
@@ -100,7 +168,10 @@ def test_scale_claims_from_every_case(tmp_path: Path) -> None:
         "5 tenants, 50 jobs and 100 held by a limit",
     ]
     assert {check["history"] for check in report["checks"]} == {50}
-    assert len(goals(report)) == 4 * 4 + 5  # all against the first, and the slowest claims of each
+    # All against the first, the slowest claims of each, enqueues where only jobs grow, what is held twice.
+    assert len(goals(report)) == 4 * 4 + 5 + 3 + 2
+    held = {one["median"] for one in report["measures"] if one["name"].endswith("claimed of what is held")}
+    assert held == {0}
 
 
 async def test_a_run_that_takes_too_long_is_ended_with_its_workers(tmp_path: Path) -> None:
@@ -119,7 +190,8 @@ def test_a_benchmark_that_is_told_to_stop_takes_its_workers_along(tmp_path: Path
     with subprocess.Popen(command) as bench:  # noqa: S603 (our own program)
         children = Path(f"/proc/{bench.pid}/task/{bench.pid}/children")
         try:
-            wait_for(lambda: any(tmp_path.glob("*/run-*/worker-0.log")))
+            # The log is there a moment before the worker is.
+            wait_for(lambda: any(tmp_path.glob("*/run-*/worker-0.log")) and bool(children.read_text()))
             (worker,) = map(int, children.read_text().split())
         finally:
             bench.terminate()
@@ -144,7 +216,7 @@ def test_a_bad_check_is_shown_and_makes_the_command_fail(monkeypatch: pytest.Mon
     bad = Check(scenario="async", case="x", round=1, jobs=5, expected=5, history=4, verdict=None, ok=False)
     found = conclude("async", [Round({"drained": Amount(7, "jobs/s")})])
 
-    async def lossy(_: Setting) -> Outcome:
+    async def lossy(_: Setting, only: tuple[str, ...]) -> Outcome:
         return Outcome(found, [bad])
 
     monkeypatch.setattr("fairlane.bench.throughput.throughput", lossy)

@@ -82,6 +82,19 @@ def test_the_application_may_be_named_in_the_configuration(store: Desk) -> None:
     assert "broken cannot be imported: RuntimeError: not today" in ran.err
 
 
+def test_what_is_said_of_the_configuration_is_said_once(
+    store: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also where the file must be looked into first, to find out which application reads it."""
+    caplog.set_level("INFO", "fairlane")
+    store.write("shop_said_once.py", BARE)
+    more = 'import = "shop_said_once:app"\n[breakers.mail]\nfailures = 3\n'
+    store.write("fairlane.toml", toml(store.url, more))
+    assert run("worker", "--burst").code == 0
+    events = [record.__dict__.get("event") for record in caplog.records]
+    assert (events.count("configuration"), events.count("configuration_without_effect")) == (1, 1)
+
+
 @pytest.mark.parametrize("command", ["worker", "scheduler", "up"])
 def test_what_runs_tasks_must_know_the_application(store: Desk, command: str) -> None:
     """Exit code 5, and how to name it."""

@@ -142,6 +142,7 @@ def test_a_bad_line_is_named_and_its_batch_is_not_stored(shop: Desk) -> None:
             "arguments.pagse: is no parameter of the task; did you mean 'pages'?",
         ),
         (["send_fax", "to"], 2, "'to' is no KEY=VALUE"),
+        (["send_fax", "to=x", "pages=1", "pages=2"], 2, "pages is given twice"),
         (["send_fax", "to=x", "--args", "{}"], 2, "one of the three"),
         (["send_fax", "--args", "[1]"], 2, "--args is no JSON object of arguments"),
         (["send_fax", "to=x", "--delay", "soon"], 2, "'soon' is no duration; use seconds, or a number with"),

@@ -104,3 +104,17 @@ def test_migrate_makes_a_store_and_says_when_there_is_nothing_to_do(desk: Desk) 
     (again,) = desk.run("migrate", "--json").objects
     assert again == {"before": again["after"], "after": again["after"], "steps": []}
     assert desk.says("migrate") == f"Nothing to do: the schema is {again['after']}.\n"
+
+
+def test_a_plan_says_what_is_missing_and_makes_nothing(desk: Desk) -> None:
+    """For people before they migrate, and with --check for deployments that must not go on without."""
+    planned = desk.says("migrate", "--plan")
+    assert planned.startswith("Missing, from schema 0 to ")
+    assert "0001_begin" in planned
+    assert desk.run("migrate", "--check").code == 1
+    assert not desk.file.exists()
+    made = desk.run("migrate", "--json").objects[0]
+    assert desk.run("migrate", "--check", "--json").objects == [
+        {**made, "before": made["after"], "steps": []}
+    ]
+    assert desk.says("migrate", "--plan") == f"Nothing to do: the schema is {made['after']}.\n"

@@ -246,5 +246,6 @@ HARMLESS: Final[dict[str, Callable[[World, Scope], Awaitable[Any]]]] = {
         registry.WaitRequest(scope=s, worker="w9", queues=("default",), at_most=1_000)
     ),
     "upkeep.migrate": lambda w, _: w.store.upkeep.migrate(),
+    "upkeep.plan": lambda w, _: w.store.upkeep.plan(),
 }
 """Each verb about workers or about the store itself: nothing of what it deals with is a tenant's."""

@@ -149,6 +149,18 @@ async def test_a_job_that_comes_back_without_failing_waits_and_then_expires(
     assert await world.letter(job.id) is None
 
 
+async def test_a_job_that_ran_long_past_its_expiry_expires_when_it_comes_back(world: World) -> None:
+    """S21: however many passes have left it alone while it ran."""
+    await world.enqueue(expires_in=SECOND)
+    claim = await world.claim_one()
+    for _ in range(3):
+        world.advance(3_600)
+        assert await world.expire() == 0
+    await world.settle(claim, HANDED_BACK)
+    assert await world.expire() == 1
+    assert (await world.get(claim.job.id)).state is State.CANCELLED
+
+
 async def test_a_failure_that_is_not_retried_keeps_its_own_reason(world: World) -> None:
     """S21: exhausted before the expiry is looked at."""
     await world.enqueue(max_attempts=1, expires_in=SECOND)

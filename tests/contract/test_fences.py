@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from itertools import cycle
 from typing import NamedTuple
 from uuid import UUID
 
@@ -14,7 +15,7 @@ from fairlane.model.instants import SECOND
 from fairlane.model.job import Claim, Progress
 from fairlane.model.judge import Ending
 from fairlane.model.layers import GateRules, Kind, TaskRules
-from fairlane.model.lifecycle import State
+from fairlane.model.lifecycle import State, target
 from tests.contract.world import ENDINGS, HANDED_BACK, SUCCEEDED, World, ruined
 
 AGAIN = ("retried", "snoozed", "handed back", "unknown task", "lost")
@@ -245,6 +246,23 @@ async def test_a_batch_may_end_each_attempt_in_its_own_way(world: World) -> None
     assert [states[claim.job.id] for claim in claims] == [State(word) for word in expected]
     for id, state in states.items():
         assert (await world.get(id)).state is state
+
+
+async def test_a_batch_over_several_queues_ends_each_job_in_its_own_way(world: World) -> None:
+    """S36: whatever the order of ids and queues, no job gets the end of another."""
+    queues = ("mail", "bulk", "default")
+    for number in range(9):
+        await world.enqueue(queue=queues[number % 3])
+    claims = await world.claim(9, wishes=[(queue, 3) for queue in queues])
+    claims = sorted(claims, key=lambda claim: claim.job.id.int * 7919 % 1009)  # neither order
+    endings = dict(zip((claim.job.id for claim in claims), cycle(ENDINGS.values()), strict=False))
+    reply = await world.settle_reply(*(world.verdict(claim, endings[claim.job.id]) for claim in claims))
+    assert len(reply.settled) == 9
+    for claim in claims:
+        job = await world.get(claim.job.id)
+        verdict = world.verdict(claim, endings[job.id])
+        assert (job.state, job.because) == (target(verdict.event), verdict.because)
+        assert [attempt.outcome for attempt in job.attempts] == [verdict.outcome]
 
 
 async def test_an_attempt_is_settled_once_within_a_batch_too(world: World) -> None:

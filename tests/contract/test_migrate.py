@@ -19,6 +19,7 @@ async def test_migrating_again_changes_nothing(world: World) -> None:
         await world.bring_to(state, queue=state.value)
     before = await world.sight()
     first = await world.store.upkeep.migrate()
+    assert await world.store.upkeep.plan() == MigrateReply(first.after, first.after)
     assert first.before <= first.after
     assert await world.store.upkeep.migrate() == MigrateReply(first.after, first.after)
     assert await world.sight() == before

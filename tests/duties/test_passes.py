@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from logging import getLogger
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from fairlane.model.instants import DAY, HOUR, SECOND, Instant, Micros
 from fairlane.model.lifecycle import State
 from fairlane.model.retention import Retention
 from fairlane.model.scope import Scope
+from fairlane.runtime.absence import Absence
 from fairlane.runtime.clock import MachineClock
 from fairlane.store.contract.claims import RECLAIM_MOST
 from fairlane.store.contract.registry import LeaveRequest, WorkersRequest
@@ -261,7 +263,7 @@ async def test_all_duties_are_done_by_whoever_leads_and_by_nobody_else(world: Wo
     due, late = await world.enqueue(delay=SECOND), await world.enqueue(expires_in=SECOND)
     world.advance(3)
     calls: list[str] = []
-    made = [Duties(name, lambda: world.store, MachineClock(), Retention(), settings) for name in ("a", "b")]
+    made = [_duties(world, name, settings) for name in ("a", "b")]
     for one in made:
         one._duties = (*one._duties, _note(calls, one))
     tasks = [asyncio.ensure_future(one.run()) for one in made]
@@ -283,6 +285,11 @@ async def test_all_duties_are_done_by_whoever_leads_and_by_nobody_else(world: Wo
     assert follower.is_mine
 
 
+def _duties(world: World, name: str, settings: WorkerSettings) -> Duties:
+    absence = Absence(getLogger("fairlane.duties"), name, lambda: None)
+    return Duties(name, lambda: world.store, MachineClock(), Retention(), settings, absence)
+
+
 async def test_a_fault_in_one_duty_stops_no_other(world: World, caplog: pytest.LogCaptureFixture) -> None:
     """It is logged with where it happened, and tried again; jobs and other duties go on."""
     due = await world.enqueue(delay=SECOND)
@@ -292,7 +299,7 @@ async def test_a_fault_in_one_duty_stops_no_other(world: World, caplog: pytest.L
         message = "not what it seemed"
         raise RuntimeError(message)
 
-    duties = Duties("a", lambda: world.store, MachineClock(), Retention(), WorkerSettings())
+    duties = _duties(world, "a", WorkerSettings())
     duties._duties = (faulty, *duties._duties)
     running = asyncio.ensure_future(duties.run())
 

@@ -21,6 +21,7 @@ from fairlane.model.instants import SECOND, Instant
 from fairlane.model.job import Claim, JobRecord, NewJob
 from fairlane.model.judge import Ending
 from fairlane.model.lifecycle import Home, home
+from fairlane.store.contract import Store
 from fairlane.store.sqlite.store import SqliteStore
 from tests.contract.world import SUCCEEDED, World
 from tests.invariants import check
@@ -85,7 +86,7 @@ class Actor(World):
 
     def __init__(
         self,
-        store: SqliteStore,
+        store: Store,
         write: Callable[[ledger.Record], None] = lambda _: None,
         clock: DrivenClock | None = None,
         name: str = "",
@@ -182,10 +183,17 @@ async def verify(path: Path, records: Iterable[ledger.Record], *, drained: bool 
     db.close()
     store = SqliteStore(f"sqlite:///{path}")
     try:
-        await check(store)
-        jobs = await World(store, RealClock()).find_all(page=500)
+        return await verify_store(store, records, drained=drained)
     finally:
         await store.upkeep.aclose()
+
+
+async def verify_store(
+    store: Store, records: Iterable[ledger.Record], *, drained: bool = False
+) -> list[JobRecord]:
+    """Look into a store: its books balance, and it keeps what the record says it promised."""
+    await check(store)
+    jobs = await World(store, RealClock()).find_all(page=500)
     verdict = judge_history(chain(records, reading(jobs)), drained=drained)
     assert verdict.ok, str(verdict)
     return jobs

@@ -53,7 +53,7 @@ def main(file: Path) -> None:
 
     # Not opened yet: the child may be the first to open it, and the parent opens its own.
     async def use() -> None:
-        await Actor(actor.store).enqueue()  # type: ignore[arg-type]
+        await Actor(actor.store).enqueue()
         await actor.store.upkeep.aclose()
 
     in_child(use)

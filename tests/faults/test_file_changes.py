@@ -12,7 +12,8 @@ import apsw
 import pytest
 
 from fairlane.model import ledger
-from fairlane.model.errors import StoreError
+from fairlane.model.errors import StoreError, StoreGone, StoreUnavailable
+from fairlane.store.sqlite import connect
 from fairlane.store.sqlite.store import SqliteStore
 from tests.faults.campaign import Actor, RealClock, verify
 from tests.faults.processes import run_program
@@ -112,6 +113,28 @@ async def test_nothing_is_acknowledged_into_a_file_deleted_in_the_middle_of_a_ve
     with pytest.raises(StoreError, match="deleted or replaced"):
         await actor.enqueue()
     assert not losing
+    await actor.store.upkeep.aclose()
+
+
+async def test_a_file_that_cannot_be_looked_at_is_away_and_not_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers wait for a disk or a right that may come back; they end for a file that was deleted."""
+
+    def refuse(path: Path) -> connect.Identity:
+        raise PermissionError(13, f"no way to {path.name}")
+
+    file = tmp_path / "fairlane.db"
+    actor, _ = _open(file)
+    await actor.enqueue()
+    with monkeypatch.context() as patch:
+        patch.setattr(connect, "_identity", refuse)
+        with pytest.raises(StoreUnavailable, match="cannot be looked at"):
+            await actor.enqueue()
+    await actor.enqueue()
+    file.unlink()
+    with pytest.raises(StoreGone):
+        await actor.enqueue()
     await actor.store.upkeep.aclose()
 
 

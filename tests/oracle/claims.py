@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 from uuid import UUID
 
+from fairlane.model.errors import Unsupported
 from fairlane.model.fairness import FIRST_ESTIMATE, charge, correction, learn
 from fairlane.model.instants import SECOND, Instant
 from fairlane.model.job import Claim, JobRecord, Settlement
@@ -126,6 +128,10 @@ class OracleClaims:
             seen, name = now - (job.started_at or now), (job.queue, job.task)
             books.estimates[name] = learn(books.estimates.get(name, FIRST_ESTIMATE), seen)
         return self._core.end_attempt(settled(job, settlement, now))
+
+    async def settle_in(self, connection: Any, request: SettleRequest) -> SettleReply:
+        """See the contract: there is no transaction of a handler to join here."""
+        raise Unsupported("the oracle has no connections; for another database use the outbox")
 
     async def asked_to_cancel(self, request: WorkerRequest) -> tuple[UUID, ...]:
         """See the contract."""

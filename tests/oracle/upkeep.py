@@ -55,6 +55,10 @@ class OracleUpkeep:
 
     async def migrate(self) -> MigrateReply:
         """See the contract: memory has no older form."""
+        return await self.plan()
+
+    async def plan(self) -> MigrateReply:
+        """See the contract."""
         return MigrateReply(1, 1)
 
     async def prune(self, request: PruneRequest) -> PruneReply:

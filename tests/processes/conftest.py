@@ -31,11 +31,11 @@ class Process:
 
     made = 0
 
-    def __init__(self, role: str, file: Path, settings: dict[str, float]) -> None:
-        """Start it."""
+    def __init__(self, role: str, place: Path | str, folder: Path, settings: dict[str, float]) -> None:
+        """Start it on a store; its record is in the folder."""
         Process.made += 1
-        self.record = file.parent / f"{role}-{Process.made}.jsonl"
-        command = (sys.executable, "-m", "tests.processes.program", role, str(file), str(self.record))
+        self.record = folder / f"{role}-{Process.made}.jsonl"
+        command = (sys.executable, "-m", "tests.processes.program", role, str(place), str(self.record))
         self.popen = subprocess.Popen(  # noqa: S603 (our own program)
             command,
             cwd=ROOT,
@@ -109,7 +109,7 @@ class Site:
     def start(self, role: str = "worker", **settings: float) -> Process:
         """Start a process; it is on its own from now on."""
         settings = {"lease": 2, "renew_every": 0.3, **settings}
-        self.processes.append(Process(role, self.file, settings))
+        self.processes.append(Process(role, self.file, self.file.parent, settings))
         return self.processes[-1]
 
     def enqueue(self, task: str, *arguments: Any, tenant: str = "acme") -> Any:

@@ -1,7 +1,8 @@
 """A process with an application in it, to be stopped, killed and paused.
 
-``python -m tests.processes.program ROLE FILE LEDGER``. Roles: worker, burst, scheduler. Settings come from
-the environment. It writes down, outside of the store, what its handlers and its settlements saw.
+``python -m tests.processes.program ROLE STORE LEDGER``. Roles: worker, burst, scheduler. The store is a file
+of SQLite or the URL of a server. Settings come from the environment. It writes down, outside of the store,
+what its handlers and its settlements saw.
 """
 
 from __future__ import annotations
@@ -75,9 +76,13 @@ class RecordedClaims:
         return reply
 
     async def claim(self, request: Any) -> Any:
-        """Remember the numbers of attempts."""
+        """Remember the numbers of attempts; if asked to, let the answer arrive when the loop is blocked."""
         reply = await self._real.claim(request)
         _remember(reply.claims)
+        if reply.claims and flight.is_wanted:
+            flight.has_come = True
+            while not flight.is_loop_blocked:  # noqa: ASYNC110 (it is another loop that is blocked)
+                await asyncio.sleep(0.001)
         return reply
 
     async def renew(self, request: RenewRequest) -> RenewReply:
@@ -100,6 +105,17 @@ class RecordedClaims:
 attempts: dict[tuple[str, int], int] = {}
 
 
+class Flight:
+    """An answer that is on its way while a handler blocks the worker's loop."""
+
+    is_wanted = False
+    has_come = False
+    is_loop_blocked = False
+
+
+flight = Flight()
+
+
 def _remember(claims: Any) -> None:
     for claim in claims:
         attempts[str(claim.job.id), claim.fence] = claim.job.attempt
@@ -118,16 +134,17 @@ class RecordedStore:
 
 
 def _open(url: str, clock: StoreClock | None) -> Store:
-    return cast("Store", RecordedStore(open_store(url.replace("recorded:", "sqlite:", 1), clock=clock)))
+    return cast("Store", RecordedStore(open_store(url.removeprefix("recorded+"), clock=clock)))
 
 
-def make_app(file: Path) -> Fairlane:  # noqa: C901 (a list of handlers)
-    """Make the application that all processes of a test share."""
-    register_scheme("recorded", _open)
+def make_app(place: Path | str) -> Fairlane:  # noqa: C901, PLR0915 (a list of handlers)
+    """Make the application that all processes of a test share, on a file or on a server."""
+    url = place if isinstance(place, str) and "://" in place else f"sqlite:///{place}"
+    register_scheme(f"recorded+{url.partition(':')[0]}", _open)
     said = json.loads(os.environ.get("PROGRAM_SETTINGS", "{}"))
     slots = said.pop("slots", 4)
     config = {"worker": said}
-    app = Fairlane(f"recorded:///{file}", config=config, lanes=[Lane("main", slots, ["default"])])
+    app = Fairlane(f"recorded+{url}", config=config, lanes=[Lane("main", slots, ["default"])])
 
     def begin(ctx: Context) -> None:
         write(
@@ -165,10 +182,30 @@ def make_app(file: Path) -> Fairlane:  # noqa: C901 (a list of handlers)
         begin(ctx)
         await asyncio.Event().wait()
 
+    @app.task(name="once", max_attempts=1)
+    async def once(ctx: Context) -> None:
+        begin(ctx)
+        end(ctx, "returned")
+
+    async def block(seconds: float) -> None:
+        """Block the loop while a claim that will bring a job is on its way."""
+        flight.is_wanted = True
+        await once.using(tags=["in flight"]).aenqueue()
+        while not flight.has_come:  # noqa: ASYNC110 (an event would belong to one of two loops)
+            await asyncio.sleep(0)
+        flight.is_loop_blocked = True
+        time.sleep(seconds)  # noqa: ASYNC251 (the point of it)
+
+    @app.task(name="stalling", max_attempts=1)
+    async def stalling(ctx: Context, seconds: float) -> None:
+        begin(ctx)
+        await block(seconds)
+        end(ctx, "returned")
+
     @app.task(name="blocking", timeout=1)
     async def blocking(ctx: Context) -> None:
         begin(ctx)
-        time.sleep(60)  # noqa: ASYNC251 (the point of it)
+        await block(60)
 
     @app.task(name="deaf", timeout=1, max_attempts=1)
     async def deaf(ctx: Context) -> None:
@@ -211,7 +248,7 @@ def make_app(file: Path) -> Fairlane:  # noqa: C901 (a list of handlers)
     return app
 
 
-def main(role: str, file: str, record: str) -> int:
+def main(role: str, place: str, record: str) -> int:
     """Play one role to its end."""
     global _book  # noqa: PLW0603 (there is one process)
     handler = logging.StreamHandler()
@@ -219,7 +256,7 @@ def main(role: str, file: str, record: str) -> int:
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     if record != "-":
         _book = Ledger(Path(record))
-    app = make_app(Path(file))
+    app = make_app(place)
     if role == "scheduler":
         return run_scheduler(app)
     return run_worker(app, burst=role == "burst", duties=role != "idler")

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from fairlane import State
+from fairlane.model.instants import SECOND
 from fairlane.model.scope import Scope
 from fairlane.store.contract.registry import WorkersRequest
 from tests.processes.conftest import Site, wait_for
@@ -79,12 +80,28 @@ def test_a_worker_ends_although_a_handler_will_not(site: Site) -> None:
 
 
 def test_a_worker_whose_loop_stands_still_exits_with_70(site: Site) -> None:
-    """S31: ten seconds after the hard limit; another worker then runs the job."""
+    """S31: ten seconds after the hard limit. What it had claimed and not begun goes back untouched (S32)."""
     worker = site.start(lease=4)
     site.enqueue("blocking")
     wait_for(lambda: len(worker.starts()) == 1)
     assert worker.end() == 70
     assert worker.events()[-1]["event"] == "worker_standstill"
+    (waiting,) = site.app.jobs.find(task="once").items
+    assert (waiting.state, waiting.attempt, waiting.failures) == (State.READY, 1, 0)
+
+
+def test_a_claim_that_arrives_while_a_handler_blocks_the_loop_is_kept(site: Site) -> None:
+    """Its lease is renewed for longer than it lasts, and the job, which may run only once, runs."""
+    scheduler = site.start("scheduler")
+    scheduler.until("lead_taken")
+    worker = site.start("idler", lease=1, renew_every=0.2)
+    blocking = site.enqueue("stalling", 5.0)
+    wait_for(lambda: blocking.refresh().is_finished and site.app.jobs.find(task="once").items[0].is_finished)
+    (waited,) = site.app.jobs.find(task="once").items
+    assert (waited.state, waited.attempt) == (State.SUCCEEDED, 1)
+    (stalled, ran) = worker.starts()
+    assert ran.at - stalled.at > 4 * SECOND, "it was begun before the loop was blocked"
+    assert not any(one.get("event") == "job_lost" for one in scheduler.events())
 
 
 def test_the_jobs_of_a_killed_worker_run_elsewhere(site: Site) -> None:
@@ -171,6 +188,22 @@ def test_a_scheduler_does_the_duties_for_workers_that_do_none(site: Site) -> Non
     assert not any(one.get("event") == "lead_taken" for one in other.events())
     scheduler.signal(signal.SIGTERM)
     assert scheduler.end() == 0
+
+
+@pytest.mark.parametrize("role", ["worker", "scheduler"])
+def test_a_process_whose_file_was_deleted_ends_with_4(site: Site, role: str) -> None:
+    """It says so once, in one line, and waits for nothing: not even for a handler that runs."""
+    process = site.start(role)
+    process.until("lead_taken")
+    if role == "worker":
+        site.enqueue("endless")
+        wait_for(lambda: len(process.starts()) == 1)
+    site.file.unlink()
+    assert process.end() == 4
+    told = [one for one in process.events() if one["level"] in {"warning", "error", "critical"}]
+    gone = [one for one in told if one["event"] != "handler_stopped"]
+    assert [one["event"] for one in gone] == ["store_gone"]
+    assert "was deleted or replaced while it was open" in gone[0]["message"]
 
 
 def test_workers_leave_no_sockets_behind(site: Site) -> None:

@@ -79,7 +79,7 @@ async def test_clocks_stay_exact_far_beyond_what_a_lua_number_holds(world: World
     oracle = World(OracleStore(clock), clock)
     served = []
     for one in (world, oracle):
-        for tenant, weight in (("acme", 3.0), ("globex", 7.0), ("initech", 0.3)):
+        for tenant, weight in (("acme", 1000.0), ("globex", 900.0), ("initech", 700.0)):
             await one.declare(Kind.TENANT, tenant, TenantRules(weight=weight))
             await one.enqueue_many(40, tenant)
         order = []

@@ -6,11 +6,17 @@ from logging import getLogger
 
 import pytest
 
-from fairlane.model.errors import StoreUnavailable
+from fairlane.model.errors import StoreGone, StoreUnavailable
 from fairlane.model.instants import Micros
 from fairlane.runtime.absence import FIRST_PAUSE, LONGEST_PAUSE, Absence, enduring
 
 AWAY = StoreUnavailable("no route")
+GONE = StoreGone("it was deleted")
+
+
+def never() -> None:
+    """Be told that the store is gone; it is not."""
+    raise AssertionError
 
 
 def events(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -21,7 +27,7 @@ def events(caplog: pytest.LogCaptureFixture) -> list[str]:
 def test_an_absence_is_told_once_and_so_is_its_end(caplog: pytest.LogCaptureFixture) -> None:
     """However many tries there are between."""
     caplog.set_level("INFO")
-    absence = Absence(getLogger("fairlane"), "w1")
+    absence = Absence(getLogger("fairlane"), "w1", never)
     for _ in range(5):
         absence.met(AWAY)
     absence.over(absence.mark())
@@ -30,9 +36,20 @@ def test_an_absence_is_told_once_and_so_is_its_end(caplog: pytest.LogCaptureFixt
     assert events(caplog) == ["store_away", "store_back", "store_away"]
 
 
+def test_a_store_that_is_gone_is_told_once_and_never_comes_back(caplog: pytest.LogCaptureFixture) -> None:
+    """One line, one call; what fails afterwards for whatever reason adds nothing."""
+    caplog.set_level("INFO")
+    told: list[bool] = []
+    absence = Absence(getLogger("fairlane"), "w1", lambda: told.append(absence.is_for_good))
+    absence.met(AWAY)
+    for error in (GONE, GONE, AWAY):
+        absence.met(error)
+    assert (events(caplog), told) == (["store_away", "store_gone"], [True])
+
+
 def test_pauses_grow_are_bounded_and_differ() -> None:
     """So that a thousand workers do not come back at the same instant."""
-    absences = [Absence(getLogger("fairlane"), "w") for _ in range(20)]
+    absences = [Absence(getLogger("fairlane"), "w", never) for _ in range(20)]
     first = [absence.met(AWAY) for absence in absences]
     assert all(FIRST_PAUSE // 2 <= pause <= FIRST_PAUSE for pause in first)
     assert len(set(first)) > 10
@@ -45,7 +62,7 @@ def test_an_answer_to_what_was_asked_before_the_failure_tells_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """It was under way when the store went."""
-    absence = Absence(getLogger("fairlane"), "w1")
+    absence = Absence(getLogger("fairlane"), "w1", never)
     mark = absence.mark()
     absence.met(AWAY)
     absence.over(mark)
@@ -58,7 +75,7 @@ async def test_only_a_witness_ends_an_absence_and_other_errors_go_on_up(
 ) -> None:
     """A pass that asked nothing proves nothing; a mistake is not an absence."""
     caplog.set_level("INFO")
-    absence = Absence(getLogger("fairlane"), "w1")
+    absence = Absence(getLogger("fairlane"), "w1", never)
     answers: list[BaseException | Micros] = [AWAY, 7, 7, ValueError("mistake")]
 
     async def one_pass() -> Micros | None:

@@ -13,16 +13,19 @@ from typing import Final
 import apsw
 import apsw.ext
 import msgspec
+import psycopg
 import pytest
 
+from fairlane.store.postgres.statements import rendered, texts
 from fairlane.store.sqlite.migrating import migrate
 from fairlane.store.sqlite.statements import _part
+from tests.servers.postgres import shared_url
 from tests.stores import STORES
 from tools.sabotage import page, witness
 from tools.sabotage.patch import LAYERS, YARDSTICK, MisfitError, Patch, all_patches, judged, read_patches
 from tools.sabotage.run import sabotage
 from tools.sabotage.scratch import Ran
-from tools.sabotage.verdict import Verdict, judge
+from tools.sabotage.verdict import Red, Verdict, judge
 from tools.sabotage.witness import Seen
 
 PATCHES: Final = all_patches()
@@ -49,12 +52,36 @@ def parse(file: str, text: str) -> None:
     if file.endswith(".py"):
         ast.parse(text)
         return
+    if "/postgres/" in file:
+        parse_for_a_server(file, text)
+        return
     db = apsw.Connection(":memory:")
     migrate(db)
     for part in text.split("-- name: ")[1:]:
         _, statement = _part(part)
         statement = statement.replace("{walk}", "true").replace("{list}", "SELECT seq FROM live")
         apsw.ext.query_info(db, statement)
+
+
+def parse_for_a_server(file: str, text: str) -> None:
+    """Let a server read a migration, functions or statements, in a schema that never comes into being."""
+    *_, folder, own = file.removesuffix(".sql").split("/")
+    with psycopg.connect(shared_url()) as link:
+        link.execute("CREATE SCHEMA sabotage")
+        link.execute("SET LOCAL check_function_bodies = off")  # they name each other, whatever their order
+        for name, whole in texts("migrations"):
+            is_broken = (folder, name) == ("migrations", own)
+            link.execute(rendered(text if is_broken else whole, "sabotage").encode())
+        for _, whole in texts("functions"):
+            link.execute(rendered(whole, "sabotage").encode())
+        link.execute("SET LOCAL check_function_bodies = on")
+        if folder == "functions":
+            link.execute(rendered(text, "sabotage").encode())
+        if folder == "sql":
+            for part in set(text.split("-- name: ")) - set(source(file).split("-- name: ")):
+                statement = rendered(part.partition("\n")[2].strip(), "sabotage")
+                link.execute(f"PREPARE broken AS {statement}".encode())
+        link.rollback()
 
 
 @pytest.mark.parametrize("patch", PATCHES, ids=lambda patch: patch.name)
@@ -237,6 +264,10 @@ def test_a_test_that_is_not_there_is_told_before_anything_is_broken(tiny: Path) 
 def test_a_run_that_somebody_survived_is_published_as_such() -> None:
     """The page shows what was found, not what was hoped for."""
     lost = Verdict("lost", "a promise", ("S1",), "model", "src/tiny.py", why="nobody noticed")
-    text = page.page(page.Result("abc", {"Python": "3"}, 2, 1.0, (lost,)))
-    assert "0 of 1 patches were caught" in text
+    red = Red("tests/test_tiny.py::test_it", ("two",), ("AssertionError",))
+    kept = Verdict("kept", "another", ("S2",), "two", "src/tiny.py", red=(red,))
+    text = page.page(page.Result("abc", {"Python": "3"}, 2, 1.0, (lost, kept)))
+    assert "1 of 2 patches were caught" in text
+    assert "| test that went red | two |" in text
     assert "| lost | a promise | S1 | model | **not caught**: nobody noticed | – |" in text
+    assert "| kept | another | S2 | two | `tests/test_tiny.py::test_it` | red |" in text

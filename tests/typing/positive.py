@@ -96,6 +96,13 @@ def only_context(ctx: Context) -> bool:
     return ctx.cancelled
 
 
+@app.task
+async def in_a_transaction(ctx: Context, connection: str) -> None:
+    """With both words for a success in a transaction of its own."""
+    ctx.succeed_in(connection, {"kept": 1})
+    await ctx.asucceed_in(connection)
+
+
 @app.task(
     queue="critical",
     name="mail.send",

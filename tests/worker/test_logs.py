@@ -41,6 +41,8 @@ async def test_every_record_about_an_attempt_carries_whose_it_is(
         assert (facts["tenant"], facts["job"]) == ("acme", str(jobs[how].id))
         assert (facts["attempt"], facts["correlation"], facts["task"]) == (1, f"order-{how}", "mixed")
     assert [told[event].levelno for event in told] == [logging.DEBUG, logging.WARNING, logging.ERROR]
+    assert "now delayed, failure 1 of 3, retry" in told["job_failed"].getMessage()
+    assert (told["job_failed"].__dict__["failures"], told["job_failed"].__dict__["max_attempts"]) == (1, 3)
     events = [one.__dict__["event"] for one in caplog.records]
     assert {"worker_started", "worker_left"} <= set(events)
     assert worker.failed == 2

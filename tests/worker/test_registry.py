@@ -16,8 +16,8 @@ from tests.worker.world import World, until
 
 
 async def test_a_worker_introduces_itself_and_its_tasks(world: World) -> None:
-    """Host, pid, queues, slots; tasks with their queue, version and aliases."""
-    app = world.app(lanes=[Lane("a", 2, ["default"]), Lane("b", 3, ["mail", "default"])])
+    """Application, pid, queues, slots; tasks with their queue, version and aliases."""
+    app = world.app(name="shop", lanes=[Lane("a", 2, ["default"]), Lane("b", 3, ["mail", "default"])])
 
     @app.task(name="send", queue="mail", version=2, aliases=["mail.send"])
     async def send() -> None: ...
@@ -27,6 +27,7 @@ async def test_a_worker_introduces_itself_and_its_tasks(world: World) -> None:
         (task,) = await app.client.store.registry.tasks(TasksRequest(scope=Scope.all(), names=("mail.send",)))
     card = view.card
     assert (card.id, card.pid, card.queues, card.slots) == (worker.id, os.getpid(), ("default", "mail"), 5)
+    assert card.labels == ("app=shop",)
     assert (task.card.name, task.card.queue, task.card.version) == ("send", "mail", 2)
 
 

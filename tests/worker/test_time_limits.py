@@ -20,6 +20,32 @@ def clock() -> LeapingClock:
     return LeapingClock()
 
 
+async def test_a_timeout_does_not_run_while_another_handler_blocks_the_loop(
+    world: World, app: Fairlane, clock: LeapingClock
+) -> None:
+    """It runs from the start of the handler: both were claimed at once, and one had to wait for the other."""
+    began, release = asyncio.Event(), asyncio.Event()
+
+    @app.task(name="blocks", timeout=600)
+    async def blocks() -> None:
+        clock.leap(61)
+
+    @app.task(name="waits", timeout=60)
+    async def waits() -> None:
+        began.set()
+        await release.wait()
+
+    await blocks.using(tenant="acme").aenqueue()
+    job = await waits.using(tenant="acme").aenqueue()
+    async with world.working(app, clock=clock, settings=LONG) as worker:
+        await began.wait()
+        assert worker._floor is not None
+        worker._floor.watch.look()
+        release.set()
+        ended = await world.ended(job)
+        assert (ended.state, ended.attempt) == (State.SUCCEEDED, 1)
+
+
 async def test_an_async_handler_is_cancelled_at_its_timeout(
     world: World, app: Fairlane, clock: LeapingClock
 ) -> None:

@@ -27,7 +27,7 @@ Generated from `docs/proofs/sabotage.json`, which `make sabotage` writes; do not
 Each row is a small patch that breaks one promise. It was applied alone to a copy of the tree, and the tests
 named beside it, green without it, went red. A patch that no test notices fails the run. Those of a store
 were tried on that store, those of the model, the worker and the application on every store that their tests
-run on; tests that need no choice of store have a dash. How to add one:
+run on; there is a column for each store, and tests that need no choice of store have dashes. How to add one:
 [Contributing](../../CONTRIBUTING.md#adding-a-sabotage).
 """
 
@@ -76,13 +76,16 @@ def _lines(found: Result) -> Iterator[str]:
     yield f"{caught} of {len(found.verdicts)} patches were caught."
     yield f"Commit {found.commit}; {versions}; {found.seconds:.0f} s on {found.cores} cores."
     yield ""
-    yield "| patch | promise | rules | of | test that went red | on |"
-    yield "|---|---|---|---|---|---|"
+    stores = sorted({store for one in found.verdicts for red in one.red for store in red.stores} - {""})
+    heads = ["patch", "promise", "rules", "of", "test that went red", *stores]
+    yield f"| {' | '.join(heads)} |"
+    yield "|" + "---|" * len(heads)
     for one in found.verdicts:
         told = [f"`{red.test}`" for red in one.red] + [f"**not caught**: {one.why}"] * bool(one.why)
-        stores = sorted({store for red in one.red for store in red.stores} - {""})
-        cells = (one.name, one.promise, ", ".join(one.rules), one.concerns, "<br>".join(told))
-        yield f"| {' | '.join(cells)} | {', '.join(stores) or '–'} |"
+        where = {store for red in one.red for store in red.stores}
+        cells = [one.name, one.promise, ", ".join(one.rules), one.concerns, "<br>".join(told)]
+        cells += ["red" if store in where else "–" for store in stores]
+        yield f"| {' | '.join(cells)} |"
 
 
 def _commit() -> str:

@@ -90,6 +90,11 @@ class Client:
         """The store of the running loop."""
         return self._stores.here()
 
+    @property
+    def joining(self) -> Store:
+        """The store for work on the caller's own connection, in a loop or in none."""
+        return self._stores.joining()
+
     # ── enqueue ───────────────────────────────────────────────────────────────
 
     async def aenqueue(self, calls: Iterable[Call[Any]], connection: Any = None) -> list[Job[Any]]:
@@ -106,7 +111,7 @@ class Client:
         if connection is None:
             reply = await self._send(request)
         else:
-            reply = await self._stores.joining().jobs.enqueue_in(connection, request)
+            reply = await self.joining.jobs.enqueue_in(connection, request)
         if reply.refused:
             raise error_of(reply.refused, jobs)
         tell_over_limit(reply.over)

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import math
 from asyncio import CancelledError
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from datetime import datetime
 from functools import cached_property
 from logging import Logger, LoggerAdapter
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from fairlane.app.ambient import Ambient
 from fairlane.app.attempt_log import AttemptLog, Tail
 from fairlane.app.job import Job
+from fairlane.app.sync import run_here
+from fairlane.model.errors import Unsupported
 from fairlane.model.job import Progress
 from fairlane.model.outcome import Cancel
+
+Succeed: TypeAlias = Callable[[Any, Any], Coroutine[Any, Any, None]]
+"""Settles the attempt as succeeded on a connection, with a result."""
 
 NOTE_CHARS: Final = 500
 """How much of a note on progress is kept."""
@@ -31,9 +36,10 @@ class SoftTimeout(CancelledError):  # noqa: N818 (a cancellation is no error)
 class Rein:
     """The worker's end: tells the handler to stop, and takes its progress along with the next renewal."""
 
-    __slots__ = ("_is_soft_told", "_progress", "is_soft", "stop_reason", "tail")
+    __slots__ = ("_is_soft_told", "_progress", "has_succeeded", "is_soft", "stop_reason", "tail")
 
     def __init__(self) -> None:
+        self.has_succeeded = False  # in a transaction of the handler's own, if that commits
         self.stop_reason: str | None = None
         self.is_soft = False
         self.tail: Tail | None = None
@@ -85,6 +91,7 @@ class Context:
         show: Callable[[], Job[Any]],
         fence: int,
         rein: Rein,
+        succeed: Succeed | None = None,
         deadline: datetime | None = None,
     ) -> None:
         self.tenant = tenant
@@ -93,6 +100,7 @@ class Context:
         self.deadline = deadline
         self._show = show
         self._rein = rein
+        self._succeed = succeed or _belongs_to_nobody
 
     @cached_property
     def job(self) -> Job[Any]:
@@ -138,6 +146,23 @@ class Context:
             message = "progress is a fraction from 0 to 1, not NaN"
             raise ValueError(message)
         self._rein.note(Progress(min(1.0, max(0.0, float(fraction))), note[:NOTE_CHARS]))
+
+    def succeed_in(self, connection: Any, result: Any = None) -> None:
+        """Let the attempt succeed with the commit of the transaction that is open on this connection (S63).
+
+        Its effects and its success are one step then: both happen, or neither. If the transaction is rolled
+        back, what the handler returns or raises counts, as ever. `ClaimLost` if another has the job by now:
+        roll back. Connections as those of `using(connection=)`; for an asynchronous one await `asucceed_in`.
+        """
+        run_here(self._succeed(connection, result))
+
+    async def asucceed_in(self, connection: Any, result: Any = None) -> None:
+        """Let the attempt succeed with the commit of the transaction on this connection; see `succeed_in`."""
+        await self._succeed(connection, result)
+
+
+async def _belongs_to_nobody(connection: Any, result: Any) -> None:  # noqa: ARG001 (see Succeed)
+    raise Unsupported("this context was made by hand: there is no attempt that could succeed")
 
 
 def ambient_of(context: Context, *, is_system: bool = False) -> Ambient:

@@ -40,7 +40,7 @@ def run_here(work: Coroutine[Any, Any, T]) -> T:
     except StopIteration as done:
         return cast("T", done.value)
     work.close()
-    raise Unsupported("the connection is asynchronous; await the twin, aenqueue() or aenqueue_many()")
+    raise Unsupported("the connection is asynchronous; await the twin, as aenqueue() or asucceed_in()")
 
 
 class Portal:
@@ -85,6 +85,10 @@ class Portal:
             if self._service is None:
                 self._service = _start()
             return asyncio.run_coroutine_threadsafe(work, self._service.loop)
+
+    async def aside(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine in the portal's loop for a caller in another; it is cancelled with its caller."""
+        return await asyncio.wrap_future(self.submit(work))
 
     def close(self) -> None:
         """Stop the thread and wait for it; what still runs in it is cancelled. A later call starts anew."""

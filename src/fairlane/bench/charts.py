@@ -18,7 +18,7 @@ _RIGHT: Final = 220
 _TOP: Final = 40
 _BOTTOM: Final = 50
 _COLORS: Final = ("#d1495b", "#00798c", "#edae49", "#30638e", "#7a5195", "#3d405b", "#6a994e")
-_MOST_POINTS: Final = 2_000
+_MOST_POINTS: Final = 1_000
 _TICKS: Final = 6
 
 

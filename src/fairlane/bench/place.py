@@ -9,7 +9,7 @@ import os
 import platform
 import secrets
 import shutil
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -85,11 +85,12 @@ class Place:
         # Names of another run in the same store would find its jobs, its rules and its pauses.
         queue = "bench" if self.url is None else f"bench-{secrets.randbelow(10**9)}"
         url = self.url or f"sqlite:///{folder / 'fairlane.db'}"
+        plan = Plan(url=url, folder=str(folder), queue=queue, **more)
         try:
-            yield Plan(url=url, folder=str(folder), queue=queue, **more)
+            yield plan
         finally:
             if self.url is not None:
-                await _purge(self.url, queue)
+                await _purge(self.url, plan.queues)
         shutil.rmtree(folder, ignore_errors=True)
 
     def _new_folder(self) -> Path:
@@ -111,10 +112,12 @@ class Place:
         return {"kind": self.scheme, "where": where, **found.settings}
 
 
-async def _purge(url: str, queue: str) -> None:
+async def _purge(url: str, queues: Sequence[str]) -> None:
     store = open_store(url)
     try:
-        await purge_all(store, PurgeRequest(scope=_ALL, queue=queue, reason="the run is over", who="bench"))
+        for queue in queues:
+            request = PurgeRequest(scope=_ALL, queue=queue, reason="the run is over", who="bench")
+            await purge_all(store, request)
     finally:
         await store.upkeep.aclose()
 

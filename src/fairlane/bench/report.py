@@ -5,20 +5,35 @@ The fields of these records are the keys of `--json`; docs/reference/benchmark-r
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from fairlane.bench.charts import Chart
 
+_WHOLE: Final = frozenset({"jobs/s", "µs/job", "jobs", "claims"})
+"""Units of which nobody wants fractions."""
+
 
 class Amount(NamedTuple):
-    """One figure of one round."""
+    """One figure of one round; None if what it needs did not come about, so that no number would be true."""
 
-    value: float
+    value: float | None
     unit: str
+
+
+def ratio(one: Amount, other: Amount) -> Amount:
+    """Divide a figure by another of the same round; not valid if either is not, or the other is nothing.
+
+    >>> ratio(Amount(9, "ms"), Amount(2, "ms")).value, ratio(Amount(9, "ms"), Amount(None, "ms")).value
+    (4.5, None)
+    """
+    if one.value is None or not other.value:
+        return Amount(None, "×")
+    return Amount(one.value / other.value, "×")
 
 
 class Goal(msgspec.Struct, frozen=True):
@@ -28,25 +43,30 @@ class Goal(msgspec.Struct, frozen=True):
     limit: float
     is_least: bool = False
 
-    def is_met(self, value: float) -> bool:
-        """Whether a value keeps the bound.
+    def is_met(self, value: float | None) -> bool:
+        """Whether a value keeps the bound; none does not.
 
         >>> Goal("at most 10 ms", 10).is_met(9.5), Goal("at least 0.99", 0.99, is_least=True).is_met(0.5)
         (True, False)
         """
+        if value is None:
+            return False
         return value >= self.limit if self.is_least else value <= self.limit
 
 
 class Measure(msgspec.Struct, frozen=True, kw_only=True):
-    """One figure over all rounds. `met` is None where there is no goal."""
+    """One figure over all rounds. `met` is None where there is no goal.
+
+    A round without a valid value counts as the worst in the median, which is None if most have none.
+    """
 
     scenario: str
     name: str
     unit: str
-    median: float
-    low: float
-    high: float
-    values: tuple[float, ...]
+    median: float | None
+    low: float | None
+    high: float | None
+    values: tuple[float | None, ...]
     goal: Goal | None = None
     met: bool | None = None
 
@@ -92,11 +112,14 @@ class Round(msgspec.Struct, frozen=True):
     chart: Chart | None = None
 
 
-Goals = Callable[[Mapping[str, float]], Mapping[str, Goal]]
+Medians = Mapping[str, float]
+"""The medians of a scenario's figures by name; NaN, which meets no bound, for one that is not valid."""
+
+Goals = Callable[[Medians], Mapping[str, Goal]]
 """Gives the goals of a scenario by the name of the figure, from the medians of all its figures."""
 
 
-def no_goals(_medians: Mapping[str, float]) -> Mapping[str, Goal]:
+def no_goals(_medians: Medians) -> Mapping[str, Goal]:
     """Set no goals: the figures are context."""
     return {}
 
@@ -110,19 +133,38 @@ def conclude(scenario: str, rounds: Sequence[Round], goals: Goals = no_goals) ->
     """
     names = list(rounds[0].amounts)
     values = {name: tuple(one.amounts[name].value for one in rounds) for name in names}
-    medians = {name: statistics.median(found) for name, found in values.items()}
-    bounds = goals(medians)
+    medians = {name: median(found) for name, found in values.items()}
+    bounds = goals({name: math.nan if value is None else value for name, value in medians.items()})
     return [
         Measure(
             scenario=scenario,
             name=name,
             unit=rounds[0].amounts[name].unit,
             median=medians[name],
-            low=min(values[name]),
-            high=max(values[name]),
+            low=min((value for value in values[name] if value is not None), default=None),
+            high=max((value for value in values[name] if value is not None), default=None),
             values=values[name],
             goal=bounds.get(name),
             met=bounds[name].is_met(medians[name]) if name in bounds else None,
         )
         for name in names
     ]
+
+
+def median(values: Sequence[float | None]) -> float | None:
+    """Give the median, with those that are not valid as the worst; None if it falls on one of them.
+
+    >>> median([4, None, 5]), median([4, None, None]), median([4, 8])
+    (5, None, 6.0)
+    """
+    middle = statistics.median(math.inf if value is None else value for value in values)
+    return None if math.isinf(middle) else middle
+
+
+def show_number(value: float | None, unit: str) -> str:
+    """Write a figure for people.
+
+    >>> show_number(12_345.678, "jobs/s"), show_number(0.5, ""), show_number(None, "ms")
+    ('12,346', '0.50', 'not valid')
+    """
+    return "not valid" if value is None else f"{value:,.{0 if unit in _WHOLE else 2}f}"

@@ -15,7 +15,7 @@ from fairlane.model.lifecycle import Home
 from fairlane.stage.arrivals import Arrival
 from fairlane.stage.figures import percentile
 from fairlane.stage.plan import HELD
-from fairlane.stage.run import Prepare, Run
+from fairlane.stage.run import BATCH, Change, Prepare, Run
 
 Say = Callable[[str], None]
 
@@ -40,7 +40,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def most(self) -> Micros:
         """How long one run may take: what it should on a machine many times slower, and then it is ended."""
-        return round((60 + 20 * self.seconds + self.jobs / 50) * SECOND)
+        return round((60 + 20 * self.seconds + self.jobs / 50 + sum(self.backlog) / 500) * SECOND)
 
 
 class Outcome(msgspec.Struct):
@@ -92,14 +92,28 @@ class Stage:
         ahead: Sequence[Arrival] = (),
         tenant: str | None = None,
         prepare: Prepare | None = None,
+        change: Change | None = None,
+        lasts: Micros | None = None,
+        at_once: int = BATCH,
         **plan: object,
     ) -> Run:
-        """Play a run with the history checker behind it; its plan has what is given besides."""
+        """Play a run with the history checker behind it; its plan has what is given besides.
+
+        All that was brought must have ended in history, but what is held; with `lasts`, all that handlers
+        have ended.
+        """
         setting = self._setting
         async with setting.place.run(slots=setting.slots, **plan) as planned:
-            run = Run(planned, processes=setting.processes[0], at_most=setting.most, tenant=tenant)
-            verdict = await run.play(arrivals, ahead=ahead, prepare=prepare)
-        expected = sum(one.jobs for one in (*arrivals, *ahead) if one.task not in HELD)
+            run = Run(
+                planned,
+                processes=setting.processes[0],
+                at_most=setting.most,
+                tenant=tenant,
+                at_once=at_once,
+            )
+            verdict = await run.play(arrivals, ahead=ahead, prepare=prepare, change=change, lasts=lasts)
+        brought = sum(one.jobs for one in (*arrivals, *ahead) if one.task not in HELD)
+        expected = brought if lasts is None else run.figures.ended
         history = run.homes[Home.HISTORY]
         self.note(case, len(run.figures.jobs), expected, history, str(verdict), is_kept=verdict.ok)
         return run

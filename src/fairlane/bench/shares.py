@@ -13,6 +13,8 @@ from fairlane.stage.figures import Seen, Span
 WINDOW: Final = 1_000
 """Over how many dispatches in a row shares are compared."""
 
+_TOLERANCE: Final = 0.02
+
 
 def contest_end(spans: Iterable[Span]) -> int:
     """Say until when all tenants had something waiting: the last start of the one that ran out first.
@@ -104,6 +106,57 @@ def share_of_due(jobs: Iterable[Seen], tenant: str, until: Moment) -> float:
         if not waiting[name]:
             del waiting[name]
     return got / due if due else 0
+
+
+def held_since(
+    spans: Iterable[Span], weights: Mapping[str, float], since: Moment, until: Moment
+) -> Moment | None:
+    """Say from when on every hundred turns or so were shared by these weights; None if they never were.
+
+    A window is ten times what gives each its whole number of turns; its error may be 2 %.
+
+    >>> turns = [Span("a" if at <= 20 else "ab"[at % 2], at, at + 1) for at in range(1, 61)]
+    >>> held_since(turns, {"a": 1, "b": 1}, since=0, until=60)
+    21
+    """
+    window = 10 * round(sum(weights.values()))
+    turns = sorted((one.start, one.tenant) for one in spans if since < one.start <= until)
+    found: Moment | None = None
+    for first in range(0, len(turns) - window + 1, window):
+        ours = turns[first : first + window]
+        if share_error([tenant for _, tenant in ours], weights, window) > _TOLERANCE:
+            found = None
+        elif found is None:
+            found = ours[0][0]
+    return found
+
+
+def least_share(turns: Sequence[str], name: str, window: int) -> float:
+    """Give the smallest part that somebody had of any so many turns in a row; 0 if there were fewer.
+
+    >>> least_share(["a", "b", "a", "a", "a", "b"], "b", 3)
+    0.0
+    >>> least_share(["a", "b", "a", "b", "b"], "b", 2)
+    0.5
+    """
+    counts = [turns[first : first + window].count(name) for first in range(len(turns) - window + 1)]
+    return min(counts, default=0) / window
+
+
+def overtaken_by(jobs: Iterable[Seen], name: str) -> Micros:
+    """Say how much later a job came, at the most, that still started before one of these.
+
+    >>> overtaken_by([Seen("low", 10, 11, 90), Seen("high", 70, 71, 80), Seen("high", 95, 96, 97)], "low")
+    60
+    """
+    seen = sorted((one.started_at, one.brought_at, one.tenant) for one in jobs if one.started_at is not None)
+    most, newest = 0, 0
+    for _, brought_at, tenant in seen:
+        if tenant == name:
+            most = max(most, newest - brought_at)
+        else:
+            newest = max(newest, brought_at)
+    return most
 
 
 def steady_rate(spans: Mapping[str, Sequence[tuple[Moment, Moment]]]) -> float:

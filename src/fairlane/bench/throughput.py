@@ -7,11 +7,12 @@ must be the jobs. A third run beside them keeps one, for the checker.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Final
 
 from fairlane.bench.charts import Chart
-from fairlane.bench.report import Amount, Goal, Round
+from fairlane.bench.report import Amount, Goal, Medians, Round, ratio
 from fairlane.bench.scenario import Outcome, Scenario, Setting, Stage, measure
 from fairlane.bench.shares import steady_rate
 from fairlane.model.ledger import Moment
@@ -30,19 +31,17 @@ BATCH: Final = 1_000
 _FLOOR: Final = 1_000
 """Jobs a second of each worker process, whatever the machine."""
 
+COSTS_MORE: Final = "processor time of a job, against 1 process"
+REACHES: Final = "drained, against 1 tenant"
+
 _clock: Final = MachineClock()
 
 Spans = dict[str, list[tuple[Moment, Moment]]]
 
 
-async def throughput(setting: Setting) -> Outcome:
-    """Fill a queue in bulk and let workers empty it, for each kind of handler."""
-    scenarios = [
-        Scenario("async", lambda setting, number: _pure(setting, number, "async", ASYNC), _goals),
-        Scenario("plain", lambda setting, number: _pure(setting, number, "plain", PLAIN)),
-        Scenario("with ledger", _with_ledger),
-    ]
-    outcome = await measure(setting, scenarios)
+async def throughput(setting: Setting, only: Sequence[str] = ()) -> Outcome:
+    """Fill a queue in bulk and let workers empty it, for each kind of handler that is asked for, or all."""
+    outcome = await measure(setting, [one for one in KINDS if not only or one.name in only])
     outcome.charts.append(_chart(setting, outcome))
     return outcome
 
@@ -74,7 +73,21 @@ async def _pure(setting: Setting, number: int, scenario: str, task: str) -> Roun
             amounts[f"{case}: drained"] = Amount(steady_rate(spans), "jobs/s")
             amounts[f"{case}: processor"] = Amount(1e6 * used / setting.jobs, "µs/job")
             amounts[f"{case}: enqueued in bulk"] = Amount(setting.jobs * 1e6 / took, "jobs/s")
-    return Round(amounts, stage.checks)
+    return Round({**amounts, **compared(setting, amounts)}, stage.checks)
+
+
+def compared(setting: Setting, amounts: Mapping[str, Amount]) -> dict[str, Amount]:
+    """Compare within a round: what more processes cost a job, and what many tenants reach, against one."""
+    found: dict[str, Amount] = {}
+    for processes, tenants in product(setting.processes, _tenants(setting)):
+        case = case_of(processes, tenants)
+        for what, other, text in (
+            ("processor", case_of(1, tenants), COSTS_MORE),
+            ("drained", case_of(processes, 1), REACHES),
+        ):
+            if other != case and f"{other}: {what}" in amounts:
+                found[f"{case}: {text}"] = ratio(amounts[f"{case}: {what}"], amounts[f"{other}: {what}"])
+    return found
 
 
 def _tenants(setting: Setting) -> list[int]:
@@ -130,33 +143,37 @@ async def _with_ledger(setting: Setting, number: int) -> Round:
     )
 
 
-def _goals(medians: Mapping[str, float]) -> dict[str, Goal]:
-    drained = {name: value for name, value in medians.items() if name.endswith(": drained")}
-    goals: dict[str, Goal] = {}
-    for name in drained:
-        processes = int(name.split(" ", 1)[0])
-        least = float(_FLOOR * processes)
-        text = f"at least {_FLOOR:,} a process"
-        alone = drained.get(f"{case_of(processes, 1)}: drained")
-        if alone is not None and " tenants:" in name and alone / 2 > least:
-            least, text = alone / 2, "at least half of one tenant's"
-        goals[name] = Goal(text, least, is_least=True)
+def goals(medians: Medians) -> dict[str, Goal]:
+    """Set the floor of a process, what a second one may cost, and what many tenants must reach."""
+    found: dict[str, Goal] = {}
     for name in medians:
-        first, _, rest = name.partition(", ")
-        one = medians.get(f"1 process, {rest}")
-        if name.endswith(": processor") and one is not None and first != "1 process":
-            goals[name] = Goal("at most 10 % more than one process", 1.1 * one)
-    return goals
+        what = name.partition(": ")[2]
+        if what == "drained":
+            processes = int(name.split(" ", 1)[0])
+            found[name] = Goal(f"at least {_FLOOR:,} a process", float(_FLOOR * processes), is_least=True)
+        elif what == COSTS_MORE:
+            found[name] = Goal("at most 10 % more", 1.1)
+        elif what == REACHES:
+            found[name] = Goal("at least half", 0.5, is_least=True)
+    return found
+
+
+KINDS: Final = (
+    Scenario("async", lambda setting, number: _pure(setting, number, "async", ASYNC), goals),
+    Scenario("plain", lambda setting, number: _pure(setting, number, "plain", PLAIN)),
+    Scenario("with ledger", _with_ledger),
+)
 
 
 def _chart(setting: Setting, outcome: Outcome) -> Chart:
-    drained = {(one.scenario, one.name): one.median for one in outcome.measures}
+    drained = {(one.scenario, one.name): one.median or 0.0 for one in outcome.measures}
     series = {
         f"{kind}, {case_of(processes, 1).partition(',')[0]}": [
             (float(tenants), drained[kind, f"{case_of(processes, tenants)}: drained"])
             for tenants in _tenants(setting)
         ]
         for kind in ("async", "plain")
+        if any(one.scenario == kind for one in outcome.measures)
         for processes in setting.processes
     }
     return Chart(

@@ -20,8 +20,11 @@ if TYPE_CHECKING:  # loaded when a benchmark is run: the help needs none of it
     from fairlane.bench.command import Bench
     from fairlane.bench.report import Check, Measure, Report
 
-_WHOLE: Final = frozenset({"jobs/s", "µs/job", "jobs"})
-_SCENARIOS: Final = ("flood", "names", "weights", "seconds", "returning", "headroom", "held")
+_KINDS: Final = ("async", "plain", "with ledger")
+_SCENARIOS: Final = (
+    "flood", "names", "headroom", "held", "weights", "seconds", "returning", "reweighed",
+    "priority", "strict", "claimers",
+)  # fmt: skip
 
 
 def _numbers(most: int) -> Kind[tuple[int, ...]]:
@@ -75,8 +78,8 @@ _slots = click.option(
 )
 
 
-def _alone(_context: click.Context, _option: click.Parameter, value: int) -> tuple[int, ...]:
-    return (value,)
+def _alone(_context: click.Context, _option: click.Parameter, value: int | None) -> tuple[int, ...]:
+    return () if value is None else (value,)
 
 
 _processes = click.option(
@@ -87,6 +90,12 @@ _processes = click.option(
     help="How many worker processes.",
     callback=_alone,
 )
+
+
+def _only(names: tuple[str, ...]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    return click.option(
+        "--only", multiple=True, type=click.Choice(names), help="Only this scenario; may be repeated."
+    )
 
 
 def _jobs(default: int, most: int, text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -132,18 +141,19 @@ def dedicate(session: Session) -> None:
     show_default=True,
     help="How many tenants.",
 )
+@_only(_KINDS)
 @_slots
 @_shared
 @click.pass_obj
-def throughput(session: Session, /, **options: Any) -> None:
+def throughput(session: Session, /, *, only: tuple[str, ...], **options: Any) -> None:
     """Enqueue in bulk, then drain: jobs a second and processor time, for handlers that do nothing."""
     from fairlane.bench.throughput import throughput as measured
 
-    _run(session, "throughput", measured, options)
+    _run(session, "throughput", lambda setting: measured(setting, only), options)
 
 
 @bench.command(cls=Command)
-@_jobs(1_000, 100_000, "Single enqueues to time; also what is drained to find the full load.")
+@_jobs(1_000, 100_000, "Single enqueues to time; also what is brought to find the full load.")
 @_seconds
 @_processes
 @_slots
@@ -157,8 +167,12 @@ def latency(session: Session, /, **options: Any) -> None:
 
 
 @bench.command(cls=Command)
+@_only(_SCENARIOS)
 @click.option(
-    "--only", multiple=True, type=click.Choice(_SCENARIOS), help="Only this scenario; may be repeated."
+    "--backlog",
+    type=click.IntRange(1, 10_000_000),
+    help="Jobs that are held, or wait while a weight is raised. Default: as the seconds have it.",
+    callback=_alone,
 )
 @_seconds
 @_processes
@@ -238,11 +252,13 @@ def _show(session: Session, report: Report) -> None:
 
 
 def _plain(value: float | str | tuple[int, ...]) -> str:
-    return "/".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return "/".join(map(str, value)) or "-" if isinstance(value, tuple) else str(value)
 
 
-def _number(value: float, unit: str) -> str:
-    return f"{value:,.{0 if unit in _WHOLE else 2}f}"
+def _number(value: float | None, unit: str) -> str:
+    from fairlane.bench.report import show_number
+
+    return show_number(value, unit)
 
 
 def _met(one: Measure) -> str:

@@ -80,7 +80,7 @@ def enqueue(
         _send(session, task, [_object(whole, "--args")], options)
     else:
         texts = session.run(lambda app: texts_of(app, task))
-        _send(session, task, [dict(_pair(pair, texts) for pair in pairs)], options)
+        _send(session, task, [_arguments(pairs, texts)], options)
 
 
 def _send(
@@ -98,6 +98,18 @@ def _send(
         for job in jobs:
             session.output.say(f"{job.id} {'created' if job.created else 'existing'}")
     return jobs
+
+
+def _arguments(pairs: Iterable[str], texts: Collection[str]) -> Arguments:
+    """Read all pairs; a name that is given twice is nobody's wish."""
+    arguments: Arguments = {}
+    for pair in pairs:
+        name, value = _pair(pair, texts)
+        if name in arguments:
+            message = f"{name} is given twice"
+            raise click.UsageError(message)
+        arguments[name] = value
+    return arguments
 
 
 def _pair(pair: str, texts: Collection[str]) -> tuple[str, Any]:

@@ -15,26 +15,27 @@ from fairlane.model.errors import (
     UnknownTask,
     UnknownTenant,
 )
+from fairlane.runtime import exits
 
 
 class Exit(IntEnum):
     """How a command ended, for scripts."""
 
-    OK = 0
+    OK = exits.OK
     REFUSED = 1
     USAGE = 2
     NOT_FOUND = 3
-    STORE = 4
+    STORE = exits.STORE_GONE
     CONFIG = 5
     UNKNOWN = 6
-    STALLED = 70
+    STALLED = exits.STOOD_STILL
     INTERRUPTED = 130
     CLOSED = 141
 
 
 MEANING: Final[Mapping[Exit, str]] = {
     Exit.OK: "done; for `doctor`, nothing is bad",
-    Exit.REFUSED: "not done: a policy refused it, it came too late, or `doctor` found something bad",
+    Exit.REFUSED: "not done: a policy refused it, it came too late, or `doctor` or a check found something",
     Exit.USAGE: "the command line is wrong; nothing was done",
     Exit.NOT_FOUND: "what was named is not there: a job, a task, a tenant",
     Exit.STORE: "the store cannot be used: not there, out of reach, busy, full, damaged, of another version",

@@ -68,15 +68,16 @@ class Session:
         from fairlane import Fairlane
 
         if self.application is None:
-            self.application = self._told(Fairlane()).settings.import_
+            self.application = self._told(Fairlane(), is_quiet=True).settings.import_
         if self.application is None:
             raise ConfigError(_NO_APPLICATION, key="app")
         return self.app
 
-    def _told(self, app: Fairlane) -> Fairlane:
+    def _told(self, app: Fairlane, *, is_quiet: bool = False) -> Fairlane:
         """Tell an application what the command line says, before it reads its configuration (S55)."""
         options = {} if self.url is None else {"--url": ("app.url", self.url)}
-        app.configuration.use(file=None if self.config is None else Path(self.config), options=options)
+        file = None if self.config is None else Path(self.config)
+        app.configuration.use(file=file, options=options, is_quiet=is_quiet)
         return app
 
     def run(self, work: Callable[[Fairlane], Coroutine[Any, Any, T]], *, makes_store: bool = False) -> T:

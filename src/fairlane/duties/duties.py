@@ -29,7 +29,7 @@ Duty: TypeAlias = Callable[[Store], Awaitable[Micros]]
 
 AFTER_A_FAULT: Final[Micros] = 30 * SECOND
 
-_log: Final = getLogger("fairlane.duties")
+log: Final = getLogger("fairlane.duties")
 
 
 class Duties:
@@ -42,12 +42,12 @@ class Duties:
         clock: Clock,
         retention: Retention,
         settings: WorkerSettings,
-        absence: Absence | None = None,
+        absence: Absence,
     ) -> None:
         self._name = name
         self._store = store
         self._lead = Lead(name)
-        self._absence = absence or Absence(_log, name)
+        self._absence = absence
         self._duties: tuple[Duty, ...] = (
             Reclaim(clock, settings.renew_every, settings.max_crashes),
             promote,
@@ -75,9 +75,9 @@ class Duties:
                 return EVERY
             try:
                 return await led()
-            except Exception:  # noqa: BLE001 (see below)
+            except Exception:
                 # A fault in one duty ends neither the others nor, in a worker, the jobs beside them.
-                _log.exception("a duty failed, and is tried again", extra={"event": "duty_failed"})
+                log.exception("a duty failed, and is tried again", extra={"event": "duty_failed"})
                 return AFTER_A_FAULT
 
         return one_pass

@@ -21,9 +21,11 @@ FairlaneError
 ├── JobCancelled               .job
 ├── ResultGone                 .job
 ├── BreakerOpen                .until
+├── ClaimLost                  from succeed_in(): the attempt no longer holds its job
 └── StoreError                 .retry_safe: may the same call be repeated?
     ├── StoreUnavailable
     ├── StoreBusy
+    ├── StoreGone              what was open is not there any more; only a new start can help
     ├── EnqueueUnknown         sent, not confirmed; repeat with the same id
     ├── SchemaTooOld
     ├── SchemaTooNew
@@ -254,6 +256,18 @@ class BreakerOpen(FairlaneError):
         self.until = until
 
 
+class ClaimLost(FairlaneError):
+    """The attempt no longer holds its job: another has it, or it is settled. Roll the transaction back."""
+
+    def __init__(self, id: UUID, attempt: int) -> None:
+        """Name the job and the attempt."""
+        super().__init__(
+            f"attempt {attempt} no longer holds job {id}: another has it, or it is settled; "
+            "roll the transaction back"
+        )
+        self.id = id
+
+
 class StoreError(FairlaneError):
     """The store could not do it. `retry_safe` says whether the same call may be repeated."""
 
@@ -276,6 +290,10 @@ class StoreBusy(StoreError):
     """The store did not get to it in time."""
 
     retry_safe = True
+
+
+class StoreGone(StoreError):
+    """The store that was open was deleted or replaced: waiting brings nothing, and nothing can be settled."""
 
 
 class EnqueueUnknown(StoreError):

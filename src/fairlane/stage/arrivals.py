@@ -21,6 +21,7 @@ class Arrival(msgspec.Struct, frozen=True, order=True):
     jobs: int
     lasts: Micros
     task: str = WORK
+    priority: int = 0
 
 
 def now_and_then(

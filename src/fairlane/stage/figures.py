@@ -66,6 +66,11 @@ class Figures:
         self.tallies: dict[str, Tally] = {}
         self.jobs: dict[str, Seen] = {}
 
+    @property
+    def ended(self) -> int:
+        """How many jobs have ended, of all tenants."""
+        return sum(tally.ended for tally in self.tallies.values())
+
     def bring(self, tenant: str, jobs: Sequence[str], before: Moment, after: Moment) -> None:
         """Note jobs that were enqueued between these moments."""
         self.tallies.setdefault(tenant, Tally()).came += len(jobs)

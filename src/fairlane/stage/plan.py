@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from fairlane import Context, Fairlane, Gate, Lane, Queue, Task
+from fairlane import Context, Fairlane, Gate, Lane, Queue, Share, Task
 from fairlane.model.instants import Micros
 from fairlane.model.ledger import Ended, Started
 from fairlane.model.policy import DEFAULT_SLOTS, Cost
@@ -24,6 +24,7 @@ ASYNC: Final = "noop-async"
 PLAIN: Final = "noop-plain"
 GATED: Final = "gated"
 PAUSED: Final = "paused"
+BULK: Final = "bulk"
 HELD: Final = frozenset({GATED, PAUSED})
 """Tasks whose jobs are not to run: one has a gate that lets nobody in, the other is paused by who uses it."""
 
@@ -33,7 +34,9 @@ _clock: Final = MachineClock()
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """One run: the store, the queue and its cost, what a worker has, which names its task has.
 
-    Worker processes write their ledger, and what they have used of the processor, into `folder`.
+    With `min_share` a worker has a second queue, whose task is `BULK`: it comes after the first in strict
+    order, but for that share. Worker processes write their ledger, and what they have used of the processor,
+    into `folder`.
     """
 
     url: str = ""
@@ -42,7 +45,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     cost: Cost = "jobs"
     slots: int = DEFAULT_SLOTS
     headroom: int = 0
+    min_share: float = 0.0
     tasks: tuple[str, ...] = (WORK,)
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        """Name the queues of the run in their order."""
+        return (self.queue, f"{self.queue}-bulk") if self.min_share else (self.queue,)
 
     def environment(self) -> dict[str, str]:
         """Give this process's environment with the plan, without what is set for another application."""
@@ -58,16 +67,15 @@ def read_plan(environment: Mapping[str, str]) -> Plan:
 def make_app(plan: Plan) -> Fairlane:
     """Make the application that workers and whoever brings them jobs share.
 
-    It has two tasks that do nothing at all, and under each name of the plan, and those of `HELD`, one that
-    takes its time and keeps the ledger.
+    It has two tasks that do nothing at all, and under each name of the plan, `BULK` and those of `HELD`, one
+    that takes its time and keeps the ledger.
     """
-    queue = Queue(plan.queue, cost=plan.cost)
     app = Fairlane(
         plan.url or None,
         name="stage",
         config={},
-        queues=[queue],
-        lanes=[Lane("main", plan.slots, [plan.queue], headroom=plan.headroom)],
+        queues=[Queue(name, cost=plan.cost) for name in plan.queues],
+        lanes=[_lane(plan)],
     )
 
     @app.task(name=ASYNC, queue=plan.queue)
@@ -80,7 +88,16 @@ def make_app(plan: Plan) -> Fairlane:
     for name in (*plan.tasks, PAUSED):
         app.task(name=name, queue=plan.queue)(handler.work)
     app.task(name=GATED, queue=plan.queue, gate=Gate(f"{plan.queue}-full", 0))(handler.work)
+    app.task(name=BULK, queue=plan.queues[-1])(handler.work)
     return app
+
+
+def _lane(plan: Plan) -> Lane:
+    if not plan.min_share:
+        return Lane("main", plan.slots, plan.queues, headroom=plan.headroom)
+    first, bulk = plan.queues
+    shares = {first: Share(), bulk: Share(min_share=plan.min_share)}
+    return Lane("main", plan.slots, shares, order="strict", headroom=plan.headroom)
 
 
 def task_of(app: Fairlane, name: str) -> Task[..., Any]:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from fairlane import Fairlane
 from fairlane.model.history import Verdict, check
 from fairlane.model.instants import SECOND, Micros
-from fairlane.model.ledger import Acknowledged, Found, Reading
+from fairlane.model.ledger import Acknowledged, Found, Moment, Reading
 from fairlane.model.lifecycle import Home, home
 from fairlane.model.scope import Scope
 from fairlane.runtime.clock import MachineClock
@@ -26,20 +26,28 @@ from fairlane.store.contract.registry import WorkersRequest
 from fairlane.store.contract.request import PAGE_MOST
 
 _TICK: Final[Micros] = SECOND // 4
-_BATCH: Final = 1_000
+BATCH: Final = 1_000
 """How many jobs one enqueue may hold (S12)."""
 
 Show = Callable[[Figures, Micros], None]
 """Gets the figures and how long the run has lasted, four times a second."""
 
 Prepare = Callable[[Fairlane], Awaitable[None]]
-"""Sets what is to hold in the store before anything is brought."""
+"""Sets what is to hold in the store."""
+
+
+class Change(NamedTuple):
+    """What is set in the store in the middle of a run, so long after its beginning."""
+
+    at: Micros
+    make: Prepare
 
 
 class Run:
     """One queue of a store, its workers, and what was seen of them.
 
-    Afterwards `used` are the seconds of the processor that the workers took, `homes` where the jobs are.
+    Afterwards `used` are the seconds of the processor that the workers took, `homes` where the jobs are, and
+    `changed_at` is when a change was certainly made.
     """
 
     def __init__(
@@ -49,21 +57,26 @@ class Run:
         processes: int,
         at_most: Micros,
         tenant: str | None = None,
+        at_once: int = BATCH,
     ) -> None:
         """With `tenant` all jobs are stored under that name: then the order is first in, first out.
 
-        Jobs of the tasks in `HELD` are not waited for. `at_most` bounds the run.
+        Jobs of the tasks in `HELD` are not waited for. `at_most` bounds the run. Arrivals that are due
+        together are brought together, up to `at_once` jobs.
         """
         self.figures = Figures()
         self.began_at: Micros = 0
         self.used = 0.0
         self.homes = dict.fromkeys(Home, 0)
+        self.changed_at: Moment | None = None
         self._plan = plan
         self._folder = Path(plan.folder)
         self._processes = processes
         self._at_most = at_most
         self._tenant = tenant
+        self._at_once = at_once
         self._clock = MachineClock()
+        self._tail = Tail(self._folder)
         self._to_end = 0
         self._folder.mkdir(parents=True, exist_ok=True)
 
@@ -74,10 +87,13 @@ class Run:
         *,
         ahead: Sequence[Arrival] = (),
         prepare: Prepare | None = None,
+        change: Change | None = None,
+        lasts: Micros | None = None,
     ) -> Verdict:
         """Bring all arrivals, see every job end, and say what the history checker says.
 
-        What is in `ahead` is there before the workers are.
+        What is in `ahead` is there before the workers are. With `lasts` the workers are stopped after that
+        time, in good order, whatever is still waiting.
         """
         record = Recorder(self._folder / "brought.jsonl")
         async with make_app(self._plan) as app:
@@ -89,25 +105,39 @@ class Run:
             with crew(self._plan, self._processes) as workers:
                 await self._until_there(app, workers)
                 self.began_at = self._clock.elapsed()
-                await self._bring(app, arrivals, workers, show or _unseen, record)
+                await self._bring(app, arrivals, workers, show or _unseen, record, change=change, lasts=lasts)
+            self.figures.follow(self._tail.look())
             self.used = workers.usage()
             record.close()
             await self._read(app)
-        return check(read_all(self._folder), drained=self._to_end == len(self.figures.jobs))
+        return check(read_all(self._folder), drained=self.figures.ended == len(self.figures.jobs))
 
     async def _bring(
-        self, app: Fairlane, arrivals: Sequence[Arrival], workers: Crew, show: Show, record: Recorder
+        self,
+        app: Fairlane,
+        arrivals: Sequence[Arrival],
+        workers: Crew,
+        show: Show,
+        record: Recorder,
+        *,
+        change: Change | None,
+        lasts: Micros | None,
     ) -> None:
-        tail = Tail(self._folder)
         due = sorted(arrivals, reverse=True)
         began_at = shown_at = self.began_at
-        while due or sum(tally.ended for tally in self.figures.tallies.values()) < self._to_end:
+        while due or self.figures.ended < self._to_end:
             now = self._clock.elapsed()
+            if lasts is not None and now - began_at >= lasts:
+                break
+            if change is not None and began_at + change.at <= now:
+                await change.make(app)
+                self.changed_at, change = self._clock.elapsed(), None
+                continue
             if due and began_at + due[-1].at <= now:
-                await self._enqueue(app, _take(due, now - began_at), record)
+                await self._enqueue(app, _take(due, now - began_at, self._at_once), record)
                 continue
             if now >= shown_at:
-                self.figures.follow(tail.look())
+                self.figures.follow(self._tail.look())
                 show(self.figures, now - began_at)
                 shown_at = now + _TICK
                 workers.check()
@@ -115,7 +145,9 @@ class Run:
                     raise StageError(
                         f"the jobs were not done after {self._at_most // SECOND} s; see {self._folder}"
                     )
-            next_at = min([shown_at, *(began_at + one.at for one in due[-1:])])
+            planned = [due[-1].at] if due else []
+            planned += [] if change is None else [change.at]
+            next_at = min([shown_at, *(began_at + at for at in planned)])
             await self._clock.wait(next_at - now)
         show(self.figures, self._clock.elapsed() - began_at)
 
@@ -123,12 +155,12 @@ class Run:
         """Enqueue what has arrived, in as few calls as may be."""
         singles = [arrival for arrival in arrivals for _ in range(arrival.jobs)]
         tasks = {name: task_of(app, name) for name in {arrival.task for arrival in arrivals}}
-        for start in range(0, len(singles), _BATCH):
-            batch = singles[start : start + _BATCH]
+        for start in range(0, len(singles), BATCH):
+            batch = singles[start : start + BATCH]
             tenants = [self._tenant or one.tenant for one in batch]
             before = self._clock.elapsed()
             jobs = await app.aenqueue_many(
-                tasks[one.task].using(tenant=tenant).bind(lasts=one.lasts)
+                tasks[one.task].using(tenant=tenant, priority=one.priority).bind(lasts=one.lasts)
                 for one, tenant in zip(batch, tenants, strict=True)
             )
             after = self._clock.elapsed()
@@ -155,9 +187,15 @@ class Run:
     async def _read(self, app: Fairlane) -> None:
         """Write down where every job is in the end."""
         record = Recorder(self._folder / "reading.jsonl")
+        for queue in self._plan.queues:
+            await self._read_queue(app, queue, record)
+        record.write(Reading(**{home.value: jobs for home, jobs in self.homes.items()}))
+        record.close()
+
+    async def _read_queue(self, app: Fairlane, queue: str, record: Recorder) -> None:
         cursor: str | None = None
         while True:
-            request = FindRequest(scope=Scope.all(), queue=self._plan.queue, limit=PAGE_MOST, cursor=cursor)
+            request = FindRequest(scope=Scope.all(), queue=queue, limit=PAGE_MOST, cursor=cursor)
             page = await app.client.store.jobs.find(request)
             found = [
                 Found(
@@ -179,18 +217,16 @@ class Run:
             record.write(*found)
             cursor = page.cursor
             if cursor is None:
-                break
-        record.write(Reading(**{home.value: jobs for home, jobs in self.homes.items()}))
-        record.close()
+                return
 
 
 def _unseen(_figures: Figures, _elapsed: Micros) -> None:
     """Show nothing."""
 
 
-def _take(due: list[Arrival], elapsed: Micros) -> list[Arrival]:
-    """Take what has become due, the last first, but no more than one enqueue may hold."""
+def _take(due: list[Arrival], elapsed: Micros, most: int) -> list[Arrival]:
+    """Take what has become due, the last first, but no more than so many jobs."""
     taken = [due.pop()]
-    while due and due[-1].at <= elapsed and sum(one.jobs for one in taken) + due[-1].jobs <= _BATCH:
+    while due and due[-1].at <= elapsed and sum(one.jobs for one in taken) + due[-1].jobs <= most:
         taken.append(due.pop())
     return taken

@@ -26,10 +26,12 @@ Opener: TypeAlias = Callable[[str, StoreClock | None], Store]
 _SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*")
 _openers: Final[dict[str, Opener]] = {}
 _SHIPPED: Final = {
-    "redis": "fairlane.store.redis.store",
-    "redis+sentinel": "fairlane.store.redis.store",
-    "rediss": "fairlane.store.redis.store",
     "sqlite": "fairlane.store.sqlite.store",
+    "postgresql": "fairlane.store.postgres.store",
+    "postgres": "fairlane.store.postgres.store",
+    "redis": "fairlane.store.redis.store",
+    "rediss": "fairlane.store.redis.store",
+    "redis+sentinel": "fairlane.store.redis.store",
     "unix": "fairlane.store.redis.store",
 }
 """Scheme to the module whose `open_url` is its opener."""
@@ -57,7 +59,20 @@ def open_store(url: str, *, clock: StoreClock | None = None) -> Store:
         # The text may hold a password, whatever else is wrong with it.
         raise ConfigError("it has no scheme, as in scheme://place.", key="url", allowed=known)
     if scheme not in _openers and scheme in _SHIPPED:
-        register_scheme(scheme, import_module(_SHIPPED[scheme]).open_url)
+        register_scheme(scheme, _opener(scheme))
     if scheme not in _openers:
         raise ConfigError(f"no store is known for scheme {scheme!r}.", key="url", allowed=known)
     return _openers[scheme](url, clock)
+
+
+def _opener(scheme: str) -> Opener:
+    """Load a store's code. Its driver may be an extra that is not installed."""
+    try:
+        opener: Opener = import_module(_SHIPPED[scheme]).open_url
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] == "fairlane":
+            raise
+        extra = _SHIPPED[scheme].split(".")[2]
+        message = f"{scheme}:// needs {error.name}; install it with: pip install 'fairlane[{extra}]'"
+        raise ConfigError(message, key="url") from error
+    return opener

@@ -30,7 +30,8 @@ class Attempt:
     """A claim in the hands of this worker. All instants are of the worker's monotonic clock.
 
     `leased_at` is when the lease was last known to be good, `hard_at` and `soft_at` are its time limits.
-    Once `is_over`, the handler counts as ended: what it still does changes nothing.
+    Until it `has_begun`, nothing of its handler was run. Once `is_over`, the handler counts as ended: what it
+    still does changes nothing.
     """
 
     __slots__ = (
@@ -40,6 +41,7 @@ class Attempt:
         "desk",
         "give_up_at",
         "hard_at",
+        "has_begun",
         "is_over",
         "is_pressed",
         "leased_at",
@@ -59,13 +61,18 @@ class Attempt:
         self.soft_at: Micros | None = None
         self.cause: Cause | None = None
         self.give_up_at: Micros = 0
+        self.has_begun = False
         self.is_pressed = False
         self.is_over = False
         self.task: asyncio.Task[None] | None = None
         self.ticket: Ticket | None = None
 
     def begin(self, now: Micros) -> None:
-        """Set the time limits: they run from the start of the handler (S31)."""
+        """Set the time limits: they run from the start of the handler (S31).
+
+        Not from the start of its task: another handler may block the loop between the two.
+        """
+        self.has_begun = True
         timeout = self.claim.job.timeout
         self.hard_at = None if timeout is None else now + timeout
         soft = self.declared.soft_timeout

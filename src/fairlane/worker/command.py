@@ -13,13 +13,10 @@ from typing import Final
 from fairlane.app.ambient import walled
 from fairlane.app.fairlane import Fairlane
 from fairlane.model.policy import Lane
+from fairlane.runtime.exits import OK, STOOD_STILL, STORE_GONE
 from fairlane.runtime.signals import on_stop
 from fairlane.worker import report
 from fairlane.worker.worker import Worker
-
-OK: Final = 0
-STOOD_STILL: Final = 70
-"""The exit code of a worker whose event loop stood still (S31); a supervisor replaces it."""
 
 LAST_WORD: Final = 2.0
 """Seconds that saying so may take."""
@@ -39,17 +36,18 @@ def run_worker(
     worker = Worker(app, burst=burst, duties=duties, lanes=lanes)
     worker.on_standstill = lambda: _give_up(worker)
     with walled():
-        asyncio.run(_work(app, worker))
-    return OK
+        return asyncio.run(_work(app, worker))
 
 
-async def _work(app: Fairlane, worker: Worker) -> None:
+async def _work(app: Fairlane, worker: Worker) -> int:
     with on_stop(worker.stop):
         await worker.run()
     await app.aclose()
+    code = STORE_GONE if worker.has_lost_its_store else OK
     if worker.has_abandoned:
         # A handler that ignores its cancellation would keep the loop, and so the process, for ever.
-        exit_now(OK)
+        exit_now(code)
+    return code
 
 
 def _give_up(worker: Worker) -> None:

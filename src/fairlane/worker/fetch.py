@@ -1,22 +1,25 @@
 """Settle what is over and claim for what is free, in one round trip; start what came (S35, S66).
 
-One pass of one lane. What the store does not take is kept and sent again until it is taken or stale.
+One pass of one lane. What the store does not take is kept and sent again until it is taken or stale. The
+store is asked in the renewing thread: a handler that blocks this loop can delay the start of a job, but not
+the keeping of its lease.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
+from typing import Final, NamedTuple
 
+from fairlane.app.client import Client
 from fairlane.model.errors import StoreError
 from fairlane.model.instants import SECOND, Instant, Micros
 from fairlane.model.scope import Scope
 from fairlane.runtime.absence import Absence
 from fairlane.runtime.clock import Clock
-from fairlane.store.contract import Store
-from fairlane.store.contract.claims import ClaimReply, ClaimRequest, SettleRequest, Wish
+from fairlane.store.contract.claims import ClaimReply, ClaimRequest, SettleReply, SettleRequest, Wish
+from fairlane.store.contract.registry import Pulse
 from fairlane.store.contract.request import Request
+from fairlane.worker.attempt import Attempt
 from fairlane.worker.floor import Floor
 from fairlane.worker.lane import Desk, Done
 
@@ -26,15 +29,21 @@ _UNTIL_RUNG: Final[Micros] = 3_600 * SECOND
 _SOON: Final[Micros] = SECOND // 200
 
 
+class _Answer(NamedTuple):
+    """What the store said in one turn, and the attempts that are held since."""
+
+    settled: SettleReply
+    claimed: ClaimReply | None
+    arrived: list[Attempt]
+
+
 class Fetch:
     """The turns of one lane with the store."""
 
-    def __init__(
-        self, desk: Desk, floor: Floor, store: Callable[[], Store], clock: Clock, absence: Absence
-    ) -> None:
+    def __init__(self, desk: Desk, floor: Floor, client: Client, clock: Clock, absence: Absence) -> None:
         self._desk = desk
         self._floor = floor
-        self._store = store
+        self._client = client
         self._clock = clock
         self._times = floor.times
         self._absence = absence
@@ -83,31 +92,54 @@ class Fetch:
         )
 
     async def _turn(self, batch: list[Done], claim: ClaimRequest | None) -> None:
-        store, asked_at = self._store(), self._clock.elapsed()
+        asked_at = self._clock.elapsed()
         self._desk.is_hungry = self._desk.is_hungry and claim is None
-        claimed: ClaimReply | None
+        own = [done for done in batch if done.attempt.rein.has_succeeded]
+        if own:
+            # A transaction that nobody here can end may still hold them: the others do not wait for that.
+            self._floor.settled(own, await self._client.portal.aside(self._confirm(own)))
+            batch[:] = [done for done in batch if not done.attempt.rein.has_succeeded]
+        answer = await self._client.portal.aside(self._ask(batch, claim, asked_at))
         if batch:
-            settlements = tuple(done.settlement for done in batch)
-            request = SettleRequest(
-                scope=Scope.all(), worker=self._floor.id, settlements=settlements, claim=claim
-            )
-            reply = await store.claims.settle(request)
-            self._floor.settled(batch, reply)
-            claimed = reply.claimed
-        else:
-            claimed = None if claim is None else await store.claims.claim(claim)
-        if claim is not None and claimed is not None:
-            await self._came(claim, claimed, asked_at)
-            await self._look_at(claimed.next_due_at)
+            self._floor.settled(batch, answer.settled)
+        if claim is not None and answer.claimed is not None:
+            await self._came(claim, answer.claimed, answer.arrived, asked_at)
+            await self._look_at(answer.claimed.next_due_at)
 
-    async def _came(self, asked: ClaimRequest, reply: ClaimReply, asked_at: Micros) -> None:
+    async def _ask(self, batch: list[Done], claim: ClaimRequest | None, asked_at: Micros) -> _Answer:
+        """Ask the store, in the renewing thread, and hold what comes."""
+        verbs = self._client.store.claims
+        settled, claimed = SettleReply(), None
+        if batch:
+            settled = await verbs.settle(self._settling(batch, claim))
+            claimed = settled.claimed
+        elif claim is not None:
+            claimed = await verbs.claim(claim)
+        arrived = [] if claimed is None else self._floor.receive(claimed.claims, self._desk, asked_at)
+        return _Answer(settled, claimed, arrived)
+
+    async def _confirm(self, own: list[Done]) -> SettleReply:
+        """Settle what has succeeded in its handler's own transaction, unless that is still open."""
+        return await self._client.store.claims.settle(self._settling(own, waits=False))
+
+    def _settling(
+        self, batch: list[Done], claim: ClaimRequest | None = None, *, waits: bool = True
+    ) -> SettleRequest:
+        settlements = tuple(done.settlement for done in batch)
+        return SettleRequest(
+            scope=Scope.all(), worker=self._floor.id, settlements=settlements, claim=claim, waits=waits
+        )
+
+    async def _came(
+        self, asked: ClaimRequest, reply: ClaimReply, arrived: list[Attempt], asked_at: Micros
+    ) -> None:
         desk, claims = self._desk, reply.claims
         if reply.is_partial or len(claims) == asked.total:
             desk.is_hungry = True
         if claims:
             self._times.learn(claims[0].lease_until - asked.lease, asked_at)
         desk.take(claims)
-        await self._floor.begin(claims, desk, asked_at)
+        await self._floor.begin(arrived, asked_at)
         if not desk.is_hungry:
             self._floor.thirst.ring()
 
@@ -120,6 +152,9 @@ class Fetch:
         if self._times.own(next_due_at) <= now:
             # Not due for the store, but for us: its clock was moved.
             with suppress(StoreError):
-                pulse = await self._store().registry.pulse(Request(scope=Scope.all()))
+                pulse = await self._client.portal.aside(self._pulse())
                 self._times.learn(pulse.now, now)
         self._desk.due_at = max(now + _SOON, self._times.own(next_due_at))
+
+    async def _pulse(self) -> Pulse:
+        return await self._client.store.registry.pulse(Request(scope=Scope.all()))

@@ -14,6 +14,7 @@ from fairlane.model.instants import SECOND, Micros
 from fairlane.model.job import Claim
 from fairlane.model.judge import Ending, Failed, HandedBack, Unknown, judge
 from fairlane.model.payload import Undecodable
+from fairlane.model.retry import RetryPolicy
 from fairlane.runtime.clock import Clock
 from fairlane.runtime.loops import Bell
 from fairlane.store.contract.claims import SettleReply
@@ -34,7 +35,7 @@ LAST_WORD: Final[Micros] = SECOND
 
 
 class Floor:
-    """What the parts of a worker share. Everything here happens in the worker's loop.
+    """What the parts of a worker share. Everything here happens in the worker's loop, except `receive`.
 
     While `is_closing` nothing is claimed or begun; `gone` is set when the lanes have ended, or have to.
     """
@@ -55,7 +56,7 @@ class Floor:
         self._leave_at: Micros | None = None
         self._open = set(desks)
         self.times = StoreTime(0, 0)
-        self.runner = Runner(client, clock, self._over)
+        self.runner = Runner(worker, client, clock, self._over)
         self.watch = Watch(self.holdings, clock, self._over, self.runner.abandon)
         self._client = client
         self._settings = settings
@@ -65,21 +66,28 @@ class Floor:
 
     # ── claims come ───────────────────────────────────────────────────────────
 
-    async def begin(self, claims: tuple[Claim, ...], desk: Desk, asked_at: Micros) -> None:
-        """Start claims; give back those that come too late to be started, and those of unknown tasks."""
-        if claims and not self.holdings:
+    def receive(self, claims: tuple[Claim, ...], desk: Desk, asked_at: Micros) -> list[Attempt]:
+        """Hold claims from the moment they are here. For the renewing thread: the loop may be blocked."""
+        attempts: list[Attempt] = []
+        for claim in claims:
+            attempt = Attempt(claim, self._declared(claim.job.task) or STRANGER, desk, asked_at)
+            self.holdings.arrive(attempt)
+            attempts.append(attempt)
+        return attempts
+
+    async def begin(self, attempts: list[Attempt], asked_at: Micros) -> None:
+        """Start what has arrived; give back what was lost or stopped on the way, and unknown tasks."""
+        if attempts and not self.holdings:
             self.watch.bell.ring()
         unknown: list[Attempt] = []
-        for claim in claims:
-            declared = self._declared(claim.job.task)
-            attempt = Attempt(claim, declared or STRANGER, desk, asked_at)
-            older = self.holdings.add(attempt)
+        for attempt in attempts:
+            older = self.holdings.take(attempt)
             if older is not None:
                 self.watch.stop(older, Cause.STALE)
-            # A handler that blocks the loop delays the answers to claims: their leases may have ended since.
-            if self.is_closing or may_be_lost(attempt, self._clock.elapsed(), self.lease):
+            is_late = attempt.cause is not None or may_be_lost(attempt, self._clock.elapsed(), self.lease)
+            if self.is_closing or is_late:
                 self._finish(attempt, HandedBack())
-            elif declared is None:
+            elif attempt.declared is STRANGER:
                 attempt.is_over = True
                 unknown.append(attempt)
             else:
@@ -107,7 +115,8 @@ class Floor:
     async def _hand_back(self, attempts: list[Attempt], asked_at: Micros) -> None:
         jobs = [attempt.claim.job for attempt in attempts]
         try:
-            endings = await self._strangers.endings(jobs, self.times.store(asked_at))
+            asking = self._strangers.endings(jobs, self.times.store(asked_at))
+            endings = await self._client.portal.aside(asking)
         except StoreError:
             endings = [Unknown() for _ in jobs]
         for attempt, ending in zip(attempts, endings, strict=True):
@@ -130,14 +139,16 @@ class Floor:
     def _finish(self, attempt: Attempt, ending: Ending) -> None:
         attempt.is_over = True
         job, declared = attempt.claim.job, attempt.declared
-        if isinstance(ending, Failed) and ending.classifier_error is not None:
-            report.classifier_failed(attempt, ending.classifier_error)
+        policies: tuple[RetryPolicy | None, ...] = ()
+        if isinstance(ending, Failed):
+            policies = (declared.retry, self._client.settings.queue(job.queue).retry)
+            if ending.classifier_error is not None:
+                report.classifier_failed(attempt, ending.classifier_error)
         tail = attempt.rein.tail
         settlement = judge(
             attempt.claim,
             ending,
-            declared.retry,
-            self._client.settings.queue(job.queue).retry,
+            *policies,
             draw=random.random(),  # noqa: S311 (spreads retries, guards nothing)
             max_crashes=self._settings.max_crashes,
             log=None if tail is None else tail.text(),
@@ -147,15 +158,20 @@ class Floor:
 
     def settled(self, batch: list[Done], reply: SettleReply) -> None:
         """Hear what became of settlements, and have the slots back."""
-        states = {one.id: one.state for one in reply.settled}
+        states = {one.id.int: one.state for one in reply.settled}  # numbers: see `Holdings`
         for done in batch:
-            state = states.get(done.settlement.id)
-            if state is None:
-                report.stale(done)
-            else:
+            state = states.get(done.settlement.id.int)
+            if state is not None:
                 self.settled_count += done.settlement.outcome != "returned"
                 self.failed_count += done.settlement.outcome == "failed"
                 report.settled(done, state)
+            elif not done.attempt.rein.has_succeeded:
+                report.stale(done)
+            elif done.settlement.id in reply.stale:
+                self.settled_count += 1
+                report.succeeded_by_itself(done)
+            else:
+                report.left_open(done)
             self._release(done.attempt)
         if self.is_burst:
             self.wake()  # what has ended may have made something claimable, in any lane

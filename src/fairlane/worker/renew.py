@@ -6,16 +6,21 @@ the worker's loop, and the handlers' own flags at once.
 
 from __future__ import annotations
 
+from asyncio import timeout
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, Protocol
 from uuid import UUID
 
 from fairlane.model.errors import StoreError
 from fairlane.model.instants import SECOND, Micros
+from fairlane.model.judge import HandedBack, judge
+from fairlane.model.lifecycle import State
 from fairlane.model.scope import Scope
 from fairlane.runtime.clock import Clock
 from fairlane.store.contract import Store
-from fairlane.store.contract.claims import Renewal, RenewRequest, WorkerRequest
+from fairlane.store.contract.claims import Renewal, RenewRequest, SettleRequest, WorkerRequest
+from fairlane.store.contract.jobs import GetRequest
 from fairlane.worker.attempt import Attempt, Cause
 from fairlane.worker.holdings import Holdings
 
@@ -26,6 +31,10 @@ GUARD: Final[Micros] = SECOND // 4
 
 STANDSTILL: Final[Micros] = 10 * SECOND
 """So long after its hard limit a handler is still there: the loop that should have ended it stands still."""
+
+
+LAST_TRY: Final = 1.0
+"""Seconds that handing back may take then."""
 
 
 class Alarm(Protocol):
@@ -79,11 +88,21 @@ class Renew:
                     kept[id].rein.put_back(untold)
             raise
         for id in reply.stale:
-            self._alarm.alarm(kept.pop(id), Cause.STALE)
+            if not await self._has_committed(kept[id]):
+                self._alarm.alarm(kept.pop(id), Cause.STALE)
         for attempt in kept.values():
             attempt.leased_at = now
         self._cancel(reply.cancel_asked, kept)
         return self._every
+
+    async def _has_committed(self, attempt: Attempt) -> bool:
+        """Whether a claim is gone because its handler's own transaction has settled the job (S63)."""
+        if not attempt.rein.has_succeeded:
+            return False
+        id = attempt.claim.job.id
+        found = await self._store().jobs.get(GetRequest(scope=Scope.all(), ids=(id,)))
+        job = found.get(id)
+        return job is not None and job.state is State.SUCCEEDED
 
     async def cancels(self) -> Micros:
         """Look for cancels of what runs."""
@@ -96,16 +115,24 @@ class Renew:
         return LOOK_FOR_CANCELS
 
     async def guard(self) -> Micros:
-        """Stop what could not be renewed in time, and notice a loop that stands still. Asks no store."""
+        """Stop what could not be renewed in time, and notice a loop that stands still."""
         now = self._clock.elapsed()
-        for attempt in self._holdings.held():
-            if attempt.is_over:
-                continue
+        for attempt in self._holdings.running():
             if may_be_lost(attempt, now, self._lease):
                 self._alarm.alarm(attempt, Cause.LOST)
             if attempt.hard_at is not None and now > attempt.hard_at + STANDSTILL:
+                await self._hand_back()
                 self._alarm.stands_still()
         return GUARD
+
+    async def _hand_back(self) -> None:
+        """Give back, before the process ends, what a loop that stands still has not begun (S32)."""
+        waiting = [one for one in self._holdings.held() if not (one.has_begun or one.is_over)]
+        settlements = tuple(judge(attempt.claim, HandedBack(), draw=0) for attempt in waiting)
+        request = SettleRequest(scope=Scope.all(), worker=self._worker, settlements=settlements)
+        with suppress(StoreError, TimeoutError):
+            async with timeout(LAST_TRY):
+                await self._store().claims.settle(request)
 
     def _cancel(self, asked: tuple[UUID, ...], running: dict[UUID, Attempt]) -> None:
         for id in asked:

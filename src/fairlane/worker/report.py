@@ -23,10 +23,16 @@ def settled(done: Done, state: State) -> None:
             _tell(logging.DEBUG, "job_settled", text, done.attempt, settlement.outcome, state=state.value)
         return
     level = logging.ERROR if state is State.DEAD else logging.WARNING
-    why = settlement.because or ""
+    most = done.attempt.claim.job.max_attempts
+    why = f"failure {settlement.failures} of {most}, {settlement.because or ''}"
     text = "job %s of %s, attempt %d: now " + state.value + ", %s"
     failure = settlement.failure
-    facts = {"state": state.value, "delay_s": settlement.delay / 1e6}
+    facts: dict[str, object] = {
+        "state": state.value,
+        "failures": settlement.failures,
+        "max_attempts": most,
+        "delay_s": settlement.delay / 1e6,
+    }
     if failure is not None:
         facts |= {"error_class": failure.error_class.value, "error_type": failure.error_type}
     _tell(level, "job_dead" if state is State.DEAD else "job_failed", text, done.attempt, why, **facts)
@@ -36,6 +42,20 @@ def stale(done: Done) -> None:
     """Tell that a settlement came too late: somebody else has the job."""
     text = "job %s of %s, attempt %d: %s, but its claim was lost and the store took no notice"
     _tell(logging.WARNING, "settlement_stale", text, done.attempt, done.settlement.outcome)
+
+
+def succeeded_by_itself(done: Done) -> None:
+    """Tell that a handler's own transaction has settled its job (S63), and what it did afterwards."""
+    is_strange = done.settlement.outcome != "succeeded"
+    text = "job %s of %s, attempt %d: succeeded in its handler's own transaction; it then %s"
+    level = logging.WARNING if is_strange else logging.DEBUG
+    _tell(level, "job_settled", text, done.attempt, done.settlement.outcome, state=State.SUCCEEDED.value)
+
+
+def left_open(done: Done) -> None:
+    """Tell that a handler has ended and left its own transaction open: that alone decides now."""
+    text = "job %s of %s, attempt %d: ended as %s, but its own transaction is still open and decides"
+    _tell(logging.WARNING, "transaction_left_open", text, done.attempt, done.settlement.outcome)
 
 
 def stopped(attempt: Attempt, cause: Cause) -> None:
@@ -67,11 +87,18 @@ def unknown(attempt: Attempt) -> None:
 
 def started(card: WorkerCard) -> None:
     """Tell that a worker begins."""
-    facts = {"worker": card.id, "queues": list(card.queues), "slots": card.slots, "tasks": len(card.tasks)}
-    text = "%s serves %s with %d slots, %d tasks"
+    facts = {
+        "worker": card.id,
+        "labels": list(card.labels),
+        "queues": list(card.queues),
+        "slots": card.slots,
+        "tasks": len(card.tasks),
+    }
+    text = "%s (%s) serves %s with %d slots, %d tasks"
     log.info(
         text,
         card.id,
+        ", ".join(card.labels),
         ", ".join(card.queues),
         card.slots,
         len(card.tasks),

@@ -24,6 +24,7 @@ from fairlane.runtime.clock import Clock
 from fairlane.runtime.loops import start
 from fairlane.runtime.threads import Threads
 from fairlane.worker.attempt import Attempt
+from fairlane.worker.succeed import succeed_in
 
 Over: TypeAlias = Callable[[Attempt, Any, BaseException | None], None]
 """Hears how a handler ended: with a result, or by raising."""
@@ -34,7 +35,8 @@ Surrounding: TypeAlias = AbstractContextManager[Any] | AbstractAsyncContextManag
 class Runner:
     """Starts attempts and tells how they end. Used from the worker's loop only."""
 
-    def __init__(self, client: Client, clock: Clock, over: Over) -> None:
+    def __init__(self, worker: str, client: Client, clock: Clock, over: Over) -> None:
+        self._worker = worker
         self._client = client
         self._clock = clock
         self._over = over
@@ -53,7 +55,6 @@ class Runner:
     def start(self, attempt: Attempt, arguments: dict[str, Any]) -> None:
         """Begin an attempt; its end comes by `over`, never before this has returned."""
         job, declared = attempt.claim.job, attempt.declared
-        attempt.begin(self._clock.elapsed())
         deadline = None if job.timeout is None else to_datetime(self._clock.wall() + job.timeout)
         context = Context(
             tenant=job.tenant,
@@ -61,6 +62,7 @@ class Runner:
             show=partial(self._client.show, job),
             fence=attempt.claim.fence,
             rein=attempt.rein,
+            succeed=partial(succeed_in, self._client, self._worker, attempt),
             deadline=deadline,
         )
         own = copy_context()
@@ -72,6 +74,7 @@ class Runner:
         elif declared.handler.is_async:
             attempt.task = start(self._run_async(attempt, call), own)
         else:
+            attempt.begin(self._clock.elapsed())
             self._submit(attempt, partial(own.run, call))
 
     def abandon(self, attempt: Attempt) -> None:
@@ -89,6 +92,7 @@ class Runner:
     # ── in the loop ───────────────────────────────────────────────────────────
 
     async def _run_async(self, attempt: Attempt, call: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+        attempt.begin(self._clock.elapsed())
         try:
             result = await self._called(attempt, call)
         except BaseException as error:  # noqa: BLE001 (S28: whatever a handler raises ends its attempt only)
@@ -98,6 +102,7 @@ class Runner:
 
     async def _run_surrounded(self, attempt: Attempt, context: Context, call: Callable[[], Any]) -> None:
         """Run a handler inside what the application's hook gives for its tenant, left whatever happens."""
+        attempt.begin(self._clock.elapsed())
         try:
             result = await self._surrounded(attempt, context, call)
         except BaseException as error:  # noqa: BLE001 (as above; the hook is the application's, too)

@@ -1,6 +1,7 @@
 """A worker, whole: starts fetching, running, renewing and watching, and ends them in order.
 
-Each part does its own work in its own module; this one only joins them.
+Each part does its own work in its own module; this one only joins them. The worker's loop runs handlers,
+which may block it; so it asks no store itself: the renewing thread does, through `portal.aside`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from fairlane.runtime.absence import Absence, enduring
 from fairlane.runtime.clock import Clock, MachineClock
 from fairlane.runtime.identity import new_name
 from fairlane.runtime.loops import beside, repeat
-from fairlane.store.contract.registry import LeaveRequest, RegisterRequest, WaitRequest
+from fairlane.store.contract.registry import LeaveRequest, Pulse, RegisterRequest, WaitRequest, WorkerCard
 from fairlane.store.contract.request import Request
 from fairlane.worker import report
 from fairlane.worker.attempt import Attempt, Cause
@@ -63,7 +64,7 @@ class Worker:
         self._is_burst = burst
         self._has_duties = self.settings.duties if duties is None else duties
         self._lanes = lanes_of(app, lanes)
-        self._absence = Absence(report.log, self.id)
+        self._absence = Absence(report.log, self.id, self._end_in_haste)
         self._floor: Floor | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stops = 0
@@ -99,18 +100,18 @@ class Worker:
     # ── life ──────────────────────────────────────────────────────────────────
 
     async def run(self) -> None:
-        """Declare, register, work, leave. `StoreError` if the store cannot be reached at the start."""
+        """Declare, register, work, leave. `StoreError` if the store cannot be reached at the start.
+
+        A store that is away later is waited for; if it is gone for good, this ends (`has_lost_its_store`).
+        """
         self._loop = asyncio.get_running_loop()
-        store, client = self._app.client.store, self._app.client
-        await declare_policies(self._app, store)
+        client = self._app.client
         desks = [Desk(lane) for lane in self._lanes]
         floor = Floor(self.id, client, self.settings, self._clock, desks)
         floor.is_burst = self._is_burst
-        pulse = await store.registry.pulse(Request(scope=Scope.all()))
-        floor.times.learn(pulse.now, self._clock.elapsed())
         card = card_of(self._app, self.id, self._lanes)
-        every = self.settings.renew_every
-        await store.registry.register(RegisterRequest(scope=Scope.all(), card=card, renew_every=every))
+        pulse = await client.portal.aside(self._introduce(card))
+        floor.times.learn(pulse.now, self._clock.elapsed())
         self._floor = floor
         client.is_at_work = True
         report.started(card)
@@ -134,12 +135,23 @@ class Worker:
                 repeat(enduring(self._listen, self._absence), floor.thirst),
                 _hold(beating),
             )
-            await asyncio.wrap_future(client.portal.submit(heart.end()))
+            await client.portal.aside(heart.end())
             await asyncio.wrap_future(beating)
         finally:
             beating.cancel()  # without effect on what has ended
             self._let_go(floor)
-        await self._leave()
+        if not self.has_lost_its_store:
+            await self._leave()
+
+    @property
+    def has_lost_its_store(self) -> bool:
+        """Whether the worker has ended, or will, because its store was deleted or replaced."""
+        return self._absence.is_for_good
+
+    def _end_in_haste(self) -> None:
+        """End what runs at once: nothing of it can be settled any more."""
+        self.stop()
+        self.stop()
 
     def stop(self) -> None:
         """Stop in good order; called again, at once."""
@@ -157,9 +169,17 @@ class Worker:
 
     # ── parts ─────────────────────────────────────────────────────────────────
 
+    async def _introduce(self, card: WorkerCard) -> Pulse:
+        """Declare, register, and read the store's clock."""
+        store = self._app.client.store
+        await declare_policies(self._app, store)
+        pulse = await store.registry.pulse(Request(scope=Scope.all()))
+        every = self.settings.renew_every
+        await store.registry.register(RegisterRequest(scope=Scope.all(), card=card, renew_every=every))
+        return pulse
+
     async def _serve(self, floor: Floor, desk: Desk) -> None:
-        client = self._app.client
-        turns = Fetch(desk, floor, lambda: client.store, self._clock, self._absence)
+        turns = Fetch(desk, floor, self._app.client, self._clock, self._absence)
         await repeat(turns, desk.bell)
 
     async def _listen(self) -> Micros:
@@ -169,9 +189,12 @@ class Worker:
             return LISTEN
         queues = tuple(dict.fromkeys(queue for desk in floor.desks for queue in desk.queues))
         request = WaitRequest(scope=Scope.all(), worker=self.id, queues=queues, at_most=LISTEN)
-        await self._app.client.store.registry.wait(request)
+        await self._app.client.portal.aside(self._wait(request))
         floor.wake()
         return BREATH
+
+    async def _wait(self, request: WaitRequest) -> None:
+        await self._app.client.store.registry.wait(request)
 
     def _let_go(self, floor: Floor) -> None:
         """Leave nothing of this worker's own behind in the loop."""
@@ -184,10 +207,13 @@ class Worker:
     async def _leave(self) -> None:
         try:
             async with asyncio.timeout(1):
-                await self._app.client.store.registry.leave(LeaveRequest(scope=Scope.all(), worker=self.id))
+                await self._app.client.portal.aside(self._say_goodbye())
         except (StoreError, TimeoutError) as error:
             report.leaving_failed(error)
         report.left(self.id, self.settled, self.failed)
+
+    async def _say_goodbye(self) -> None:
+        await self._app.client.store.registry.leave(LeaveRequest(scope=Scope.all(), worker=self.id))
 
     # ── what the renewing thread tells ────────────────────────────────────────
 

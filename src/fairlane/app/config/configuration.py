@@ -53,16 +53,18 @@ class Configuration:
         self._environ = environ
         self._file: FilePath | None = None
         self._options: Options = {}
+        self._is_quiet = False
         self._read: Read | None = None
 
     def use(
-        self, *, file: FilePath | None = None, options: Mapping[str, tuple[str, Any]] | None = None
+        self, *, file: FilePath | None = None, options: Options | None = None, is_quiet: bool = False
     ) -> None:
         """Take what a command line says, before the first use: its file, and by option a key and its value.
 
-        For example `{"--processes": ("worker.processes", 4)}`; texts are read as an environment's are.
+        For example `{"--processes": ("worker.processes", 4)}`; texts are read as an environment's are. Quiet
+        is for a first look, when another application will read the same and say what there is to say.
         """
-        self._file, self._options, self._read = file, options or {}, None
+        self._file, self._options, self._is_quiet, self._read = file, options or {}, is_quiet, None
 
     @property
     def read(self) -> Read:
@@ -90,9 +92,10 @@ class Configuration:
         declared = {*self.code.queues, *(path[1] for path in _below(from_file, "queues"))}
         settings = settings_over(self.code, values, declared)
         refuse([fault for sheet in sheets for fault in sheet.faults] + values.faults)
-        if file is not None:
+        if file is not None and not self._is_quiet:
             _log.info("configuration: %s", file, extra={"event": "configuration", "file": file})
-        _tell_without_effect(given)
+        if not self._is_quiet:
+            _tell_without_effect(given)
         return Read(settings, given, file)
 
     def _from_file(self, environ: Mapping[str, str]) -> tuple[str | None, Sheet]:

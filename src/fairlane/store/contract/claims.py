@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 from uuid import UUID
 
 import msgspec
@@ -85,11 +85,16 @@ class RenewReply(msgspec.Struct, frozen=True):
 
 
 class SettleRequest(Request, frozen=True, kw_only=True):
-    """How attempts ended and, optionally, what the worker could start next (S35)."""
+    """How attempts ended and, optionally, what the worker could start next (S35).
+
+    Without `waits`, a claim that another transaction has settled and not committed (`settle_in`) is neither
+    settled nor named, where the store could only wait for that transaction.
+    """
 
     worker: str
     settlements: tuple[Settlement, ...]
     claim: ClaimRequest | None = None
+    waits: bool = True
 
 
 class Settled(msgspec.Struct, frozen=True):
@@ -206,6 +211,15 @@ class Claims(Protocol):
         settled job is in its new home, with the attempt in its history, or in none of this. A place given
         back at a gate is there for the next claim; queues in which strands wait at that gate get a hint. With
         `claim` the reply also has new claims; whether that is one step is the store's business.
+        """
+
+    async def settle_in(self, connection: Any, request: SettleRequest) -> SettleReply:
+        """End attempts in the handler's open transaction on its own connection (S63).
+
+        As `settle`, except that the commit of that transaction makes it so, and its rollback, also to a
+        savepoint, leaves the claims as they were, unless their leases ran out meanwhile. While it is open,
+        renewals, cancels and passes leave these claims alone. It asks nothing but the connection, as
+        `Jobs.enqueue_in` does, and raises what that does. `claim` is not looked at.
         """
 
     async def asked_to_cancel(self, request: WorkerRequest) -> tuple[UUID, ...]:

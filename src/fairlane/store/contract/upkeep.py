@@ -132,6 +132,9 @@ class Upkeep(Protocol):
     async def migrate(self) -> MigrateReply:
         """Bring the schema to this version; safe twice and by several at once. Never goes back."""
 
+    async def plan(self) -> MigrateReply:
+        """Say what `migrate` would do now. Changes nothing, and makes no store where there is none."""
+
     async def prune(self, request: PruneRequest) -> PruneReply:
         """Remove finished jobs, results and idempotency keys whose time is over (S52).
 

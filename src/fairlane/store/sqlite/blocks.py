@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fairlane.model.layers import Kind, Subject
 from fairlane.model.limits import Rate, has_room
-from fairlane.store.sqlite.rulebook import EVERYONE
+from fairlane.store.policy import EVERYONE
 from fairlane.store.sqlite.shelves import Facts
 from fairlane.store.sqlite.strands import Parked, Turn
 from fairlane.store.sqlite.tx import Tx

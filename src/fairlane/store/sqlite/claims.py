@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -32,6 +33,7 @@ from fairlane.store.contract.request import check_serves_all
 from fairlane.store.sqlite.asking import all_rows
 from fairlane.store.sqlite.handout import Handout, next_due
 from fairlane.store.sqlite.homes import Held, find_live, move, read_live
+from fairlane.store.sqlite.joining import Joining
 from fairlane.store.sqlite.statements import load
 from fairlane.store.sqlite.tx import Tx
 from fairlane.store.sqlite.waking import Waking, hint_at_gate
@@ -46,10 +48,11 @@ _pack = msgspec.msgpack.Encoder().encode
 class SqliteClaims:
     """Jobs as workers and duties move them."""
 
-    def __init__(self, writer: Writer, reader: Reader) -> None:
+    def __init__(self, writer: Writer, reader: Reader, joining: Joining) -> None:
         """Share the file with the other facets."""
         self._writer = writer
         self._reader = reader
+        self._joining = joining
 
     async def claim(self, request: ClaimRequest) -> ClaimReply:
         """See the contract."""
@@ -65,6 +68,11 @@ class SqliteClaims:
         if request.claim is not None:
             check_serves_all(request.claim)
         return await self._writer.run(lambda tx: _settle(tx, request))
+
+    async def settle_in(self, connection: Any, request: SettleRequest) -> SettleReply:
+        """See the contract."""
+        alone = msgspec.structs.replace(request, claim=None)
+        return self._joining.run(connection, lambda tx: _settle(tx, alone))
 
     async def asked_to_cancel(self, request: WorkerRequest) -> tuple[UUID, ...]:
         """See the contract."""

@@ -16,13 +16,14 @@ from weakref import WeakKeyDictionary
 
 import apsw
 
-from fairlane.model.errors import ConfigError, StoreBusy, StoreError, StoreUnavailable
+from fairlane.model.errors import ConfigError, StoreBusy, StoreError, StoreGone, StoreUnavailable
 from fairlane.store.sqlite.asking import one_value
 
 APPLICATION_ID: Final = 0x46414952
 """Marks the file as Fairlane's own; SQLite keeps it in the file's header."""
 
 BUSY_SECONDS: Final = 5.0
+STEP_SECONDS: Final = 0.0005
 _SYNCHRONOUS: Final = {"full": "FULL", "normal": "NORMAL"}
 
 Identity = tuple[int, int]
@@ -91,7 +92,7 @@ class Opened:
                 f"{self._path} was deleted or replaced while it was open; nothing is written to it any more. "
                 "Stop all processes that have it open, put the right file in its place, then start again."
             )
-            raise StoreError(message)
+            raise StoreGone(message)
 
     def close(self) -> None:
         """Close the connection and let other libraries have the file."""
@@ -101,8 +102,10 @@ class Opened:
     def _is_there(self) -> bool:
         try:
             return _identity(self._path) == self.identity
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):
             return False
+        except OSError as error:  # a disk or a right that may come back
+            raise StoreUnavailable(f"{self._path} cannot be looked at: {error.strerror}") from error
 
 
 def connect(location: Location, known: Identity | None = None) -> Opened:
@@ -181,7 +184,8 @@ def translated(error: apsw.Error, what: str = "") -> StoreError:
 def patience() -> Callable[[int], bool]:
     """Wait for somebody else's write, in short steps: SQLite's own steps grow to 100 ms.
 
-    Called with the number of tries before; waits a step, or answers False when `BUSY_SECONDS` are over.
+    A job is written in 1 ms, a hundred in ten, and each try costs some: steps grow to 2 ms. Called with the
+    number of tries before; False when `BUSY_SECONDS` are over.
     """
     began = 0.0
 
@@ -192,7 +196,7 @@ def patience() -> Callable[[int], bool]:
             began = now
         if now - began > BUSY_SECONDS:
             return False
-        time.sleep(0.0005 if tries < 20 else 0.002)  # noqa: PLR2004 (a write lasts about a millisecond)
+        time.sleep(min(tries + 1, 4) * STEP_SECONDS)
         return True
 
     return wait
@@ -225,10 +229,8 @@ def _take(path: Path, known: Identity | None, group: int | None) -> Identity:
             _make(path, group)
         identity = _found(path)
         if known is not None and identity != known:
-            message = (
-                f"{path} was replaced while it was open; stop all processes that use it, then start again"
-            )
-            raise StoreError(message)
+            message = "was replaced while it was open; stop all processes that use it, then start again"
+            raise StoreGone(f"{path} {message}")
         _refuse_inherited(path, identity)
         if identity not in _held and _is_open_elsewhere(identity):
             message = (

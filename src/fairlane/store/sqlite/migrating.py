@@ -40,7 +40,19 @@ def migrate(db: apsw.Connection) -> MigrateReply:
         if db.in_transaction:  # a full disk has ended it already
             db.execute("ROLLBACK")
         raise
-    return MigrateReply(before, NEWEST, tuple(name for name, _ in missing))
+    return planned(before)
+
+
+def plan(db: apsw.Connection) -> MigrateReply:
+    """Say which steps are missing."""
+    before = _version(db)
+    _refuse_unknown(db, before)
+    return planned(before)
+
+
+def planned(before: int) -> MigrateReply:
+    """Say which steps lead from a version to this one."""
+    return MigrateReply(before, NEWEST, tuple(name for name, _ in STEPS[before:]))
 
 
 def verify(db: apsw.Connection) -> None:

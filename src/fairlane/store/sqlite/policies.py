@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from fairlane.model.layers import Hold, Kind, Override, Subject, is_living
+from fairlane.model.layers import Hold, Kind, Override, Subject
 from fairlane.store.contract.policies import (
     Difference,
     HoldRequest,
@@ -22,7 +22,7 @@ from fairlane.store.contract.policies import (
     check_subject,
     is_listed,
 )
-from fairlane.store.sqlite.rulebook import Policy
+from fairlane.store.policy import EVERYONE, Policy, view
 from fairlane.store.sqlite.statements import load
 from fairlane.store.sqlite.tx import Tx
 from fairlane.store.sqlite.waking import mark
@@ -119,18 +119,7 @@ def _change(tx: Tx, subject: Subject, **values: object) -> PolicyView:
 
 
 def _view(tx: Tx, subject: Subject) -> PolicyView:
-    policy = tx.rules.policy(subject)
-    override = policy.override
-    if override is not None and not is_living(override.until, tx.now):
-        override = None
-    return PolicyView(
-        subject,
-        policy.declared,
-        override,
-        tx.rules.rules(subject, tx.now),
-        tx.rules.paused(subject, tx.now),
-        tx.rules.closed(subject, tx.now),
-    )
+    return view(subject, tx.rules.policy(subject), tx.rules.policy(EVERYONE), tx.now)
 
 
 def _list(tx: Tx, request: ListRequest) -> tuple[PolicyView, ...]:

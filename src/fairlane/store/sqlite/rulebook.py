@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final
 
 import apsw
-import msgspec
 
 from fairlane.model.fairness import stride
 from fairlane.model.instants import Instant
 from fairlane.model.layers import (
-    DEFAULTS,
     EVERY,
     GateRules,
     Hold,
     Kind,
-    Override,
     QueueRules,
     Rules,
     Subject,
@@ -24,37 +21,15 @@ from fairlane.model.layers import (
     TenantRules,
     is_living,
     limits_of,
-    overlay,
 )
 from fairlane.model.limits import Limits
+from fairlane.store.policy import EVERYONE, NOTHING, Policy, in_force, living, packed, unpacked
 from fairlane.store.sqlite.asking import each_row, one_row, one_value
 from fairlane.store.sqlite.statements import load
 
 _SQL = load("policies")
 
-_RULES: Final[dict[Kind, Any]] = {
-    Kind.QUEUE: msgspec.msgpack.Decoder(QueueRules),
-    Kind.TENANT: msgspec.msgpack.Decoder(TenantRules),
-    Kind.TASK: msgspec.msgpack.Decoder(TaskRules),
-    Kind.GATE: msgspec.msgpack.Decoder(GateRules),
-}
-_OVERRIDE: Final = msgspec.msgpack.Decoder(Override)
-_HOLD: Final = msgspec.msgpack.Decoder(Hold)
-_pack = msgspec.msgpack.Encoder().encode
-
 _MOST_KEPT: Final = 50_000
-
-
-class Policy(msgspec.Struct, frozen=True):
-    """Everything stored about one subject."""
-
-    declared: Rules | None = None
-    override: Override | None = None
-    paused: Hold | None = None
-    closed: Hold | None = None
-
-
-_NOTHING: Final = Policy()
 
 
 class Rulebook:
@@ -89,7 +64,7 @@ class Rulebook:
         found = self._known.get(subject)
         if found is None:
             row = one_row(self._db, _SQL.read, (subject.kind.value, subject.name))
-            found = self._known[subject] = _NOTHING if row is None else _decode(subject.kind, row)
+            found = self._known[subject] = NOTHING if row is None else unpacked(subject.kind, row)
         return found
 
     def gather(self, tenants: Iterable[str]) -> None:
@@ -98,32 +73,25 @@ class Rulebook:
         self._ruled |= {name: EVERY for _, name in unknown}
         for name, *row in each_row(self._db, _SQL.read_many, unknown):
             self._ruled[name] = name
-            self._known[Subject(Kind.TENANT, name)] = _decode(Kind.TENANT, row)
+            self._known[Subject(Kind.TENANT, name)] = unpacked(Kind.TENANT, row)
 
     def ruled_as(self, tenant: str) -> str:
         """Give the name whose rules hold for a tenant: most have none of their own."""
         found = self._ruled.get(tenant)
         if found is None:
-            is_own = self.policy(Subject(Kind.TENANT, tenant)) is not _NOTHING
+            is_own = self.policy(Subject(Kind.TENANT, tenant)) is not NOTHING
             found = self._ruled[tenant] = tenant if is_own else EVERY
         return found
 
     def write(self, subject: Subject, policy: Policy) -> None:
         """Store what is now known about a subject."""
-        values = (policy.declared, policy.override, policy.paused, policy.closed)
-        blobs = tuple(None if value is None else _pack(value) for value in values)
-        self._db.execute(_SQL.write, (subject.kind.value, subject.name, *blobs))
+        self._db.execute(_SQL.write, (subject.kind.value, subject.name, *packed(policy)))
         self._db.execute(_SQL.changed)
         self.forget()
 
     def rules(self, subject: Subject, now: Instant) -> Rules:
         """Give what is in force for a subject."""
-        policy = self.policy(subject)
-        beneath = policy.declared
-        if beneath is None:
-            is_somebody = subject.kind is Kind.TENANT and subject != EVERYONE
-            beneath = self.rules(EVERYONE, now) if is_somebody else DEFAULTS[subject.kind]
-        return overlay(beneath, policy.override, now)
+        return in_force(subject, self.policy(subject), self.policy(EVERYONE), now)
 
     def _remembered(self, kind: Kind, name: str, now: Instant) -> Rules:
         """Give what is in force; worked out once, until an override ends by itself."""
@@ -168,31 +136,14 @@ class Rulebook:
 
     def paused(self, subject: Subject, now: Instant) -> Hold | None:
         """Give a pause that still holds."""
-        return _living(self.policy(subject).paused, now)
+        return living(self.policy(subject).paused, now)
 
     def closed(self, subject: Subject, now: Instant) -> Hold | None:
         """Give a close that still holds."""
-        return _living(self.policy(subject).closed, now)
+        return living(self.policy(subject).closed, now)
 
     def ends(self, subjects: tuple[Subject, ...], now: Instant) -> Instant | None:
         """Say when the first living override of these subjects ends by itself."""
         overrides = (self.policy(subject).override for subject in subjects)
         ends = [one.until for one in overrides if one is not None and one.until is not None]
         return min((until for until in ends if until > now), default=None)
-
-
-EVERYONE: Final = Subject(Kind.TENANT, EVERY)
-
-
-def _decode(kind: Kind, row: Sequence[Any]) -> Policy:
-    declared, override, paused, closed = row
-    return Policy(
-        None if declared is None else _RULES[kind].decode(declared),
-        None if override is None else _OVERRIDE.decode(override),
-        None if paused is None else _HOLD.decode(paused),
-        None if closed is None else _HOLD.decode(closed),
-    )
-
-
-def _living(hold: Hold | None, now: Instant) -> Hold | None:
-    return hold if hold is not None and is_living(hold.until, now) else None

@@ -17,7 +17,7 @@ from fairlane.store.sqlite.connect import Identity, Location, Opened, connect, t
 from fairlane.store.sqlite.dead import SqliteDead
 from fairlane.store.sqlite.jobs import SqliteJobs
 from fairlane.store.sqlite.joining import Joining
-from fairlane.store.sqlite.migrating import is_empty, migrate, verify
+from fairlane.store.sqlite.migrating import is_empty, migrate, plan, planned, verify
 from fairlane.store.sqlite.policies import SqlitePolicies
 from fairlane.store.sqlite.registry import SqliteRegistry
 from fairlane.store.sqlite.tx import Tx
@@ -38,12 +38,13 @@ class SqliteStore:
         self._reader = Reader(self._connect, now)
         self._wake = Wake(self._location.path, self._version, self._location.group)
         self._writer = Writer(self._connect, now, self._wake.send)
-        self.jobs = SqliteJobs(self._writer, self._reader, Joining(self._location, now))
-        self.claims = SqliteClaims(self._writer, self._reader)
+        joining = Joining(self._location, now)
+        self.jobs = SqliteJobs(self._writer, self._reader, joining)
+        self.claims = SqliteClaims(self._writer, self._reader, joining)
         self.policies = SqlitePolicies(self._writer, self._reader)
         self.registry = SqliteRegistry(self._writer, self._reader, self._wake)
         self.dead = SqliteDead(self._reader)
-        self.upkeep = SqliteUpkeep(self._writer, self._reader, self._migrate, self._close)
+        self.upkeep = SqliteUpkeep(self._writer, self._reader, self._migrate, self._plan, self._close)
 
     def _connect(self) -> Opened:
         """Open a connection; a new file gets its schema at once, an old one must be migrated by somebody.
@@ -72,10 +73,20 @@ class SqliteStore:
         return await self._reader.run(read)
 
     async def _migrate(self) -> MigrateReply:
+        return await self._apart(migrate)
+
+    async def _plan(self) -> MigrateReply:
+        if not self._location.path.exists():
+            return planned(0)
+        return await self._apart(plan)
+
+    async def _apart(self, work: Callable[[apsw.Connection], MigrateReply]) -> MigrateReply:
+        """Work on the schema by a connection that does not ask which one it is."""
+
         def run() -> MigrateReply:
             file = connect(self._location, self._identity)
             try:
-                return migrate(file.db)
+                return work(file.db)
             except apsw.Error as error:
                 raise translated(error, str(self._location.path)) from error
             finally:

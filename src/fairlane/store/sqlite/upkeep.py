@@ -74,17 +74,23 @@ class SqliteUpkeep:
         writer: Writer,
         reader: Reader,
         migrate: Callable[[], Awaitable[MigrateReply]],
+        plan: Callable[[], Awaitable[MigrateReply]],
         close: Callable[[], Awaitable[None]],
     ) -> None:
         """Share the file with the other facets."""
         self._writer = writer
         self._reader = reader
         self._migrate = migrate
+        self._plan = plan
         self._close = close
 
     async def migrate(self) -> MigrateReply:
         """See the contract."""
         return await self._migrate()
+
+    async def plan(self) -> MigrateReply:
+        """See the contract."""
+        return await self._plan()
 
     async def prune(self, request: PruneRequest) -> PruneReply:
         """See the contract."""

@@ -1,0 +1,74 @@
+"""Fairlane itself, through its public face: an ordinary `fairlane worker` with everything on.
+
+Knows nothing of any store: a URL whose scheme Fairlane cannot open is unsupported, in Fairlane's own words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from benchmarks.peers.protocol import Driver, Job, slots, url, work_async
+from fairlane import Fairlane, Lane
+from fairlane.model.errors import ConfigError
+from fairlane.model.lifecycle import State
+from fairlane.model.scope import Scope
+from fairlane.store.contract.inspection import InspectRequest
+from fairlane.store.opening import open_store
+
+_BATCH: Final = 1_000
+_SLOTS: Final = slots(100)
+_DURABILITY: Final = ("journal_mode", "synchronous")
+"""What a store that has them is to be told of; of servers the harness tells it."""
+
+app = Fairlane(url(), name="peers", config={}, lanes=[Lane("main", _SLOTS, ["default"])])
+
+
+@app.task(name="job")
+async def job(number: int, millis: int) -> None:
+    """Leave a mark."""
+    await work_async(number, millis)
+
+
+class Peer(Driver):
+    """One lane over the default queue; jobs go in by the thousand."""
+
+    packages = ("fairlane",)
+    _durable = ""
+
+    def settings(self) -> str:
+        """Say how many slots; nothing else differs from what a user gets."""
+        return f"{_SLOTS} slots, async handler, fair turns, fenced leases, history{self._durable}"
+
+    def worker(self) -> Sequence[str]:
+        """Be what a user starts."""
+        return ["fairlane", "worker", "benchmarks.peers.drivers.fairlane:app"]
+
+    async def prepare(self) -> str | None:
+        """Migrate the store, if there is one for this URL."""
+        try:
+            store = open_store(url())
+        except ConfigError as error:
+            return str(error)
+        await store.upkeep.migrate()
+        found = (await store.upkeep.inspect(InspectRequest(scope=Scope.all(), at_most=0))).settings
+        self._durable = "".join(f", {name}={found[name]}" for name in _DURABILITY if name in found)
+        await store.upkeep.aclose()
+        return None
+
+    async def enqueue(self, jobs: Sequence[Job]) -> None:
+        """Enqueue a thousand at a time, which is the most that one call takes."""
+        for start in range(0, len(jobs), _BATCH):
+            await app.aenqueue_many(
+                job.using(tenant=one.tenant).bind(number=one.number, millis=one.millis)
+                for one in jobs[start : start + _BATCH]
+            )
+
+    async def one(self, job_: Job) -> None:
+        """Enqueue one; it is durable when this returns."""
+        await job.using(tenant=job_.tenant).aenqueue(number=job_.number, millis=job_.millis)
+
+    async def finished(self) -> int | None:
+        """Count the rows of history."""
+        counts = await app.jobs.acount()
+        return counts[State.SUCCEEDED]

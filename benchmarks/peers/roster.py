@@ -1,0 +1,101 @@
+"""The table of peers: adding one is a driver, its requirements, and a line here. Starts nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Literal
+
+import msgspec
+
+from benchmarks.peers.environments import OWN
+
+Store = Literal["sqlite", "postgres", "redis"]
+STORES: Final[tuple[Store, ...]] = ("sqlite", "postgres", "redis")
+
+LEAST: Final = 200
+"""No run has fewer jobs, however slow the peer: below that a rate says nothing."""
+
+
+class Peer(msgspec.Struct, frozen=True, kw_only=True):
+    """One row of the table.
+
+    `share` is how many of the run's jobs it gets: slow ones less, so that each drains for some seconds.
+    `flooded` says that it is the one that is compared for fairness on its store.
+    """
+
+    name: str
+    store: Store
+    driver: str
+    environment: str
+    share: float = 1.0
+    tenants: int = 1
+    batch: int | None = None
+    flooded: bool = False
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this is Fairlane."""
+        return self.environment == OWN
+
+    def jobs(self, most: int) -> int:
+        """Say how many jobs it gets if the fastest get `most`."""
+        return min(most, max(LEAST, round(self.share * most)))
+
+
+def _ours(store: Store) -> list[Peer]:
+    one = Peer(name=f"fairlane-{store}", store=store, driver="fairlane", environment=OWN, flooded=True)
+    return [one, msgspec.structs.replace(one, name=f"{one.name}-1000", tenants=1_000, flooded=False)]
+
+
+def _theirs(
+    name: str, store: Store, share: float, *, batch: int | None = None, flooded: bool = False
+) -> Peer:
+    family = name.partition("-")[0]
+    return Peer(
+        name=name,
+        store=store,
+        driver=family,
+        environment=family,
+        share=share,
+        batch=batch,
+        flooded=flooded,
+    )
+
+
+ROSTER: Final[tuple[Peer, ...]] = (
+    *_ours("sqlite"),
+    _theirs("huey-sqlite", "sqlite", 0.2, flooded=True),
+    *_ours("postgres"),
+    _theirs("pgqueuer-1000", "postgres", 1, batch=1_000, flooded=True),
+    _theirs("pgqueuer-100", "postgres", 1, batch=100),
+    _theirs("procrastinate", "postgres", 0.05),
+    _theirs("saq-postgres", "postgres", 0.04),
+    *_ours("redis"),
+    _theirs("dramatiq", "redis", 0.3, flooded=True),
+    _theirs("huey-redis", "redis", 0.25),
+    _theirs("saq-redis", "redis", 0.2),
+    _theirs("taskiq", "redis", 0.3),
+    _theirs("celery", "redis", 0.1),
+    _theirs("rq", "redis", 0.03),
+)
+
+
+def choose(names: Sequence[str], stores: Sequence[Store]) -> list[Peer]:
+    """Give the peers of these names, or all, on these stores, and Fairlane on each of their stores.
+
+    >>> [peer.name for peer in choose(["rq"], STORES)]
+    ['fairlane-redis', 'fairlane-redis-1000', 'rq']
+    """
+    chosen = [peer for peer in ROSTER if (not names or peer.name in names) and peer.store in stores]
+    beside = {peer.store for peer in chosen}
+    return [peer for peer in ROSTER if peer in chosen or (peer.is_ours and peer.store in beside)]
+
+
+def turn(peers: Sequence[Peer], number: int) -> list[Peer]:
+    """Give the order of a round: each begins with another peer, so that none is always first.
+
+    >>> [peer.name for peer in turn(choose(["rq"], STORES), 1)]
+    ['fairlane-redis-1000', 'rq', 'fairlane-redis']
+    """
+    start = number % max(1, len(peers))
+    return [*peers[start:], *peers[:start]]

@@ -1,0 +1,212 @@
+"""Let a batch in that something may refuse: gather what bears on it, let `admit` decide, write it (S13-S18).
+
+Runs in whatever transaction its link has, and only appends there. The keys of a batch are taken before
+anything is known, in their order: a key that another open transaction has taken is waited for, and nobody
+else is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol, TypeAlias
+from uuid import UUID
+
+import msgspec
+
+from fairlane.model.admission import Admitted, KeyHolder, Refusal, Repeat, Standing, admit
+from fairlane.model.instants import Instant
+from fairlane.model.job import JobRecord, NewJob
+from fairlane.model.lifecycle import State
+from fairlane.model.limits import NO_LIMITS, Limits
+from fairlane.model.moves import born
+from fairlane.model.scope import SYSTEM
+from fairlane.store.contract.jobs import Enqueued, EnqueueReply, EnqueueRequest, OverLimit
+from fairlane.store.postgres.rows import Row, plain_uuid, sent_values, whole_record
+from fairlane.store.postgres.statements import load
+
+Key: TypeAlias = tuple[str, ...]
+
+
+class Link(Protocol):
+    """A way to run statements in one transaction: the store's own connection, or an application's."""
+
+    async def fetch(self, statement: str, *values: Any) -> Sequence[Row]:
+        """Run one statement and give its rows."""
+        ...
+
+
+class RefusedError(Exception):
+    """Carries the reply out of a transaction, or back to a savepoint: keys may have been taken by then."""
+
+    def __init__(self, reply: EnqueueReply) -> None:
+        """Keep the reply."""
+        super().__init__()
+        self.reply = reply
+
+
+class IdRaceError(Exception):
+    """A job of the same id was committed meanwhile: look again, from the start."""
+
+
+def must_be_known(request: EnqueueRequest) -> list[str]:
+    """Name the tenants that must be declared (S7)."""
+    if not request.must_be_declared:
+        return []
+    return sorted({new.tenant for new in request.jobs} - {SYSTEM})
+
+
+class Admitting:
+    """One batch on its way in."""
+
+    def __init__(self, link: Link, schema: str, now: Instant | None, request: EnqueueRequest) -> None:
+        """Know nothing yet."""
+        self._link = link
+        self._sql = load("enqueue", schema)
+        self._find = load("find", schema)
+        self._asked_at = now
+        self._request = request
+        self._now: Instant = 0
+        self._jobs: dict[UUID, JobRecord] = {}  # those that stand for an item: of this batch, or from before
+        self._arrivals: list[NewJob] = []
+        self._keys: dict[Key, KeyHolder] = {}
+        self._dedup: dict[Key, UUID] = {}
+        self._husks: dict[Key, tuple[State, Instant]] = {}
+        self._taken: dict[Key, UUID] = {}
+        self._taken_dedup: dict[Key, UUID] = {}
+        self._waiting: dict[tuple[str, str], int] = {}
+        self._queue_waiting: dict[str, int] = {}
+
+    async def run(self) -> EnqueueReply:
+        """Write what comes in; `RefusedError` if any of it may not."""
+        await self._take_keys()
+        rows = await self._standings()
+        admissions = []
+        for index, (new, row) in enumerate(zip(self._request.jobs, rows, strict=True)):
+            admission = admit(index, new, self._standing(new, row), repeated=self._request.is_repeated)
+            waiting = self._let_in(new) if isinstance(admission, Admitted) else 0
+            admissions.append((new, admission, waiting))
+        refused = tuple(one for _, one, _ in admissions if isinstance(one, Refusal))
+        if refused:
+            raise RefusedError(EnqueueReply(refused=refused))
+        await self._find_earlier({one.existing for _, one, _ in admissions if isinstance(one, Repeat)})
+        await self._write()
+        over = (
+            OverLimit(new.tenant, new.queue, waiting, one.over)
+            for new, one, waiting in admissions
+            if isinstance(one, Admitted) and one.over is not None
+        )
+        return EnqueueReply(tuple(self._answer(new, one) for new, one, _ in admissions), (), tuple(over))
+
+    # ── what is known ─────────────────────────────────────────────────────────
+
+    async def _take_keys(self) -> None:
+        keyed = [new for new in self._request.jobs if new.idempotency_key is not None]
+        if keyed:
+            values = _columns((new.tenant, new.idempotency_key, new.id, new.fingerprint) for new in keyed)
+            firsts = {(new.tenant, str(new.idempotency_key)): new.id for new in reversed(keyed)}
+            for tenant, key in await self._link.fetch(self._sql.take_keys, *values):
+                self._taken[tenant, key] = firsts[tenant, key]
+            others = [key for key in firsts if key not in self._taken]
+            for tenant, key, id, fingerprint, state, settled_at in await self._ask(self._sql.holders, others):
+                self._keys[tenant, key] = KeyHolder(plain_uuid(id), bytes(fingerprint))
+                if state is not None:
+                    self._husks[tenant, key] = (State(state), settled_at)
+        single = [new for new in self._request.jobs if new.dedup_key is not None]
+        if single:
+            values = _columns((new.tenant, new.task, new.dedup_key, new.id) for new in single)
+            ids = {(new.tenant, new.task, str(new.dedup_key)): new.id for new in reversed(single)}
+            for tenant, task, key in await self._link.fetch(self._sql.take_dedup, *values):
+                self._taken_dedup[tenant, task, key] = ids[tenant, task, key]
+            rest = [key for key in ids if key not in self._taken_dedup]
+            for tenant, task, key, id in await self._ask(self._sql.duplicates, rest):
+                self._dedup[tenant, task, key] = plain_uuid(id)
+
+    async def _ask(self, statement: str, keys: Sequence[Sequence[Any]]) -> Sequence[Row]:
+        return await self._link.fetch(statement, *_columns(keys)) if keys else ()
+
+    async def _standings(self) -> Sequence[Row]:
+        places = _columns((new.id, new.tenant, new.queue, new.task) for new in self._request.jobs)
+        known = must_be_known(self._request)
+        rows = await self._link.fetch(self._sql.standing, self._asked_at, known, *places)
+        self._now = rows[0][0]
+        return rows
+
+    def _standing(self, new: NewJob, row: Row) -> Standing:
+        _, owner, is_known, closed, most, on_full, waiting, max_waiting, queue_waiting = row
+        if new.id in self._jobs:
+            owner = self._jobs[new.id].tenant
+        place = (new.queue, new.tenant)
+        limits = NO_LIMITS if most is None else Limits(waiting=most, on_full=on_full)
+        return Standing(
+            is_tenant_known=is_known,
+            closed=closed,
+            same_id=None if owner is None else new.id,
+            is_id_foreign=owner is not None and owner != new.tenant,
+            same_key=self._keys.get((new.tenant, str(new.idempotency_key))),
+            same_dedup=self._dedup.get((new.tenant, new.task, str(new.dedup_key))),
+            waiting=self._waiting.setdefault(place, int(waiting)),
+            limits=limits,
+            queue_waiting=self._queue_waiting.setdefault(new.queue, int(queue_waiting)),
+            max_waiting=max_waiting,
+        )
+
+    # ── what comes in ─────────────────────────────────────────────────────────
+
+    def _let_in(self, new: NewJob) -> int:
+        """Note a job that comes in, for the items after it; give how many of its tenant wait then."""
+        self._jobs[new.id] = born(new, self._now)
+        self._arrivals.append(new)
+        if new.idempotency_key is not None:
+            self._keys[new.tenant, new.idempotency_key] = KeyHolder(new.id, new.fingerprint)
+        if new.dedup_key is not None:
+            self._dedup[new.tenant, new.task, new.dedup_key] = new.id
+        self._queue_waiting[new.queue] += 1
+        self._waiting[new.queue, new.tenant] += 1
+        return self._waiting[new.queue, new.tenant]
+
+    async def _find_earlier(self, ids: set[UUID]) -> None:
+        missing = sorted(ids - self._jobs.keys())
+        if missing:
+            for row in await self._link.fetch(self._find.by_id, missing):
+                job = whole_record(row)
+                self._jobs[job.id] = job
+
+    def _answer(self, new: NewJob, admission: Admitted | Repeat | Refusal) -> Enqueued:
+        if not isinstance(admission, Repeat):
+            return Enqueued(self._jobs[new.id], is_created=True)
+        job = self._jobs.get(admission.existing)
+        return Enqueued(self._husk(new, admission.existing) if job is None else job, is_created=False)
+
+    def _husk(self, new: NewJob, existing: UUID) -> JobRecord:
+        """Give the husk of a job of which only the key is left (S13)."""
+        state, settled_at = self._husks[new.tenant, str(new.idempotency_key)]
+        return msgspec.structs.replace(
+            born(new, settled_at), id=existing, state=state, because=None, settled_at=settled_at
+        )
+
+    async def _write(self) -> None:
+        await self._settle_keys()
+        if (
+            self._arrivals
+            and not (await self._link.fetch(self._sql.bring_in, self._now, *sent_values(self._arrivals)))[0][
+                0
+            ]
+        ):
+            raise IdRaceError
+
+    async def _settle_keys(self) -> None:
+        """Leave the keys whose item did not come in; another item of the batch may have come in with one."""
+        left = [key for key, id in self._taken.items() if key not in self._keys or self._keys[key].id != id]
+        if left:
+            await self._link.fetch(self._sql.leave_keys, *_columns(left))
+            holders = [(key, self._keys[key]) for key in left if key in self._keys]
+            await self._ask(self._sql.take_keys, [(*key, one.id, one.fingerprint) for key, one in holders])
+        free = [key for key, id in self._taken_dedup.items() if self._dedup.get(key) != id]
+        if free:
+            await self._link.fetch(self._sql.leave_dedup, *_columns(free))
+            taken = [(key, self._dedup[key]) for key in free if key in self._dedup]
+            await self._ask(self._sql.take_dedup, [(*key, id) for key, id in taken])
+
+
+def _columns(rows: Iterable[Sequence[Any]]) -> list[list[Any]]:
+    return [list(column) for column in zip(*rows, strict=True)]

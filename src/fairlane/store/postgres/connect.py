@@ -1,0 +1,244 @@
+"""Reach the server: bounded pools, the settings every connection needs, and a clear word where it is away.
+
+A pool belongs to one event loop and one process; a fork or another loop gets its own. Knows no table.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from typing import Any, Final, TypeAlias
+
+import asyncpg
+
+from fairlane.model.errors import StoreBusy, StoreError, StoreUnavailable
+from fairlane.model.instants import Instant
+from fairlane.store.postgres.errors import (
+    DRIVER_ERRORS,
+    LOCK_SECONDS,
+    STATEMENT_SECONDS,
+    is_mistake,
+    translated,
+)
+from fairlane.store.postgres.location import Location
+from fairlane.store.postgres.migrating import verify
+from fairlane.store.postgres.wake import Wake
+
+Connection: TypeAlias = "asyncpg.pool.PoolConnectionProxy"
+"""What a transaction has: fetch, fetchrow, fetchval, execute."""
+
+CONNECT_SECONDS: Final = 5.0
+_CLOSE_SECONDS: Final = 5.0
+_QUERIES_OF_A_CONNECTION: Final = 10_000_000
+
+_ALWAYS: Final = {"application_name": "fairlane"}
+_ISOLATION: Final = {"default_transaction_isolation": "read committed"}
+_IN_SESSION: Final = {
+    "jit": "off",  # compiling costs more than any statement here takes
+    "enable_seqscan": "off",  # a plan that was made while a table was empty is kept when it is full
+    "lock_timeout": f"{LOCK_SECONDS}s",
+    "statement_timeout": f"{STATEMENT_SECONDS}s",
+    "idle_in_transaction_session_timeout": "60s",
+}
+"""Set for a session; behind a pooler, which changes sessions between transactions, for each transaction."""
+
+# A mutex needs snapshots that are newer than itself, whatever the role's own default is.
+_BEGIN: Final = "BEGIN ISOLATION LEVEL READ COMMITTED"
+_BEGIN_POOLED: Final = "; ".join(
+    (_BEGIN, *(f"SET LOCAL {name} = '{value}'" for name, value in _IN_SESSION.items()))
+)
+
+
+class Server:
+    """One installation's place in a database, as verbs reach it."""
+
+    def __init__(self, location: Location, clock: Callable[[], Instant] | None = None) -> None:
+        """Connect to nothing yet. Tests give a clock, nobody else does."""
+        self.location = location
+        self.schema = location.schema
+        self.wake = Wake(location.schema, self)
+        self._clock = clock
+        self._pid = os.getpid()
+        self._pools: dict[asyncio.AbstractEventLoop, asyncpg.Pool] = {}
+        self._inherited: list[asyncpg.Pool] = []
+
+    def now(self) -> Instant | None:
+        """Say what time a test says it is; None: the server's clock counts."""
+        return None if self._clock is None else self._clock()
+
+    async def fetch(self, statement: str, *values: Any) -> list[asyncpg.Record]:
+        """Run one statement as its own transaction and give its rows."""
+        async with self._alone() as connection:
+            rows: list[asyncpg.Record] = await connection.fetch(statement, *values)
+            return rows
+
+    async def value(self, statement: str, *values: Any) -> Any:
+        """Run one statement as its own transaction and give the first value of its first row, or None."""
+        async with self._alone() as connection:
+            return await connection.fetchval(statement, *values)
+
+    def transaction(self) -> AbstractAsyncContextManager[Connection]:
+        """Give a connection with a transaction, committed at the end; anything raised inside rolls it back.
+
+        `CommitUnknown` if the connection was lost while it committed.
+        """
+        return self._transaction()
+
+    def hint(self, queues: Iterable[str] = (), workers: Iterable[str] = ()) -> None:
+        """Tell waiting workers, after a commit, of something for them. Never waits, never fails."""
+        self.wake.send(queues, workers)
+
+    @asynccontextmanager
+    async def apart(self) -> AsyncIterator[asyncpg.Connection]:
+        """Open a connection outside the pool for as long as this lasts, whatever the schema is like."""
+        async with self._translating():
+            connection = await asyncpg.connect(**self._arguments())
+        try:
+            async with self._translating(was_sent=True):
+                yield connection
+        finally:
+            with suppress(*DRIVER_ERRORS):
+                await connection.close(timeout=_CLOSE_SECONDS)
+
+    async def close(self) -> None:
+        """Send what is to be said and close this loop's connections; those that hang are cut."""
+        await self.wake.close()
+        pool = self._pools.pop(asyncio.get_running_loop(), None)
+        if pool is None or self._pid != os.getpid():
+            return
+        try:
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                await pool.close()
+        except (TimeoutError, *DRIVER_ERRORS):
+            pool.terminate()
+
+    # ── hints ─────────────────────────────────────────────────────────────────
+
+    async def lend_ear(self) -> Any:
+        """Give a connection of the pool to listen by; None behind a pooler, or if it is the only one."""
+        if self.location.is_pooled or self.location.pool == 1:
+            return None
+        return await self._acquired(await self._pool())
+
+    async def take_ear(self, ear: Any) -> None:
+        """Take it back into the pool."""
+        await (await self._pool()).release(ear, timeout=LOCK_SECONDS)
+
+    async def say(self, channel: str, letter: str) -> None:
+        """Tell everybody who listens on a channel; it may get lost."""
+        with suppress(StoreError):
+            await self.fetch("SELECT pg_notify($1, $2)", channel, letter)
+
+    # ── connections ───────────────────────────────────────────────────────────
+
+    def _arguments(self) -> dict[str, Any]:
+        is_pooled = self.location.is_pooled
+        return {
+            "dsn": self.location.dsn,
+            "timeout": CONNECT_SECONDS,
+            # A little later than the server: it alone knows whether it had done it.
+            "command_timeout": STATEMENT_SECONDS + 1,
+            "server_settings": _ALWAYS if is_pooled else {**_ALWAYS, **_ISOLATION, **_IN_SESSION},
+            "statement_cache_size": 0 if is_pooled else 200,
+            "max_cached_statement_lifetime": 0,
+        }
+
+    async def _pool(self) -> asyncpg.Pool:
+        loop = asyncio.get_running_loop()
+        if self._pid != os.getpid():
+            # The sockets are the parent's, too: closing them properly would end its sessions.
+            self._inherited += self._pools.values()
+            self._pools, self._pid = {}, os.getpid()
+        if loop not in self._pools:
+            self._pools = {known: pool for known, pool in self._pools.items() if not known.is_closed()}
+            # With no connection at the start, nothing is awaited here and nobody can come between.
+            self._pools[loop] = await asyncpg.create_pool(
+                **self._arguments(),
+                min_size=0,
+                max_size=self.location.pool,
+                max_queries=_QUERIES_OF_A_CONNECTION,
+                init=self._greet,
+                reset=_keep,
+            )
+        return self._pools[loop]
+
+    async def _greet(self, connection: asyncpg.Connection) -> None:
+        await verify(connection, self.location)
+
+    async def _acquired(self, pool: asyncpg.Pool) -> Connection:
+        """Take a connection from the pool; that none can be had in time is an error of its own."""
+        async with self._translating():
+            try:
+                return await pool.acquire(timeout=LOCK_SECONDS)
+            except TimeoutError:
+                if pool.get_size() < pool.get_max_size():
+                    raise
+                message = (
+                    f"{self.location.place}: all {self.location.pool} connections of the pool are in use"
+                )
+                raise StoreBusy(message) from None
+
+    @asynccontextmanager
+    async def _lent(self) -> AsyncIterator[Connection]:
+        pool = await self._pool()
+        connection = await self._acquired(pool)
+        try:
+            yield connection
+        except StoreUnavailable:
+            with suppress(*DRIVER_ERRORS):
+                connection.terminate()  # the driver may not know yet that it is gone
+            raise
+        finally:
+            # A connection that cannot be cleaned up is cut by the driver; the verb has its answer already.
+            with suppress(*DRIVER_ERRORS):
+                await pool.release(connection, timeout=LOCK_SECONDS)
+
+    @asynccontextmanager
+    async def _alone(self) -> AsyncIterator[Connection]:
+        """Give a connection for one statement that commits by itself.
+
+        Behind a pooler it needs a transaction all the same: only that carries our settings there.
+        """
+        if self.location.is_pooled:
+            async with self._transaction() as connection:
+                yield connection
+        else:
+            async with self._lent() as connection, self._translating(was_sent=True):
+                yield connection
+
+    @asynccontextmanager
+    async def _transaction(self) -> AsyncIterator[Connection]:
+        async with self._lent() as connection:
+            async with self._translating():
+                await connection.execute(_BEGIN_POOLED if self.location.is_pooled else _BEGIN)
+                try:
+                    yield connection
+                except BaseException:
+                    with suppress(*DRIVER_ERRORS):  # the connection is gone, and the transaction with it
+                        await connection.execute("ROLLBACK")
+                    raise
+            async with self._translating(was_sent=True):
+                await connection.execute("COMMIT")
+
+    @asynccontextmanager
+    async def _translating(self, *, was_sent: bool = False) -> AsyncIterator[None]:
+        try:
+            yield
+        except DRIVER_ERRORS as error:
+            if is_mistake(error):
+                raise
+            if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
+                await self._reconnect()
+            raise translated(error, self.location.place, was_sent=was_sent) from error
+
+    async def _reconnect(self) -> None:
+        """Use none of the connections again that lead to a server which is no longer the one that writes."""
+        pool = self._pools.get(asyncio.get_running_loop())
+        if pool is not None:
+            await pool.expire_connections()
+
+
+async def _keep(_: asyncpg.Connection) -> None:
+    """Change nothing when a connection comes back: verbs set nothing that outlives their transaction."""

@@ -1,0 +1,87 @@
+-- Keep one queue moving when nobody claims from it: fold, let in what is due, wake what can be woken.
+-- p_most: how many due jobs may become ready. `is_any`: somebody became claimable, so that workers should look.
+-- Index, locks: as in `ready.sql`.
+CREATE OR REPLACE FUNCTION {s}.promote(
+  p_now bigint, p_queue text, p_most int, OUT promoted int, OUT is_any boolean, OUT is_partial boolean,
+  OUT next_due_at bigint
+) LANGUAGE plpgsql
+  SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+  SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  v_now bigint;
+  q {s}.queue;
+  step record;
+BEGIN
+  PERFORM {s}.mutex(p_queue);
+  PERFORM set_config('synchronous_commit', 'off', true);
+  v_now := {s}.now_or(p_now);
+  q := {s}.queue_row(p_queue);
+  IF abs(v_now - q.swept_at) >= 60000000 THEN
+    q := {s}.sweep(q, v_now);
+  END IF;
+  promoted := {s}.promote_due(v_now, p_queue, p_most);
+  SELECT * INTO step FROM {s}.fold_some(q, 5000);
+  q := step.q;
+  is_partial := step.is_partial;
+  PERFORM {s}.apply_marks(v_now, p_queue);
+  SELECT * INTO step FROM {s}.wake(q, v_now, NULL, 0);
+  q := step.q;
+  is_partial := is_partial OR step.is_partial;
+  is_any := step.is_any OR promoted > 0;
+  PERFORM {s}.write_queue(q);
+  next_due_at := {s}.next_due(v_now, p_queue);
+END $$;
+
+-- Look, once a minute, at what is otherwise known by hints: deltas that a restored database hides behind the last fold's
+-- snapshot; tenants parked for their running limit whose last claim ended while it was locked; and tenants with nothing
+-- left whose clock V has passed, which are forgotten (S41), 500 at a time.
+CREATE OR REPLACE FUNCTION {s}.sweep(INOUT q {s}.queue, p_now bigint) LANGUAGE plpgsql AS $$
+DECLARE
+  held record;
+  v_idle text[];
+BEGIN
+  q.seen := NULL;
+  q.swept_at := p_now;
+  FOR held IN
+    SELECT t.tenant FROM {s}.turn t, LATERAL {s}.limits_of(p_now, q.name, t.tenant) l
+    WHERE t.queue = q.name AND t.state = 2 AND t.parked = 'running_limit' AND l.running > (
+      SELECT count(*) FROM {s}.job WHERE queue = q.name AND tenant = t.tenant AND state = {running})
+    LIMIT 500
+  LOOP
+    q := {s}.refresh(q, held.tenant, true);
+  END LOOP;
+  v_idle := array(
+    SELECT tenant FROM {s}.turn
+    WHERE queue = q.name AND state = 0 AND vt <= q.floor AND delayed = 0 AND ready = 0 AND arrival <= p_now
+      AND {s}.has_none_running(q.name, tenant)
+    ORDER BY queue, vt LIMIT 500);
+  DELETE FROM {s}.strand USING unnest(v_idle) AS idle (name) WHERE queue = q.name AND tenant = idle.name;
+  DELETE FROM {s}.turn USING unnest(v_idle) AS idle (name) WHERE queue = q.name AND tenant = idle.name;
+END $$;
+
+-- The queues that a pass must visit, and how many of their due jobs belong to the earliest `p_most` of all.
+CREATE OR REPLACE FUNCTION {s}.promote_plan(p_now bigint, p_most int)
+RETURNS TABLE (queue text, due int, is_more boolean) LANGUAGE plpgsql STABLE
+  SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+AS $$
+#variable_conflict use_column
+DECLARE
+  v_now bigint := {s}.now_or(p_now);
+BEGIN
+  RETURN QUERY
+    WITH RECURSIVE names (name) AS (
+      SELECT min(q.name) FROM {s}.queue q
+      UNION ALL
+      SELECT (SELECT min(q.name) FROM {s}.queue q WHERE q.name > names.name) FROM names WHERE names.name IS NOT NULL),
+    known AS (
+      SELECT name FROM names WHERE name IS NOT NULL
+      UNION SELECT d.queue FROM {s}.delta d),
+    found AS MATERIALIZED (
+      SELECT known.name, j.run_at, j.id FROM known, LATERAL (
+        SELECT run_at, id FROM {s}.job WHERE job.queue = known.name AND state = {delayed} AND run_at <= v_now
+        ORDER BY queue, run_at, id LIMIT p_most + 1) j),
+    ranked AS (SELECT found.name, row_number() OVER (ORDER BY run_at, id) AS rank FROM found)
+    SELECT known.name, (count(ranked.rank) FILTER (WHERE ranked.rank <= p_most))::int,
+           (SELECT count(*) > p_most FROM found)
+    FROM known LEFT JOIN ranked ON ranked.name = known.name GROUP BY known.name ORDER BY known.name;
+END $$;

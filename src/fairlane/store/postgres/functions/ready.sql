@@ -1,0 +1,143 @@
+-- Make a queue ready for a claim: due jobs, what was parked until now or by a policy that has changed, gates with room.
+-- Index: job_due, turn_parked, strand_parked, strand_line, strand_name, job_gate. Locks: the caller's mutex of the queue,
+-- then that of all gates and rated tasks.
+
+-- Take the mutex that all gates and all rates of tasks share, until the end of the transaction. One for all of them: a
+-- claim meets them in any order, and with one each two claims of different queues could wait for each other.
+CREATE OR REPLACE FUNCTION {s}.gates_mutex() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM pg_advisory_xact_lock(hashtextextended($s${s} gates$s$, 0));
+END $$;
+
+-- Make due delayed jobs of a queue ready, earliest first, and leave the deltas that say so; say how many.
+CREATE OR REPLACE FUNCTION {s}.promote_due(p_now bigint, p_queue text, p_most int) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+  v_tids tid[];
+BEGIN
+  v_tids := array(SELECT ctid FROM {s}.job WHERE queue = p_queue AND state = {delayed} AND run_at <= p_now
+                  ORDER BY queue, run_at, id LIMIT p_most);
+  IF cardinality(v_tids) > 0 THEN
+    WITH due AS (
+      UPDATE {s}.job SET state = {ready}, because = NULL WHERE ctid = any(v_tids)
+      RETURNING tenant, task, run_at, sort_key, id),
+    ranked AS (SELECT *, row_number() OVER (ORDER BY run_at, id) AS rank FROM due),
+    first AS (
+      SELECT DISTINCT ON (tenant, task) *, count(*) OVER strand AS jobs, min(rank) OVER strand AS ord
+      FROM ranked WINDOW strand AS (PARTITION BY tenant, task) ORDER BY tenant, task, sort_key, id)
+    INSERT INTO {s}.delta (ord, queue, tenant, task, delayed, ready, head_key, head_id)
+    SELECT ord, p_queue, tenant, task, -jobs, jobs, sort_key, id FROM first;
+  END IF;
+  RETURN cardinality(v_tids);
+END $$;
+
+-- Wake what is due, then what gates have room for. `woken` counts on to {wake_most}.
+CREATE OR REPLACE FUNCTION {s}.wake(
+  INOUT q {s}.queue, p_now bigint, p_only text, INOUT woken int, OUT is_partial boolean, OUT is_any boolean
+) LANGUAGE plpgsql AS $$
+DECLARE
+  v_before int := woken;
+  due record;
+  filled record;
+BEGIN
+  is_partial := false;
+  IF EXISTS (SELECT 1 FROM {s}.turn WHERE queue = q.name AND state = 2 AND parked_until <= p_now)
+     OR EXISTS (SELECT 1 FROM {s}.strand WHERE queue = q.name AND state = 2 AND parked_until <= p_now) THEN
+    FOR due IN
+      SELECT * FROM (
+        (SELECT tenant, NULL AS task, parked_until, parked_vt, parked_since FROM {s}.turn
+         WHERE queue = q.name AND state = 2 AND parked_until <= p_now
+         ORDER BY queue, parked_until, parked_vt, parked_since LIMIT {wake_most} - woken + 1)
+        UNION ALL
+        (SELECT tenant, task, parked_until, parked_vt, parked_since FROM {s}.strand
+         WHERE queue = q.name AND state = 2 AND parked_until <= p_now
+         ORDER BY queue, parked_until, parked_vt, parked_since, task LIMIT {wake_most} - woken + 1)) AS found
+      ORDER BY parked_until, parked_vt, parked_since, coalesce(task, '')
+    LOOP
+      IF woken >= {wake_most} THEN
+        is_partial := true;
+        EXIT;
+      END IF;
+      woken := woken + 1;
+      IF due.task IS NOT NULL THEN
+        PERFORM {s}.open_strand(q, due.tenant, due.task);
+      END IF;
+      q := {s}.refresh(q, due.tenant, due.task IS NULL);
+    END LOOP;
+  END IF;
+  SELECT * INTO filled FROM {s}.fill_gates(q, p_now, p_only, woken, '{}');
+  q := filled.q;
+  woken := filled.woken;
+  is_partial := is_partial OR filled.is_partial;
+  is_any := woken > v_before;
+END $$;
+
+-- Let a parked strand back in.
+CREATE OR REPLACE FUNCTION {s}.open_strand(q {s}.queue, p_tenant text, p_task text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  v_tid tid;
+  v_key bigint;
+BEGIN
+  SELECT ctid INTO v_tid FROM {s}.strand WHERE queue = q.name AND tenant = p_tenant AND task = p_task
+  ORDER BY queue, tenant, task, ver DESC LIMIT 1;
+  UPDATE {s}.strand SET ver = q.ver, state = 1, parked = NULL, subject = NULL, gate = NULL, parked_until = NULL
+  WHERE ctid = v_tid RETURNING head_key INTO v_key;
+  SELECT ctid INTO v_tid FROM {s}.turn WHERE queue = q.name AND tenant = p_tenant
+  ORDER BY queue, tenant, ver DESC LIMIT 1;
+  UPDATE {s}.turn SET head_key = least(head_key, v_key) WHERE ctid = v_tid;
+END $$;
+
+-- Wake of the strands that wait at each gate as many as it has room for; `p_taken` are the places that the caller has
+-- given out and not yet written. A strand whose tenant cannot run takes no place.
+CREATE OR REPLACE FUNCTION {s}.fill_gates(
+  INOUT q {s}.queue, p_now bigint, p_only text, INOUT woken int, p_taken text[], OUT is_partial boolean,
+  OUT is_any_ready boolean
+) LANGUAGE plpgsql AS $$
+DECLARE
+  v_gate text;
+  v_room int;
+  waiting record;
+BEGIN
+  is_partial := false;
+  is_any_ready := false;
+  LOOP
+    SELECT gate INTO v_gate FROM {s}.strand WHERE queue = q.name AND gate IS NOT NULL AND (v_gate IS NULL OR gate > v_gate)
+    ORDER BY queue, gate LIMIT 1;
+    EXIT WHEN v_gate IS NULL;
+    PERFORM {s}.gates_mutex();
+    v_room := {s}.gate_room(p_now, v_gate, p_taken);
+    CONTINUE WHEN v_room = 0;
+    FOR waiting IN
+      SELECT tenant, task FROM {s}.strand WHERE queue = q.name AND gate = v_gate AND (p_only IS NULL OR tenant = p_only)
+      ORDER BY queue, gate, parked_vt, parked_since, task
+    LOOP
+      IF v_room = 0 OR woken >= {wake_most} THEN
+        is_partial := is_partial OR v_room IS DISTINCT FROM 0;
+        EXIT;
+      END IF;
+      woken := woken + 1;
+      PERFORM {s}.open_strand(q, waiting.tenant, waiting.task);
+      q := {s}.refresh(q, waiting.tenant, false);
+      IF {s}.is_ready(q.name, waiting.tenant) THEN
+        is_any_ready := true;
+        v_room := v_room - 1;
+      END IF;
+    END LOOP;
+  END LOOP;
+END $$;
+
+-- Whether a tenant is in the ready index.
+CREATE OR REPLACE FUNCTION {s}.is_ready(p_queue text, p_tenant text) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN (SELECT state = 1 FROM {s}.turn WHERE queue = p_queue AND tenant = p_tenant
+          ORDER BY queue, tenant, ver DESC LIMIT 1);
+END $$;
+
+-- The free places of a gate; NULL if it has no limit. Needs the gates' mutex.
+CREATE OR REPLACE FUNCTION {s}.gate_room(p_now bigint, p_gate text, p_taken text[]) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+  v_most int := (SELECT most FROM {s}.term_of(p_now, 'gate', p_gate));
+BEGIN
+  RETURN CASE WHEN v_most IS NOT NULL THEN
+    greatest(0, v_most - (SELECT count(*) FROM {s}.job WHERE gate = p_gate)::int
+                       - (SELECT count(*) FROM unnest(p_taken) AS taken WHERE taken = p_gate)::int) END;
+END $$;

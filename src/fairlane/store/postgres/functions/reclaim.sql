@@ -1,0 +1,20 @@
+-- Claims whose lease has ended, oldest first (S38). Looks no deeper than `p_floor`, or a minute before now if that is
+-- earlier: behind it stand the dead entries that an old snapshot keeps. Index: job_lease. Locks: the rows, SKIP LOCKED.
+CREATE OR REPLACE FUNCTION {s}.lapsed(p_at bigint, p_floor bigint, p_most int) RETURNS SETOF {s}.job LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
+BEGIN
+  RETURN QUERY SELECT * FROM {s}.job
+  WHERE state = {running} AND lease_until <= p_at AND lease_until >= least(p_floor, p_at - 60000000)
+  ORDER BY lease_until, id LIMIT p_most FOR UPDATE SKIP LOCKED;
+END $$;
+
+-- What time it is, and whether there is any.
+CREATE OR REPLACE FUNCTION {s}.is_any_lapsed(p_now bigint, p_floor bigint, OUT at bigint, OUT is_any boolean)
+LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
+BEGIN
+  at := {s}.now_or(p_now);
+  PERFORM 1 FROM {s}.job
+  WHERE state = {running} AND lease_until <= at AND lease_until >= least(p_floor, at - 60000000)
+  ORDER BY lease_until, id LIMIT 1;
+  is_any := FOUND;
+END $$;

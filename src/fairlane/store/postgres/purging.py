@@ -1,0 +1,37 @@
+"""Cancel all waiting jobs of a scope (S46), a page a pass, oldest enqueue first."""
+
+from __future__ import annotations
+
+from typing import Final
+from uuid import UUID
+
+from fairlane.model.lifecycle import Because, State, because
+from fairlane.store.contract.request import READ_MOST, Place, from_cursor, to_cursor
+from fairlane.store.contract.upkeep import PurgeReply, PurgeRequest
+from fairlane.store.postgres.connect import Server
+from fairlane.store.postgres.moving import by_queue, stop_waiting
+from fairlane.store.postgres.rows import plain_uuid
+from fairlane.store.postgres.statements import load
+
+_FIRST: Final = (0, UUID(int=0))
+_LAST: Final = (2**63 - 1, UUID(int=2**128 - 1))
+
+
+async def purge(server: Server, request: PurgeRequest) -> PurgeReply:
+    """Cancel a page of the waiting jobs of a scope, oldest enqueue first."""
+    sql = load("moving", server.schema)
+    start = _FIRST
+    if request.cursor is not None:
+        place = from_cursor(request.cursor)
+        start = (place.enqueued_at, place.id)
+    edge = await server.fetch(sql.edge, *start, READ_MOST - 1)
+    end = (edge[0][0], plain_uuid(edge[0][1])) if len(edge) > 1 else None
+    values = (request.scope.tenant, request.queue, request.task, request.most + 1, *start, *(end or _LAST))
+    rows = [(at, plain_uuid(id), queue) for at, id, queue in await server.fetch(sql.purged, *values)]
+    page = rows[: request.most]
+    word = because(Because.PURGED, request.reason)
+    cancelled = 0
+    for queue, ids in by_queue([(id, queue) for _, id, queue in page]).items():
+        cancelled += len(await stop_waiting(server, queue, ids, State.CANCELLED, word))
+    last = page[-1][:2] if len(rows) > request.most else end
+    return PurgeReply(cancelled, None if last is None else to_cursor(Place(*last)))

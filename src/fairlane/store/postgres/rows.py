@@ -1,0 +1,245 @@
+"""Turn rows into records and records into values. The order of columns is said here and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
+from uuid import UUID
+
+import msgspec
+
+from fairlane.model.failure import Failure
+from fairlane.model.job import AttemptOutcome, AttemptRecord, JobRecord, NewJob, Progress
+from fairlane.model.lifecycle import State
+
+Row: TypeAlias = Sequence[Any]
+
+SENT_COLUMNS: Final = (
+    "id",
+    "tenant",
+    "queue",
+    "task",
+    "payload",
+    "checksum",
+    "version",
+    "priority",
+    "enqueued_at",
+    "expires_at",
+    "idempotency_key",
+    "dedup_key",
+    "dedup_until",
+    "correlation_id",
+    "parent_id",
+    "max_attempts",
+    "timeout",
+    "at_most_once",
+    "tags",
+    "metadata",
+    "created_by",
+)
+"""What a job was sent with, in every home."""
+
+STATUS_COLUMNS: Final = (
+    "state",
+    "because",
+    "run_at",
+    "sort_key",
+    "attempt",
+    "failures",
+    "crashes",
+    "crashes_alone",
+    "snoozes",
+    "is_suspect",
+    "fence",
+    "attempts",
+)
+"""What has become of it, in every home."""
+
+CLAIM_COLUMNS: Final = ("worker", "started_at", "lease_until", "is_cancel_asked", "progress")
+"""What speaks of a live claim, in `job`."""
+
+END_COLUMNS: Final = ("settled_at", "result")
+"""What speaks of the end, in `history` and `dead`."""
+
+HOT_COLUMNS: Final = (*SENT_COLUMNS, *STATUS_COLUMNS, *CLAIM_COLUMNS)
+FINISHED_COLUMNS: Final = (*SENT_COLUMNS, *STATUS_COLUMNS, *END_COLUMNS)
+WHOLE_COLUMNS: Final = (*HOT_COLUMNS, *END_COLUMNS)
+"""All that a record has, whichever home it is in; see `statements` for how each home fills it."""
+COMMON_WIDTH: Final = len(SENT_COLUMNS) + len(STATUS_COLUMNS)
+HOT_WIDTH: Final = len(HOT_COLUMNS)
+FINISHED_WIDTH: Final = len(FINISHED_COLUMNS)
+
+_STATES: Final = {state.value: state for state in State}
+_UNCLAIMED: Final = (None, None, None, False, None)
+_NO_END: Final = (None, None)
+
+_pack_progress = msgspec.msgpack.Encoder().encode
+_unpack_progress = msgspec.msgpack.Decoder(Progress).decode
+_write_attempt = msgspec.json.Encoder().encode
+_read_attempt = msgspec.json.Decoder(AttemptRecord).decode
+_write_tags = msgspec.json.Encoder().encode
+
+
+class _Tail(msgspec.Struct, omit_defaults=True):
+    """What the worker knows of an attempt that ends; the row knows the rest."""
+
+    outcome: AttemptOutcome
+    failure: Failure | None = None
+    log: str | None = None
+
+
+_write_tail = msgspec.json.Encoder().encode
+
+
+def hot_record(row: Row) -> JobRecord:
+    """Read a row that begins with `HOT_COLUMNS`."""
+    return _record(row[:COMMON_WIDTH], row[COMMON_WIDTH:HOT_WIDTH], _NO_END)
+
+
+def finished_record(row: Row) -> JobRecord:
+    """Read a row that begins with `FINISHED_COLUMNS`."""
+    return _record(row[:COMMON_WIDTH], _UNCLAIMED, row[COMMON_WIDTH:FINISHED_WIDTH])
+
+
+def whole_record(row: Row) -> JobRecord:
+    """Read a row that begins with `WHOLE_COLUMNS`, of whatever home."""
+    return _record(
+        row[:COMMON_WIDTH], row[COMMON_WIDTH:HOT_WIDTH], row[HOT_WIDTH : HOT_WIDTH + len(END_COLUMNS)]
+    )
+
+
+def _record(common: Row, claim: Row, end: Row) -> JobRecord:
+    (
+        id,
+        tenant,
+        queue,
+        task,
+        payload,
+        checksum,
+        version,
+        priority,
+        enqueued_at,
+        expires_at,
+        idempotency_key,
+        dedup_key,
+        dedup_until,
+        correlation_id,
+        parent_id,
+        max_attempts,
+        timeout,
+        at_most_once,
+        tags,
+        metadata,
+        created_by,
+        state,
+        because,
+        run_at,
+        sort_key,
+        attempt,
+        failures,
+        crashes,
+        crashes_alone,
+        snoozes,
+        is_suspect,
+        fence,
+        attempts,
+    ) = common
+    worker, started_at, lease_until, is_cancel_asked, progress = claim
+    settled_at, result = end
+    uuid = plain_uuid(id)
+    own = str(uuid) if idempotency_key is None or correlation_id is None else ""
+    return JobRecord(
+        id=uuid,
+        tenant=tenant,
+        queue=queue,
+        task=task,
+        state=_STATES[state],
+        because=because,
+        payload=payload,
+        checksum=checksum,
+        version=version,
+        priority=priority,
+        enqueued_at=enqueued_at,
+        run_at=run_at,
+        sort_key=sort_key,
+        expires_at=expires_at,
+        settled_at=settled_at,
+        idempotency_key=own if idempotency_key is None else idempotency_key,
+        dedup_key=dedup_key,
+        dedup_until=dedup_until,
+        correlation_id=own if correlation_id is None else correlation_id,
+        parent_id=None if parent_id is None else plain_uuid(parent_id),
+        max_attempts=max_attempts,
+        timeout=timeout,
+        at_most_once=at_most_once,
+        tags=tuple(tags) if tags else (),
+        metadata=metadata,
+        created_by=created_by,
+        attempt=attempt,
+        failures=failures,
+        crashes=crashes,
+        crashes_alone=crashes_alone,
+        snoozes=snoozes,
+        is_suspect=is_suspect,
+        fence=fence,
+        worker=worker,
+        started_at=started_at,
+        lease_until=lease_until,
+        is_cancel_asked=is_cancel_asked,
+        progress=None if progress is None else _unpack_progress(progress),
+        result=result,
+        attempts=tuple(map(_read_attempt, attempts)) if attempts else (),
+    )
+
+
+def plain_uuid(value: Any) -> UUID:
+    """Give a UUID of Python's own; the driver's is a subclass that pickles and prints otherwise."""
+    return UUID(int=value.int)
+
+
+def attempts_value(job: JobRecord) -> list[str] | None:
+    """Give a job's attempts as they are stored."""
+    return [_write_attempt(attempt).decode() for attempt in job.attempts] or None
+
+
+def attempt_tail(outcome: AttemptOutcome, failure: Failure | None, log: str | None) -> str:
+    """Give the end of an attempt's record as it is stored, from its outcome on.
+
+    >>> attempt_tail("succeeded", None, None)
+    '"outcome":"succeeded"}'
+    """
+    return _write_tail(_Tail(outcome, failure, log))[1:].decode()
+
+
+def progress_value(progress: Progress | None) -> bytes | None:
+    """Give a handler's progress as it is stored."""
+    return None if progress is None else _pack_progress(progress)
+
+
+def sent_values(jobs: Sequence[NewJob]) -> tuple[list[Any], ...]:
+    """Give the columns of new jobs, in the order in which `bring_in` and `enqueue` take them."""
+    return (
+        [new.id for new in jobs],
+        [new.tenant for new in jobs],
+        [new.queue for new in jobs],
+        [new.task for new in jobs],
+        [new.payload for new in jobs],
+        [new.checksum for new in jobs],
+        [new.version for new in jobs],
+        [new.priority for new in jobs],
+        [new.run_at for new in jobs],
+        [new.delay for new in jobs],
+        [new.expires_at for new in jobs],
+        [new.expires_in for new in jobs],
+        [new.idempotency_key for new in jobs],
+        [new.dedup_key for new in jobs],
+        [new.dedup_until for new in jobs],
+        [new.correlation_id for new in jobs],
+        [new.parent_id for new in jobs],
+        [new.max_attempts for new in jobs],
+        [new.timeout for new in jobs],
+        [new.at_most_once for new in jobs],
+        [_write_tags(new.tags).decode() if new.tags else None for new in jobs],
+        [new.metadata for new in jobs],
+        [new.created_by for new in jobs],
+    )

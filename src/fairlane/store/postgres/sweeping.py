@@ -1,0 +1,30 @@
+"""Where a pass over an index of instants begins: behind the dead entries that an old snapshot keeps.
+
+What the last pass has left behind is found by a pass over everything, once in a while.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fairlane.model.instants import Instant
+
+_SWEEP_EVERY: Final = 30
+
+
+class Floor:
+    """The floor of one recurring pass. Statements go a minute deeper, and more after a clock went back."""
+
+    def __init__(self) -> None:
+        """Begin with a sweep."""
+        self._last: Instant = 0
+        self._passes = 0
+
+    def __call__(self) -> Instant:
+        """Give the instant from which on this pass looks; 0 for a sweep."""
+        return self._last if self._passes % _SWEEP_EVERY else 0
+
+    def passed(self, at: Instant, *, is_whole: bool) -> None:
+        """Note a pass at an instant; one that left something behind is followed by a sweep."""
+        self._last = at
+        self._passes = self._passes + 1 if is_whole else 0

@@ -1,0 +1,97 @@
+"""A schema is made once, whoever asks, in a place of its own; nothing is done to one that is newer (S67)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from urllib.parse import quote
+
+import psycopg
+import pytest
+from psycopg.sql import SQL, Identifier
+
+from fairlane.model.errors import SchemaTooNew, SchemaTooOld, StoreError
+from fairlane.store.contract.request import Request
+from fairlane.store.contract.upkeep import MigrateReply
+from fairlane.store.postgres import migrating
+from fairlane.store.postgres.migrating import NEWEST
+from fairlane.store.postgres.store import PostgresStore
+from tests.contract.world import ALL, World
+from tests.oracle.clock import DrivenClock
+from tests.servers.schemas import url_of
+
+NAMES = ("plain", 'odd "name" {s}', "Schön")
+
+
+@pytest.fixture(params=NAMES)
+async def bare(request: pytest.FixtureRequest, admin: psycopg.Connection) -> AsyncIterator[PostgresStore]:
+    """A store whose schema does not exist."""
+    store = PostgresStore(url_of(quote(request.param)), DrivenClock().now)
+    yield store
+    await store.upkeep.aclose()
+    admin.execute(SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(Identifier(request.param)))
+
+
+def mark(admin: psycopg.Connection, schema: str, name: str, value: str) -> None:
+    """Write into a schema's own notes."""
+    statement = SQL("UPDATE {}.meta SET value = %s WHERE name = %s").format(Identifier(schema))
+    admin.execute(statement, (value, name))
+
+
+async def test_a_store_that_was_never_made_says_how(bare: PostgresStore) -> None:
+    """S67: verbs make nothing by themselves: the right to do so is often somebody else's."""
+    with pytest.raises(SchemaTooOld, match="holds no Fairlane yet: run `fairlane migrate`"):
+        await bare.registry.pulse(Request(scope=ALL))
+
+
+async def test_several_make_a_store_at_once(bare: PostgresStore) -> None:
+    """S67: one does, the others wait and find it done; then it works, whatever the schema's name is."""
+    planned = await bare.upkeep.plan()
+    assert (planned.before, planned.after) == (0, NEWEST)
+    replies = await asyncio.gather(*(bare.upkeep.migrate() for _ in range(5)))
+    assert sorted(replies, key=lambda reply: reply.before) == [planned] + 4 * [MigrateReply(NEWEST, NEWEST)]
+    assert await bare.upkeep.plan() == MigrateReply(NEWEST, NEWEST)
+    world = World(bare, DrivenClock())
+    await world.enqueue()
+    await world.run()
+    await world.check_invariants()
+
+
+async def test_a_newer_schema_is_left_alone(
+    store: PostgresStore, schema: str, admin: psycopg.Connection
+) -> None:
+    """S67: by verbs and by migrating; the advice is to upgrade."""
+    mark(admin, schema, "schema", str(NEWEST + 1))
+    try:
+        for verb in (store.registry.pulse(Request(scope=ALL)), store.upkeep.migrate(), store.upkeep.plan()):
+            with pytest.raises(SchemaTooNew, match=f"newer than {NEWEST}: upgrade Fairlane"):
+                await verb
+    finally:
+        mark(admin, schema, "schema", str(NEWEST))
+
+
+async def test_functions_are_installed_again_when_their_text_has_changed(
+    store: PostgresStore, schema: str, admin: psycopg.Connection
+) -> None:
+    """S67: a release may change a function without changing a table."""
+    mark(admin, schema, "functions", "older")
+    admin.execute(SQL("DROP FUNCTION {}.now_or").format(Identifier(schema)))
+    with pytest.raises(SchemaTooOld, match="run `fairlane migrate`"):
+        await store.registry.pulse(Request(scope=ALL))
+    assert await store.upkeep.plan() == MigrateReply(NEWEST, NEWEST, ("functions",))
+    assert await store.upkeep.migrate() == MigrateReply(NEWEST, NEWEST, ("functions",))
+    assert await store.upkeep.plan() == MigrateReply(NEWEST, NEWEST)
+    assert (await store.registry.pulse(Request(scope=ALL))).now > 0
+
+
+async def test_a_step_that_fails_leaves_nothing_behind(
+    bare: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S67: all steps are one transaction, the schema included."""
+    broken = (*migrating.STEPS, ("9999_broken", "CREATE TABLE {s}.more (); SELECT 1 / 0"))
+    monkeypatch.setattr(migrating, "STEPS", broken)
+    with pytest.raises(StoreError, match="division by zero"):
+        await bare.upkeep.migrate()
+    assert (await bare.upkeep.plan()).before == 0
+    monkeypatch.undo()
+    assert (await bare.upkeep.migrate()).before == 0

@@ -1,0 +1,82 @@
+"""A claim has two ways to one answer, many at once and one after the other: both are held to the oracle."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from fairlane.model.job import Claim
+from fairlane.model.layers import Kind, QueueRules, Rules, Subject, TenantRules
+from fairlane.model.limits import Limits, Rate
+from tests.contract.world import CANCELLED, HANDED_BACK, SNOOZED, SUCCEEDED, World
+from tests.oracle.clock import DrivenClock
+from tests.stores import Opener, open_oracle, open_postgres
+
+ENDINGS = (SUCCEEDED, SUCCEEDED, HANDED_BACK, SNOOZED, CANCELLED)
+WEIGHTS = (0.01, 0.5, 1.0, 1.0, 2.0, 7.0, 1000.0)
+STEPS = 25
+ONE_BY_ONE = Rate(1_000_000, "second", burst=100_000)
+"""A rate that never binds: claims must still ask it before each start."""
+
+
+async def enqueue_some(world: World, rng: random.Random, tenants: list[str], tasks: list[str]) -> None:
+    """Enqueue a batch: some with a priority, some delayed, some that expire soon."""
+    jobs = [
+        world.new(
+            rng.choice(tenants),
+            task=rng.choice(tasks),
+            priority=rng.choice((0, 0, 0, 5, -5)),
+            delay=rng.choice((0, 0, 0, 2_000_000)),
+            expires_in=rng.choice((None, None, None, 3_000_000)),
+        )
+        for _ in range(rng.randint(1, 30))
+    ]
+    await world.send(*jobs)
+
+
+def limits_of_one(rng: random.Random) -> dict[str, Limits]:
+    """Give most tenants no limits of their own."""
+    return rng.choice(({}, {}, {"default": Limits(running=2)}, {"*": Limits()}))
+
+
+async def history(opener: Opener, seed: int, *, is_one_by_one: bool = False) -> list[object]:
+    """Live through a random history in which only limits hold anybody; give what was answered."""
+    rng, clock = random.Random(seed), DrivenClock()
+    tenants = [f"t{number}" for number in range(rng.choice((1, 2, 5, 40)))]
+    tasks = [f"k{number}" for number in range(rng.choice((1, 1, 3)))]
+    answers: list[object] = []
+    held: list[Claim] = []
+    async with opener(clock) as store:
+        world = World(store, clock)
+        rules: dict[Subject, Rules] = {
+            Subject(Kind.TENANT, tenant): TenantRules(weight=rng.choice(WEIGHTS), limits=limits_of_one(rng))
+            for tenant in tenants[::2]
+        }
+        limits = rng.choice((Limits(), Limits(running=1), Limits(running=3)))
+        rate = ONE_BY_ONE if is_one_by_one else None
+        await world.put({**rules, Subject(Kind.QUEUE, "default"): QueueRules(limits, rate)})
+        for _ in range(STEPS):
+            act = rng.random()
+            if act < 0.45:
+                await enqueue_some(world, rng, tenants, tasks)
+            elif act < 0.85:
+                most, headroom = rng.choice((1, 2, 7, 30, 100)), rng.choice((0, 0, 1))
+                answers.append([job.id for job in await world.peek(most)])
+                reply = await world.claim_reply(most, headroom=headroom)
+                held += reply.claims
+                answers.append(([(claim.job.id, claim.fence) for claim in reply.claims], reply.next_due_at))
+            elif held:
+                ended = [held.pop(rng.randrange(len(held))) for _ in range(rng.randint(1, len(held)))]
+                await world.settle_reply(*(world.verdict(claim, rng.choice(ENDINGS)) for claim in ended))
+            clock.advance(rng.choice((0, 0.000_001, 1.0)))
+        await world.check_invariants()
+    return answers
+
+
+@pytest.mark.parametrize("seed", range(16))
+async def test_many_at_once_are_served_as_one_after_the_other(seed: int) -> None:
+    """S41, S45: both ways give the oracle's order, fences and times."""
+    expected = await history(open_oracle, seed)
+    assert await history(open_postgres, seed) == expected
+    assert await history(open_postgres, seed, is_one_by_one=True) == expected

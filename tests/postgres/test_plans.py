@@ -1,0 +1,118 @@
+"""A claim and a settlement read as many rows as they move, however much waits, whatever the planner knew.
+
+Plans are made on an empty, vacuumed schema, where every wrong plan is as cheap as the right one, and kept:
+nothing is analysed after. `FAIRLANE_PLAN_JOBS` sets how many jobs come then.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from fairlane.model.job import Claim
+from fairlane.store.contract.claims import SettleRequest, Wish
+from fairlane.store.postgres.claiming import Ask, claim_on
+from fairlane.store.postgres.settling import apply
+from fairlane.store.postgres.store import PostgresStore
+from tests.contract.world import ALL, World
+from tests.oracle.clock import START, DrivenClock
+from tests.servers.postgres import HASTY, MEMORY, PostgresServer
+
+JOBS = int(os.environ.get("FAIRLANE_PLAN_JOBS", "100000"))
+FEW = 200
+BATCH = 20
+
+_TABLES = "SELECT relname FROM pg_class WHERE relnamespace = 'plans'::regnamespace AND relkind = 'r'"
+_TOUCHED = """
+SELECT coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)::bigint FROM pg_stat_xact_user_tables
+WHERE schemaname = 'plans'
+"""
+_FILL = """
+INSERT INTO plans.job (id, tenant, queue, task, state, payload, checksum, version, priority, enqueued_at,
+                       run_at, sort_key, dedup_until, max_attempts, at_most_once, metadata)
+SELECT gen_random_uuid(), 't' || n % $2::int, 'default', 'k' || n % 3, 'ready', '', 0, 1, 0, $3::bigint + n,
+       $3 + n, $3 + n, 'settled', 5, false, '{}'
+FROM generate_series(1, $1::int) AS n
+"""
+_DELTAS = """
+INSERT INTO plans.delta (ord, queue, tenant, task, ready, head_key, head_id)
+SELECT row_number() OVER (), 'default', tenant, task, count(*), min(sort_key),
+       (array_agg(id ORDER BY sort_key, id))[1]
+FROM plans.job WHERE enqueued_at > $1 GROUP BY tenant, task
+"""
+
+
+@pytest.fixture(scope="module")
+def idle() -> Iterator[PostgresServer]:
+    """A server on which nobody vacuums or analyses by himself."""
+    server = PostgresServer(*HASTY, "autovacuum=off", folder=MEMORY)
+    server.start()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+async def store(idle: PostgresServer) -> AsyncIterator[PostgresStore]:
+    """An empty store with one connection, whose plans are made and kept."""
+    clock = DrivenClock()
+    store = PostgresStore(f"{idle.url}&schema=plans&pool=1", clock.now)
+    async with store._server.apart() as connection:
+        await connection.execute("DROP SCHEMA IF EXISTS plans CASCADE")
+    await store.upkeep.migrate()
+    world = World(store, clock)
+    for number in range(8):  # more often than the planner thinks twice
+        await world.enqueue(f"t{number % 2}")
+        await world.settle(await world.claim_one())
+    async with store._server.apart() as connection:
+        for table in await connection.fetch(_TABLES):
+            await connection.execute(f"VACUUM ANALYZE plans.{table[0]}")
+    for _ in range(8):
+        await world.enqueue()
+        await world.settle(await world.claim_one())
+    yield store
+    await store.upkeep.aclose()
+
+
+async def fill(store: PostgresStore, jobs: int, tenants: int, since: int) -> None:
+    """Let jobs wait, and fold what says so."""
+    async with store._server.transaction() as connection:
+        await connection.execute("SET LOCAL statement_timeout = 0")
+        await connection.execute(_FILL, jobs, tenants, since)
+        await connection.execute(_DELTAS, since)
+        await connection.execute("SELECT plans.mutex('default')")
+        await connection.execute("SELECT plans.fold($1, 'default')", since)
+
+
+async def touched(store: PostgresStore) -> tuple[int, int]:
+    """Claim a batch and settle it; give how many rows each has read."""
+    async with store._server.transaction() as connection:
+        ask = Ask(wish=Wish("default", BATCH), total=BATCH)
+        before = await connection.fetchval(_TOUCHED)
+        claims = (await claim_on(connection, store._server, ask)).claims
+        between = await connection.fetchval(_TOUCHED)
+        assert len(claims) == BATCH
+        await _settle(connection, store, claims)
+        return between - before, await connection.fetchval(_TOUCHED) - between
+
+
+async def _settle(connection: object, store: PostgresStore, claims: tuple[Claim, ...]) -> None:
+    verdicts = tuple(map(World(store, DrivenClock()).verdict, claims))
+    request = SettleRequest(scope=ALL, worker="", settlements=verdicts)
+    answer = await apply(connection, "plans", START, request, verdicts)  # type: ignore[arg-type]
+    assert len(answer.states) == len(claims)
+
+
+@pytest.mark.parametrize("tenants", [1, 1_000])
+async def test_what_a_claim_and_a_settlement_read_does_not_grow_with_what_waits(
+    store: PostgresStore, tenants: int
+) -> None:
+    """The same number of rows, give or take, before a hundred thousand jobs and after."""
+    await fill(store, FEW, min(tenants, FEW), START + 1_000)
+    few = await touched(store)
+    await fill(store, JOBS, tenants, START + 1_000_000)
+    many = await touched(store)
+    assert few[0] <= many[0] + 10 * BATCH
+    assert many[0] <= 2 * few[0] + 2 * BATCH, f"a claim read {few[0]} rows, then {many[0]}"
+    assert many[1] <= 2 * few[1] + 2 * BATCH, f"a settlement read {few[1]} rows, then {many[1]}"

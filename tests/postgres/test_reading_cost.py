@@ -1,0 +1,154 @@
+"""Reading costs what it shows, not what there is: 200,000 jobs, and how many rows were looked at (S51)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Iterator
+from typing import Any, Final
+
+import psycopg
+import pytest
+
+from fairlane.model.instants import SECOND
+from fairlane.model.layers import Kind
+from fairlane.model.lifecycle import State
+from fairlane.model.scope import Scope
+from fairlane.store.contract.jobs import CountRequest, ExplainRequest, FindRequest, Why
+from fairlane.store.contract.policies import ListRequest
+from fairlane.store.postgres.connect import Server
+from fairlane.store.postgres.store import PostgresStore
+from tests.contract.world import ALL, World
+from tests.oracle.clock import START, DrivenClock
+from tests.servers.postgres import shared_url
+from tests.servers.schemas import lent_schema, url_of
+
+JOBS: Final = 100_000
+TENANTS: Final = 1_000
+
+# One row in a hundred is of the rare tenant, one in 10,000 has the rare correlation id.
+FILL: Final = """
+INSERT INTO {s}.job (id, tenant, queue, task, state, payload, checksum, version, priority, enqueued_at,
+                     run_at, sort_key, dedup_until, correlation_id, max_attempts, at_most_once, metadata)
+SELECT ('00000000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid,
+       CASE WHEN n %% 100 = 0 THEN 'rare' ELSE 't' || n %% {tenants} END, 'default', 'work',
+       CASE WHEN n %% 1000 = 7 THEN 'delayed' ELSE 'ready' END, '{}', 0, 1, 0, %(now)s + n, %(now)s + n,
+       %(now)s + n, 'settled', CASE WHEN n %% 10000 = 0 THEN 'rare' END, 3, false, '{}'
+FROM generate_series(1, {jobs}) n;
+INSERT INTO {s}.history (id, tenant, queue, task, state, payload, checksum, version, priority, enqueued_at,
+                         run_at, sort_key, dedup_until, max_attempts, at_most_once, metadata, attempt,
+                         failures, crashes, crashes_alone, snoozes, is_suspect, fence, settled_at)
+SELECT ('00000000-0000-7000-9000-' || lpad(to_hex(n), 12, '0'))::uuid, 't' || n %% {tenants}, 'default',
+       'work', 'succeeded', '{}', 0, 1, 0, %(now)s + n, %(now)s + n, %(now)s + n, 'settled', 3, false, '{}',
+       1, 0, 0, 0, 0, false, 1, %(now)s + n
+FROM generate_series(1, {jobs}) n;
+INSERT INTO {s}.delta (ord, queue, tenant, task, delayed, ready, head_key, head_id)
+SELECT row_number() OVER (), queue, tenant, task, count(*) FILTER (WHERE state = 'delayed'),
+       count(*) FILTER (WHERE state = 'ready'), min(sort_key) FILTER (WHERE state = 'ready'),
+       (array_agg(id ORDER BY sort_key) FILTER (WHERE state = 'ready'))[1]
+FROM {s}.job GROUP BY queue, tenant, task;
+INSERT INTO {s}.tally_delta (tenant, queue, state, jobs)
+SELECT tenant, queue, state, count(*) FROM {s}.history GROUP BY tenant, queue, state;
+"""
+
+
+class Filled:
+    """A store with many jobs and a way to ask what a call cost."""
+
+    def __init__(
+        self, store: PostgresStore, clock: DrivenClock, server: Server, admin: psycopg.Connection
+    ) -> None:
+        self.store = store
+        self.world = World(store, clock)
+        self._server = server
+        self._admin = admin
+
+    async def cost(self, call: Awaitable[Any]) -> int:
+        """Give how many rows of its tables the server read for a call."""
+        before = await self._read()
+        await call
+        return await self._read() - before
+
+    async def _read(self) -> int:
+        # The pool has one connection, which says what it has done when a transaction ends.
+        await self._server.fetch("SELECT pg_stat_force_next_flush()")
+        row = self._admin.execute(
+            "SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0)) FROM pg_stat_user_tables"
+            " WHERE schemaname = %s",
+            (self._server.schema,),
+        ).fetchone()
+        assert row is not None
+        return int(row[0])
+
+
+@pytest.fixture(scope="module")
+def crowd() -> Iterator[str]:
+    """A schema with 200,000 jobs, half of them finished, that nobody has analysed."""
+    with asyncio.Runner() as runner, psycopg.connect(shared_url(), autocommit=True) as admin:
+        lending = lent_schema()
+        schema = runner.run(lending.__aenter__())
+        text = FILL.replace("{s}", schema).replace("{jobs}", str(JOBS)).replace("{tenants}", str(TENANTS))
+        for statement in text.strip().split(";\n"):
+            admin.execute(statement.encode(), {"now": START})
+        yield schema
+        runner.run(lending.__aexit__(None, None, None))
+
+
+@pytest.fixture
+async def filled(crowd: str, admin: psycopg.Connection) -> AsyncIterator[Filled]:
+    """A store on that schema, with one connection."""
+    clock = DrivenClock(START + SECOND)
+    store = PostgresStore(url_of(crowd) + "&pool=1", clock.now)
+    yield Filled(store, clock, store._server, admin)
+    await store.upkeep.aclose()
+
+
+FINDS: Final[dict[str, tuple[dict[str, Any], int]]] = {
+    "newest": ({}, 1_200),
+    "of a tenant": ({"scope": Scope("rare")}, 1_200),
+    "by correlation": ({"correlation_id": "rare"}, 100),
+    "delayed": ({"states": frozenset({State.DELAYED})}, 1_000),
+    "running": ({"states": frozenset({State.RUNNING})}, 100),
+    "running or delayed": ({"states": frozenset({State.RUNNING, State.DELAYED})}, 1_000),
+    "dead": ({"states": frozenset({State.DEAD})}, 100),
+    "by what has no index": ({"tag": "missing"}, 25_000),
+}
+"""Filters, and how many rows a page of 50 may cost: three homes are each read as far as the page might go."""
+
+
+@pytest.mark.parametrize(("filters", "most"), FINDS.values(), ids=FINDS)
+async def test_a_page_costs_no_more_than_it_may_read(
+    filled: Filled, filters: dict[str, Any], most: int
+) -> None:
+    """S51: by time, tenant, correlation and current state indexes lead; other filters read 10,000 rows."""
+    assert (
+        await filled.cost(filled.store.jobs.find(FindRequest(**{"scope": ALL, "limit": 50, **filters})))
+        <= most
+    )
+
+
+async def test_a_job_is_got_by_its_id_alone(filled: Filled) -> None:
+    """S51: whatever home it is in."""
+    job = (await filled.store.jobs.find(FindRequest(scope=ALL, limit=1))).jobs[0]
+    assert await filled.cost(filled.world.get(job.id)) <= 3
+
+
+async def test_counts_read_sums_and_no_jobs(filled: Filled) -> None:
+    """S51: what is summed, what is not yet, and what runs: not the 200,000 jobs."""
+    counts = await filled.world.counts()
+    assert sum(counts.values()) == 2 * JOBS
+    assert await filled.cost(filled.store.jobs.count(CountRequest(scope=ALL))) <= 5 * TENANTS
+
+
+async def test_explaining_a_job_reads_those_before_it_and_no_others(filled: Filled) -> None:
+    """S51: a thousand of the same tenant, not the hundred thousand of all."""
+    (job,) = (await filled.store.jobs.find(FindRequest(scope=Scope("rare"), limit=1))).jobs
+    asked = ExplainRequest(scope=ALL, id=job.id)
+    assert await filled.store.jobs.explain(asked) == Why("no_worker", "queue default", None, JOBS // 100 - 1)
+    assert await filled.cost(filled.store.jobs.explain(asked)) <= 1_100
+
+
+async def test_names_of_tenants_are_listed_without_reading_their_jobs(filled: Filled) -> None:
+    """S54: from one name to the next; each costs a look into each home."""
+    asked = ListRequest(scope=ALL, kind=Kind.TENANT, limit=10)
+    assert len(await filled.store.policies.list(asked)) == asked.limit
+    assert await filled.cost(filled.store.policies.list(asked)) <= 20 * asked.limit

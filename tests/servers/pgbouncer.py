@@ -1,0 +1,54 @@
+"""A private PgBouncer in transaction mode before a server of ours, where the program is installed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from tests.servers.postgres import PostgresServer, free_port, other_user
+
+_INI: Final = """
+[databases]
+postgres = host=127.0.0.1 port={server} dbname=postgres user=fairlane
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {port}
+unix_socket_dir =
+auth_type = any
+pool_mode = transaction
+default_pool_size = 3
+max_client_conn = 200
+"""
+
+
+def program() -> str | None:
+    """Find PgBouncer: where FAIRLANE_TEST_PGBOUNCER says, or where Debian puts it."""
+    return os.environ.get("FAIRLANE_TEST_PGBOUNCER") or shutil.which(
+        "pgbouncer", path=f"{os.defpath}:/usr/sbin"
+    )
+
+
+@contextmanager
+def bouncing(server: PostgresServer) -> Iterator[int]:
+    """Run PgBouncer before a server as long as this lasts; give its port."""
+    name, port = program(), free_port()
+    assert name is not None
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Path(folder) / "pgbouncer.ini"
+        settings.write_text(_INI.format(server=server.port, port=port))
+        Path(folder).chmod(0o755)
+        process = subprocess.Popen([name, str(settings)], stderr=subprocess.PIPE, text=True, **other_user())  # noqa: S603 (our own set-up)
+        assert process.stderr is not None
+        try:
+            while "process up" not in (line := process.stderr.readline()):
+                assert line, "PgBouncer does not start"
+            yield port
+        finally:
+            process.terminate()
+            process.communicate()

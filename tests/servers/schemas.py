@@ -1,0 +1,68 @@
+"""Lend empty, migrated schemas of the tests' PostgreSQL database: making one for each would take too long."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import cache
+from itertools import count
+from typing import Final
+
+import psycopg
+
+from fairlane.store.opening import open_store
+from tests.oracle.clock import START, DrivenClock
+from tests.servers.postgres import shared_url
+
+_free: Final[list[str]] = []
+_numbers: Final = count(1)
+
+# What tests have left behind, and days of history that only some of them make or take away.
+_EMPTY: Final = """
+DO $$
+DECLARE name text;
+BEGIN
+  FOR name IN SELECT c.oid::regclass::text FROM pg_class c
+              WHERE relnamespace = '{s}'::regnamespace AND relkind = 'r' AND relname <> 'meta'
+  LOOP EXECUTE 'DELETE FROM ' || name; END LOOP;
+  FOR name IN SELECT day::text FROM {s}.days() WHERE until <= {now} OR since > {now} + 2 * 86400000000
+  LOOP EXECUTE 'DROP TABLE ' || name; END LOOP;
+  PERFORM {s}.make_days({now});
+  DELETE FROM {s}.meta WHERE meta.name NOT IN ('schema', 'functions');
+END $$
+"""
+
+
+def url_of(schema: str) -> str:
+    """Give the URL of one schema of the tests' database."""
+    url = shared_url()
+    return f"{url}{'&' if '?' in url else '?'}schema={schema}"
+
+
+@asynccontextmanager
+async def lent_schema() -> AsyncIterator[str]:
+    """Lend a schema that is migrated and empty, as long as this lasts."""
+    schema = _free.pop() if _free else await _new()
+    try:
+        yield schema
+    finally:
+        _admin().execute(_EMPTY.replace("{s}", schema).replace("{now}", str(START)).encode())
+        _free.append(schema)
+
+
+@cache
+def _admin() -> psycopg.Connection:
+    """Keep one connection for all tests of the process, which have a loop each."""
+    return psycopg.connect(shared_url(), autocommit=True)
+
+
+async def _new() -> str:
+    schema = f"test_{os.getpid()}_{next(_numbers)}"
+    _admin().execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE".encode())
+    store = open_store(url_of(schema), clock=DrivenClock())
+    try:
+        await store.upkeep.migrate()
+    finally:
+        await store.upkeep.aclose()
+    return schema

@@ -1,0 +1,192 @@
+"""The pages of docs/proofs are what the kept measurements say, and every goal has its answer."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from fairlane.bench.report import Amount, Goal, Measure, Round, conclude
+from tools.proofs import __main__ as command
+from tools.proofs import kept as keeping
+from tools.proofs import worker_page
+from tools.proofs.bench_page import figures, report_of
+from tools.proofs.goals import SECTIONS, Asked
+from tools.proofs.headline import BEGIN, END, replaced
+from tools.proofs.index import count, index, met
+from tools.proofs.kept import PLOTS, PROOFS, Kept, read
+from tools.proofs.pages import render
+from tools.proofs.suite import PAGES, Page
+
+GOALS = [asked for section in SECTIONS.values() for asked in section]
+FILES = render()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Keep measurements elsewhere."""
+    monkeypatch.setattr(keeping, "PROOFS", tmp_path)
+    return tmp_path
+
+
+def figure(name: str, value: float | None, goal: Goal | None, scenario: str = "claims") -> Measure:
+    """Give one figure."""
+    (one,) = conclude(
+        scenario, [Round({name: Amount(value, "ms")})], lambda _: {} if goal is None else {name: goal}
+    )
+    return one
+
+
+# ── what is in the tree ──────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_a_page_is_what_the_kept_measurement_says(file: Path) -> None:
+    """Nobody has typed a figure; `make proofs ARGS=--render` writes them anew."""
+    assert file.read_text(encoding="utf-8") == FILES[file]
+
+
+def test_every_page_has_a_kept_measurement() -> None:
+    """And there is none that no page shows."""
+    kept = {file.stem for file in PROOFS.glob("*.json")}
+    assert kept >= {page.name for page in PAGES}
+    assert kept <= {file.stem for file in PROOFS.glob("*.md")}
+
+
+def test_every_picture_belongs_to_a_page() -> None:
+    """No report names one that is not there, none is left of a report that is gone."""
+    drawn = set()
+    for page in PAGES:
+        found = read(page.name)
+        if found is not None and page.command[0] == "fairlane":
+            drawn |= {Path(plot).name for plot in report_of(found).plots}
+    assert {file.name for file in PLOTS.iterdir()} == drawn
+
+
+@pytest.mark.parametrize("asked", [asked for asked in GOALS if asked.page], ids=lambda asked: asked.what)
+def test_a_goal_that_names_a_page_is_answered_by_its_figures(asked: Asked) -> None:
+    """A figure that was given another name would else be 'not measured' without anybody noticing."""
+    (page,) = [page for page in PAGES if page.name == asked.page]
+    found = read(asked.page)
+    assert found is not None
+    assert asked.answers(page.figures(found))
+
+
+@pytest.mark.parametrize("asked", [asked for asked in GOALS if not asked.page], ids=lambda asked: asked.what)
+def test_a_goal_that_is_not_measured_says_why(asked: Asked) -> None:
+    """Silence looks like success."""
+    assert asked.why
+
+
+def test_a_kept_measurement_says_of_what_and_on_what_it_is() -> None:
+    """Commit, command, host, versions, settings with seed and rounds, and the value of every round."""
+    for page in PAGES:
+        found = read(page.name)
+        assert found is not None
+        assert re.match(r"[0-9a-f]{12}", found.commit)
+        if page.command[0] == "fairlane":
+            report = report_of(found)
+            assert report.ok
+            assert {"seed", "rounds"} <= set(report.settings)
+            assert all(len(one.values) == report.settings["rounds"] for one in report.measures)
+            assert f"--rounds {report.settings['rounds']}" in found.command
+
+
+# ── how they are made ────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("values", "answer"), [((1, 2), True), ((1, 9), False), ((1, None), False), ((), None)]
+)
+def test_a_goal_is_met_if_all_its_figures_are(values: tuple[float | None, ...], answer: bool | None) -> None:
+    """One that is not valid meets nothing; none at all is not measured."""
+    asked = Asked("what", "goal", "latency", "idle", "p.*")
+    found = [figure(f"p{at}", value, Goal("", 5), "idle") for at, value in enumerate(values)]
+    context = [figure("p99", 99, None, "idle"), figure("q", 99, Goal("", 5), "idle")]
+    assert met(asked, {"latency": [*found, *context]}) is answer
+    assert met(asked._replace(scenario=""), {"latency": [*found, *context]}) is answer
+    assert met(asked._replace(scenario="another"), {"latency": found}) is None
+    assert met(asked, {}) is None
+
+
+def test_figures_of_scale_answer_for_what_has_grown_in_their_case() -> None:
+    """More tenants, more jobs and what is held are three goals, whatever the sizes are."""
+    names = {
+        "smallest": "10 tenants, 1,000 jobs: p99",
+        "tenants": "1,000 tenants, 1,000 jobs: p99",
+        "backlog": "10 tenants, 20,000 jobs: p99",
+        "held": "10 tenants, 1,000 jobs and 9,000 held by a pause: p99",
+    }
+    found = [figure(name, 1, Goal("", 5)) for name in names.values()]
+    for kind, name in names.items():
+        asked = Asked("what", "goal", "scale", "claims", f"{kind} p99")
+        assert [one.name for one in asked.answers(found)] == [name]
+
+
+def test_an_idle_worker_is_not_charged_for_leaving() -> None:
+    """It asks the store that only because it was told to stop."""
+    idle = {"cpu_percent": 0.4, "pss_mb": 24.0, "asked_per_s": {"claim": 0.5, "wait": 0.5, "leave": 9.0}}
+    report = msgspec.json.encode({"host": {}, "idle, duties": idle})
+    found = worker_page.figures(Kept("c", "command", small=False, report=msgspec.Raw(report)))
+    assert {one.name: (one.median, one.met) for one in found} == {
+        "memory": (24.0, True),
+        "processor": (0.4, True),
+        "queries": (1.0, True),
+    }
+
+
+def test_the_index_counts_what_is_met_and_shows_the_limit() -> None:
+    """With nothing kept, nothing is met."""
+    assert count({}) == f"0 goals are met, 0 are not, {len(GOALS)} are not measured."
+    text = index({}, {"latency": [figure("p95", 12, Goal("at most 10 ms", 10), "idle pick-up")]})
+    assert "| p95: 12.00 ms (≤ 10.00) | **no** |" in text
+    assert "not in the kept runs" in text
+
+
+def test_the_readme_keeps_what_stands_around_its_figures() -> None:
+    """And one without a place for them is not touched."""
+    text = replaced(f"before\n{BEGIN}\nold\n{END}\nafter\n", {}, {})
+    assert text.startswith(f"before\n{BEGIN}\n")
+    assert text.endswith(f"{END}\nafter\n")
+    assert "old" not in text
+    with pytest.raises(ValueError, match="no place for figures"):
+        replaced("no marks", {}, {})
+
+
+def test_a_benchmark_is_kept_with_its_command_and_commit(folder: Path) -> None:
+    """The command is what a reader may repeat, without where files went."""
+    words = ("fairlane", "bench", "fairness", "--only", "claimers")
+    small = "--seconds 0.2 --rounds 1"
+    page = Page("claimers", words, "--seconds 1", small, ("--json",), lambda _: "", figures)
+    assert command.measure(page, folder, small=True)
+    found = read("claimers")
+    assert found is not None
+    assert found.command == "fairlane bench fairness --only claimers --seconds 0.2 --rounds 1"
+    assert {one.scenario for one in figures(found)} == {"claimers"}
+    assert [file.name for file in folder.iterdir()] == ["claimers.json"]
+
+
+def test_a_quick_look_is_called_one_wherever_its_figures_stand() -> None:
+    """Small sizes make small figures, or good ones by chance."""
+    for page in PAGES:
+        found = read(page.name)
+        assert found is not None
+        for small in (True, False):
+            one = msgspec.structs.replace(found, small=small)
+            figures = {page.name: page.figures(one)}
+            readme = replaced(f"{BEGIN}{END}", {page.name: one}, figures)
+            for text in (page.render(one), index({page.name: one}, figures), readme):
+                assert ("A quick look" in text) is small
+
+
+def test_a_benchmark_that_fails_leaves_what_was_kept_before(folder: Path) -> None:
+    """A figure of a bad run is no figure."""
+    keeping.write("broken", Kept("c", "old", small=False, report=msgspec.Raw(b"{}")))
+    words = ("fairlane", "bench", "latency")
+    page = Page("broken", words, "--jobs 0", "--jobs 0", ("--json",), lambda _: "", figures)
+    assert not command.measure(page, folder)
+    found = read("broken")
+    assert found is not None
+    assert found.command == "old"

@@ -1,0 +1,65 @@
+"""`make proofs`: measure everything that docs/proofs shows, one after the other; 1 if a run was bad.
+
+Each is written, with its page, the index and the README's figures, as soon as it is done: an interrupted run
+leaves what it has measured.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from argparse import ArgumentParser
+from pathlib import Path
+
+import msgspec
+
+from tools.proofs.kept import ROOT, Kept, commit, write
+from tools.proofs.pages import write_pages
+from tools.proofs.suite import PAGES, Page
+
+
+def main() -> int:
+    """Measure what is asked for, then lay everything out."""
+    parser = ArgumentParser(prog="make proofs", description=__doc__.partition("\n")[0])
+    parser.add_argument("--only", action="append", choices=[one.name for one in PAGES], help="only this page")
+    parser.add_argument("--render", action="store_true", help="measure nothing, only write the pages")
+    parser.add_argument("--small", action="store_true", help="a quick look: one round of very little")
+    parser.add_argument("--folder", type=Path, help="where the files go; a real disk counts")
+    given = parser.parse_args()
+    wanted = [one for one in PAGES if not given.only or one.name in given.only]
+    bad: list[str] = []
+    try:
+        for page in () if given.render else wanted:
+            if not measure(page, given.folder, small=given.small):
+                bad.append(page.name)
+            write_pages()
+    except KeyboardInterrupt:
+        print("interrupted; what was measured before is kept", file=sys.stderr)
+        return 130
+    write_pages()
+    if bad:
+        print(f"not kept, because they failed: {', '.join(bad)}", file=sys.stderr)
+    return 1 if bad else 0
+
+
+def measure(page: Page, folder: Path | None, *, small: bool = False) -> bool:
+    """Run one benchmark and keep what it prints; nothing is kept of one that failed."""
+    words = page.words(small=small)
+    command = " ".join(words if words[0] == "fairlane" else ("python -m", *words))
+    print(f"── {page.name}: {command}", flush=True)
+    of, began = commit(), time.monotonic()
+    ran = subprocess.run(  # noqa: S603 (our own program)
+        [sys.executable, "-m", *words, *page.hidden_words(folder)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        check=False,
+    )
+    print(f"── {page.name}: {time.monotonic() - began:.0f} s, exit code {ran.returncode}", flush=True)
+    if ran.returncode == 0:
+        write(page.name, Kept(commit=of, command=command, small=small, report=msgspec.Raw(ran.stdout)))
+    return ran.returncode == 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

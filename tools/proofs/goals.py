@@ -1,0 +1,157 @@
+"""What is asked of Fairlane on SQLite: every goal, and which figures answer it, or why none does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from fairlane.bench.report import Measure
+from fairlane.bench.throughput import COSTS_MORE, REACHES
+
+_CASE: Final = re.compile(
+    r"(?P<tenants>[\d,]+) tenants, (?P<jobs>[\d,]+) jobs(?P<held> and .*)?: (?P<cut>.*)"
+)
+"""How `scale` names its figures."""
+
+
+class Asked(NamedTuple):
+    """One goal. All figures of the page whose scenario and name fit answer it; without a page, `why` does.
+
+    Without a scenario those of any do. For `scale` the name begins with what has grown.
+    """
+
+    what: str
+    goal: str
+    page: str = ""
+    scenario: str = ""
+    name: str = ""
+    why: str = ""
+
+    def answers(self, figures: Sequence[Measure]) -> list[Measure]:
+        """Choose the figures with a goal that answer this one."""
+        judged = [one for one in figures if one.goal is not None and self.scenario in {"", one.scenario}]
+        if self.page != "scale":
+            return [one for one in judged if re.fullmatch(self.name, one.name)]
+        wanted, _, cuts = self.name.partition(" ")
+        return [one for one, kind, cut in grown(judged) if kind == wanted and re.fullmatch(cuts, cut)]
+
+
+def grown(figures: Iterable[Measure]) -> list[tuple[Measure, str, str]]:
+    """Say of each figure of `scale` what has grown in its case, and what of it was measured."""
+    read = [(one, found) for one in figures if (found := _CASE.fullmatch(one.name))]
+    few = min((_number(found["tenants"]) for _, found in read), default=0)
+    shallow = min((_number(found["jobs"]) for _, found in read), default=0)
+
+    def kind(found: re.Match[str]) -> str:
+        if found["held"]:
+            return "held"
+        if _number(found["tenants"]) > few:
+            return "tenants"
+        return "backlog" if _number(found["jobs"]) > shallow else "smallest"
+
+    return [(one, kind(found), found["cut"]) for one, found in read]
+
+
+def _number(text: str) -> int:
+    return int(text.replace(",", ""))
+
+
+_NO_DASHBOARD: Final = "there is no dashboard yet"
+
+SPEED: Final = (
+    Asked("throughput, against Huey on SQLite", "at least 6 ×", "peers", "huey-sqlite", "drained"),
+    Asked("bulk enqueue, against Huey on SQLite", "at least 10 ×", "peers", "huey-sqlite", "bulk enqueue"),
+    Asked("pick-up by an idle worker, p95", "at most 10 ms", "latency", "idle pick-up", "p95"),
+    Asked("enqueue of one job, p99", "at most 10 ms", "latency", "enqueue", "p99"),
+    Asked("worker memory at rest", "at most 50 MB", "worker", "at rest", "memory"),
+    Asked("idle worker, processor", "at most 1 % of a core", "worker", "at rest", "processor"),
+    Asked("idle worker, queries", "at most 2 a second", "worker", "at rest", "queries"),
+    Asked(
+        "processor time of a job with two workers, against one",
+        "at most 10 % more",
+        "throughput",
+        "async",
+        f".*: {re.escape(COSTS_MORE)}",
+    ),
+    Asked("each worker process", "at least 1,000 jobs/s", "throughput", "async", ".*: drained"),
+    Asked("a claim, p99", "at most 50 ms", "scale", "claims", "smallest p99"),
+    Asked("working again after a server restart", "within 5 min", why="SQLite has no server"),
+    Asked("connections of a worker", "at most 100", why="not counted yet; SQLite's are open files"),
+    Asked("a page with 10,000 finished jobs", "at most 2 s", why=_NO_DASHBOARD),
+)
+
+GROWTH: Final = (
+    Asked(
+        "tenants 10² → 10⁵ with ready jobs", "a claim costs at most 2 ×", "scale", "claims", "tenants p50|p95"
+    ),
+    Asked("backlog 10⁴ → 10⁶", "a claim costs at most 2 ×", "scale", "claims", "backlog p50|p95"),
+    Asked("the same, enqueue", "flat: at most 25 % more", "scale", "claims", "backlog enqueue.*"),
+    Asked(
+        "a capped or paused tenant with 10⁶ jobs",
+        "others' claims cost at most 10 % more",
+        "scale",
+        "claims",
+        "held p50|p95",
+    ),
+    Asked("the same, overshoot", "none", "scale", "claims", "held claimed.*"),
+    Asked(
+        "a rate-limited tenant, or a held task, with 10⁶ jobs", "as above", why="only tenants are held so far"
+    ),
+    Asked(
+        "10⁵ tenants with one job each, against the same jobs under one",
+        "at least half the throughput",
+        "tenants",
+        "async",
+        f".*: {re.escape(REACHES)}",
+    ),
+    Asked("10⁶ jobs in history", "every page at most 1 s, search at most 500 ms", why=_NO_DASHBOARD),
+    Asked("ten minutes of churn beside an old snapshot", "at least 80 % of before", why="for PostgreSQL"),
+)
+
+FAIRNESS: Final = (
+    Asked(
+        "a flood of 10 ms jobs, 16 slots, 50 quiet tenants",
+        "p95 at most max(1.5 × alone, alone + 20 ms), p99 at most max(2 × alone, alone + 50 ms)",
+        "fairness",
+        "flood",
+        ".*",
+    ),
+    Asked("the same flood over 1,000 task names", "as above", "fairness", "names", ".*"),
+    Asked(
+        "weights 1:2:5, all backlogged",
+        "share error at most 2 % per 1,000 turns, Jain's index at least 0.99",
+        "fairness",
+        "weights",
+        ".*",
+    ),
+    Asked(
+        "340 ms jobs against 10 ms jobs, counted in seconds",
+        "shares of worker seconds within 5 %",
+        "fairness",
+        "seconds",
+        ".*",
+    ),
+    Asked(
+        "one backlogged tenant and five that drain and return",
+        "at least 90 % of its share",
+        "fairness",
+        "returning",
+        ".*",
+    ),
+    Asked(
+        "all slots on long jobs of one tenant",
+        "headroom 1: p99 at most 2 × alone",
+        "fairness",
+        "headroom",
+        ".*",
+    ),
+    Asked("weight × 10 beside a backlog", "new share within 1 s", "fairness", "reweighed", ".*"),
+    Asked("high-priority flood inside a tenant", "low waits at most its boost", "fairness", "priority", ".*"),
+    Asked("strict queue flood", "bulk has at least its minimum share", "fairness", "strict", ".*"),
+    Asked("jobs behind a full gate or a paused task", "other work unaffected", "fairness", "held", ".*"),
+    Asked("jobs behind an open breaker", "other work unaffected", why="there are no breakers yet"),
+    Asked("32 claimers, one tenant", "no empty claim beside a backlog", "fairness", "claimers", ".*"),
+)
+
+SECTIONS: Final = {"Speed": SPEED, "Cost as work grows": GROWTH, "Fairness": FAIRNESS}

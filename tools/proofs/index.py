@@ -1,0 +1,79 @@
+"""The index of docs/proofs: every goal with what was measured, and the pages with their commands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from fairlane.bench.report import Measure
+from tools.proofs.bench_page import amount, limit
+from tools.proofs.goals import SECTIONS, Asked
+from tools.proofs.kept import PROOFS, SMALL, Kept
+
+_HEAD: Final = """\
+# Proofs
+
+Generated from the JSON files beside this page, which `make proofs` writes; do not edit by hand.
+
+What Fairlane is asked for on SQLite, and what a machine has measured. Ratios of one run count; an absolute
+figure is context. A goal is met if the medians of all its figures are. Each page has the command that repeats
+it, the machine, the versions, the settings, and how far the rounds lie apart.
+"""
+
+_OTHERS: Final = {
+    "sqlite-contract": "where the time of a job goes in the SQLite store",
+    "worker-profile": "where the time of a job goes in a worker",
+    "sabotage": "each promise broken on purpose, and the test that noticed",
+}
+"""Pages that somebody else makes; one that is not there is not named."""
+
+Figures = Mapping[str, Sequence[Measure]]
+
+
+def met(asked: Asked, figures: Figures) -> bool | None:
+    """Whether a goal is met; None if nothing was measured."""
+    found = asked.answers(figures.get(asked.page, ()))
+    return all(one.met for one in found) if found else None
+
+
+def index(kept: Mapping[str, Kept], figures: Figures) -> str:
+    """Give the page."""
+    return "\n".join(_lines(kept, figures)) + "\n"
+
+
+def count(figures: Figures) -> str:
+    """Say how many goals are met."""
+    found = [met(asked, figures) for section in SECTIONS.values() for asked in section]
+    yes, no, unknown = (found.count(answer) for answer in (True, False, None))
+    return f"{yes} goals are met, {no} are not, {unknown} are not measured."
+
+
+def _lines(kept: Mapping[str, Kept], figures: Figures) -> Iterator[str]:
+    yield _HEAD
+    if any(one.small for one in kept.values()):
+        yield f"{SMALL} Small: {', '.join(name for name, one in kept.items() if one.small)}."
+        yield ""
+    yield f"**{count(figures)}**"
+    for title, section in SECTIONS.items():
+        yield from ["", f"## {title}", "", "| what | asked | measured | met |", "|---|---|---|---|"]
+        for asked in section:
+            yield f"| {asked.what} | {asked.goal} | {_measured(asked, figures)} | {_met(asked, figures)} |"
+    yield from ["", "## Pages", "", "| page | command | commit |", "|---|---|---|"]
+    for name, one in kept.items():
+        yield f"| [{name}]({name}.md) | `{one.command}` | {one.commit} |"
+    yield ""
+    yield from (
+        f"- [{name}]({name}.md): {what}"
+        for name, what in _OTHERS.items()
+        if name not in kept and (PROOFS / f"{name}.md").exists()
+    )
+
+
+def _measured(asked: Asked, figures: Figures) -> str:
+    found = asked.answers(figures.get(asked.page, ()))
+    told = [f"{one.name}: {amount(one)} ({limit(one)})" for one in found]
+    return "<br>".join(told) or asked.why or "not in the kept runs"
+
+
+def _met(asked: Asked, figures: Figures) -> str:
+    return {None: "not measured", True: "yes", False: "**no**"}[met(asked, figures)]

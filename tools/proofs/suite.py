@@ -1,0 +1,119 @@
+"""The pages of docs/proofs that are measured: what each runs, and who lays it out.
+
+A page of another benchmark joins here: a command that prints one JSON object, a function that lays that
+object out, and one that gives the figures which answer goals of the index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from fairlane.bench.report import Measure
+from tools.proofs import bench_page, peers_page, worker_page
+from tools.proofs.kept import PLOTS, ROOT, Kept
+
+ROUNDS: Final = 5
+
+
+class Page(NamedTuple):
+    """docs/proofs/<name>.json and .md: the words after `python -m` that measure it, and how it is laid out.
+
+    `full` and `small` are the sizes for figures and for a quick look; `hidden` is what changes no figure:
+    that the answer is JSON, and where pictures go.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    full: str
+    small: str
+    hidden: tuple[str, ...]
+    render: Callable[[Kept], str]
+    figures: Callable[[Kept], Sequence[Measure]]
+
+    def words(self, *, small: bool = False) -> tuple[str, ...]:
+        """Give the words that repeat it, as they are shown."""
+        return (*self.command, *(self.small if small else self.full).split())
+
+    def hidden_words(self, folder: Path | None) -> tuple[str, ...]:
+        """Give the words that are not shown, and where the files go."""
+        where = () if folder is None else ("--folder", str(folder.resolve()))
+        return (*where, *self.hidden)
+
+
+def _bench(name: str, title: str, about: str, command: str, full: str, small: str) -> Page:
+    return Page(
+        name,
+        ("fairlane", "bench", *command.split()),
+        f"{full} --rounds {ROUNDS}",
+        f"{small} --rounds 1",
+        ("--plot", str(PLOTS.relative_to(ROOT)), "--json"),
+        partial(bench_page.page, name=name, title=title, about=about),
+        bench_page.figures,
+    )
+
+
+PAGES: Final = (
+    Page(
+        "worker",
+        ("benchmarks.worker", "--memory", "0"),
+        "--seconds 20",
+        "--seconds 2",
+        (),
+        worker_page.page,
+        worker_page.figures,
+    ),
+    _bench(
+        "latency",
+        "Latency",
+        "How long one durable enqueue takes, and how long a job waits for a worker, idle or half busy.",
+        "latency",
+        "--seconds 6",
+        "--seconds 1 --jobs 200",
+    ),
+    _bench(
+        "throughput",
+        "Throughput",
+        "Jobs a second in and out, and what each costs the processor, with handlers that do nothing.",
+        "throughput --tenants 1,1000 --processes 1,2 --slots 100",
+        "--jobs 10000",
+        "--jobs 1000",
+    ),
+    _bench(
+        "tenants",
+        "Very many tenants",
+        "As many tenants as jobs, against the same jobs under one tenant.",
+        "throughput --only async --tenants 1,100000 --processes 1 --slots 100",
+        "--jobs 100000",
+        "--jobs 1000",
+    ),
+    _bench(
+        "scale",
+        "Cost as work grows",
+        "What a claim costs as tenants, backlog and held jobs grow, through the store's contract.",
+        "scale",
+        "--jobs 1000 --tenants 100,100000 --backlog 10000,1000000",
+        "--jobs 50 --tenants 10,1000 --backlog 1000,10000",
+    ),
+    _bench(
+        "fairness",
+        "Fairness",
+        "Who waits for whom, and who gets how much. *alone* is the quiet tenants' load without the flood,\n"
+        "*fifo* the same arrivals under one tenant: first in, first out.",
+        "fairness",
+        "--seconds 4",
+        "--seconds 1",
+    ),
+    Page(
+        "peers",
+        ("benchmarks.peers",),
+        "--rounds 3",
+        "--rounds 1 --jobs 400 --singles 5 --floods 0 huey-sqlite",
+        ("--json",),
+        peers_page.page,
+        peers_page.figures,
+    ),
+)
+"""In the order in which they run: the short ones first."""

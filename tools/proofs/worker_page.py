@@ -1,0 +1,72 @@
+"""Lay out what `benchmarks.worker` prints: what a worker costs that has nothing to do."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from fairlane.bench.report import Amount, Goal, Measure, Medians, Round, conclude
+from tools.proofs.bench_page import table
+from tools.proofs.kept import SMALL, Kept
+
+_HEAD: Final = """\
+# A worker at rest
+
+Generated from `docs/proofs/worker.json`, which `make proofs` writes; do not edit by hand.
+
+One `fairlane worker` process with its duties and an empty queue, watched from outside. A query is a call of
+the store's contract, waiting for a wake-up included.
+"""
+
+_AT_THE_END: Final = frozenset({"leave", "aclose"})
+"""What a worker asks when it is told to stop: that is not idling any more."""
+
+
+class _Idle(msgspec.Struct):
+    cpu_percent: float
+    pss_mb: float
+    asked_per_s: dict[str, float]
+
+
+class _Report(msgspec.Struct):
+    host: dict[str, str | int | float]
+    idle: _Idle = msgspec.field(name="idle, duties")
+
+
+def figures(kept: Kept) -> list[Measure]:
+    """Give what an idle worker takes, each figure with its goal."""
+    idle = msgspec.json.decode(kept.report, type=_Report).idle
+    amounts = {
+        "memory": Amount(idle.pss_mb, "MB"),
+        "processor": Amount(idle.cpu_percent, "% of a core"),
+        "queries": Amount(
+            sum(n for verb, n in idle.asked_per_s.items() if verb not in _AT_THE_END), "a second"
+        ),
+    }
+    return conclude("at rest", [Round(amounts)], _goals)
+
+
+def page(kept: Kept) -> str:
+    """Give the page."""
+    host = msgspec.json.decode(kept.report, type=_Report).host
+    told = ", ".join(f"{key} {value}" for key, value in host.items())
+    lines = [
+        _HEAD,
+        "```sh",
+        kept.command,
+        "```",
+        "",
+        *([SMALL, ""] if kept.small else []),
+        f"Commit {kept.commit}; {told}.",
+        "",
+    ]
+    return "\n".join([*lines, *table(figures(kept))]) + "\n"
+
+
+def _goals(_: Medians) -> dict[str, Goal]:
+    return {
+        "memory": Goal("at most 50 MB", 50),
+        "processor": Goal("at most 1 %", 1),
+        "queries": Goal("at most 2", 2),
+    }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 from uuid import UUID
 
+from fairlane.model.errors import Unsupported
 from fairlane.model.instants import Instant
 from fairlane.model.job import Claim
 from fairlane.model.judge import lose
@@ -27,7 +28,7 @@ from fairlane.store.contract.claims import (
     WorkerRequest,
 )
 from fairlane.store.contract.request import check_serves_all
-from fairlane.store.redis.connect import Wire
+from fairlane.store.redis.connect import NO_JOINING, Wire
 from fairlane.store.redis.homes import PAGE, Change, Homes, Place
 from fairlane.store.redis.keys import NAMES
 from fairlane.store.redis.rows import STATES, Kept, pack, read, to_attempts, to_progress
@@ -98,6 +99,10 @@ class RedisClaims:
             tuple(id for id, state in named if not state),
             claimed,
         )
+
+    async def settle_in(self, connection: Any, request: SettleRequest) -> SettleReply:  # noqa: ARG002
+        """See the contract: there is no transaction to join here."""
+        raise Unsupported(NO_JOINING)
 
     async def asked_to_cancel(self, request: WorkerRequest) -> tuple[UUID, ...]:
         """See the contract."""

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from redis.asyncio import BlockingConnectionPool
     from redis.asyncio.connection import AbstractConnection
 
+NO_JOINING: Final = (
+    "a Redis or Valkey server cannot join a transaction of your database; use the outbox in your own database"
+)
 _CONNECTIONS: Final = 16
 _MOVES: Final = 5
 _LAST_WORDS: Final = ("enqueue", "outcome")

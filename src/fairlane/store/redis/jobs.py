@@ -37,7 +37,7 @@ from fairlane.store.contract.reading import explain_by_state
 from fairlane.store.contract.registry import LIVE_WITHIN
 from fairlane.store.contract.request import check_page
 from fairlane.store.redis.cards import read_workers
-from fairlane.store.redis.connect import Wire
+from fairlane.store.redis.connect import NO_JOINING, Wire
 from fairlane.store.redis.counting import count
 from fairlane.store.redis.enqueue import enqueue
 from fairlane.store.redis.finding import find
@@ -61,11 +61,7 @@ class RedisJobs:
     async def enqueue_in(self, connection: Any, request: EnqueueRequest) -> EnqueueReply:  # noqa: ARG002
         """See the contract: there is no transaction to join here."""
         _refuse_foreign(request)
-        message = (
-            "a Redis or Valkey server cannot join a transaction of your database; "
-            "use the outbox in your own database"
-        )
-        raise Unsupported(message)
+        raise Unsupported(NO_JOINING)
 
     async def get(self, request: GetRequest) -> Mapping[UUID, JobRecord]:
         """See the contract."""

@@ -25,9 +25,10 @@ from fairlane.store.contract.policies import (
     check_subject,
     is_listed,
 )
+from fairlane.store.policy import EVERYONE, Policy, view
 from fairlane.store.redis.connect import Wire
 from fairlane.store.redis.counting import read_books
-from fairlane.store.redis.rulebook import EVERYONE, Policy, read_policy, view_of, write_policy, write_rules
+from fairlane.store.redis.rulebook import read_policy, write_policy, write_rules
 
 _PAGE: Final = 500
 
@@ -89,7 +90,7 @@ class RedisPolicies:
         """See the contract."""
         check_subject(request, *request.subjects)
         views = await _views(self._wire, request.subjects)
-        return {view.subject: view for view in views}
+        return {one.subject: one for one in views}
 
     async def list(self, request: ListRequest) -> tuple[PolicyView, ...]:
         """See the contract."""
@@ -99,7 +100,7 @@ class RedisPolicies:
         while after is not None and len(found) < request.limit:
             names, after = await _names(self._wire, request.kind, after)
             views = await _views(self._wire, (Subject(request.kind, name) for name in names))
-            found += [view for view in views if is_listed(view, request)]
+            found += [one for one in views if is_listed(one, request)]
         return tuple(found[: request.limit])
 
     async def _change(
@@ -115,12 +116,12 @@ class RedisPolicies:
                 before, **{name: make(now) for name, make in values.items()}
             )
             above = after if subject == EVERYONE else read_policy(Kind.TENANT, everyone)
-            view = view_of(subject, after, above, now)
+            seen = view(subject, after, above, now)
             if "declared" in values and before.declared == after.declared:
-                return before, view  # declared as before: it changes and wakes nothing
+                return before, seen  # declared as before: it changes and wakes nothing
             packed = (raw, write_policy(after), write_rules(after))
             if await self._wire.run("policy", subject.kind.value, subject.name, *packed, mark, at=now):
-                return before, view
+                return before, seen
 
 
 async def _stored(wire: Wire, subjects: Iterable[Subject]) -> tuple[Instant, list[bytes]]:
@@ -133,7 +134,7 @@ async def _views(wire: Wire, subjects: Iterable[Subject]) -> list[PolicyView]:
     now, stored = await _stored(wire, (EVERYONE, *wanted))
     everyone = read_policy(Kind.TENANT, stored[0])
     return [
-        view_of(subject, read_policy(subject.kind, one), everyone, now)
+        view(subject, read_policy(subject.kind, one), everyone, now)
         for subject, one in zip(wanted, stored[1:], strict=True)
     ]
 

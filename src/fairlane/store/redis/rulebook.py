@@ -7,70 +7,22 @@ from typing import Any, Final
 import msgspec
 
 from fairlane.model.fairness import stride
-from fairlane.model.instants import Instant
-from fairlane.model.layers import (
-    DEFAULTS,
-    EVERY,
-    Change,
-    GateRules,
-    Hold,
-    Kind,
-    Override,
-    QueueRules,
-    Rules,
-    Subject,
-    TaskRules,
-    TenantRules,
-    is_living,
-    overlay,
-)
+from fairlane.model.layers import Change, GateRules, Kind, QueueRules, Rules, TaskRules, TenantRules
 from fairlane.model.limits import Limits, Rate
-from fairlane.store.contract.policies import PolicyView
+from fairlane.store.policy import NOTHING, Policy, packed, unpacked
 from fairlane.store.redis.rows import pack
 
-EVERYONE: Final = Subject(Kind.TENANT, EVERY)
+_PARTS: Final = msgspec.msgpack.Decoder(tuple[bytes | None, bytes | None, bytes | None, bytes | None])
 
 
-class Policy(msgspec.Struct, frozen=True):
-    """Everything stored about one subject."""
-
-    declared: Rules | None = None
-    override: Override | None = None
-    paused: Hold | None = None
-    closed: Hold | None = None
-
-
-class _Stored(msgspec.Struct, frozen=True, array_like=True):
-    """A policy as it is kept; what is declared can only be read by its kind."""
-
-    declared: msgspec.Raw
-    override: Override | None
-    paused: Hold | None
-    closed: Hold | None
-
-
-_RULES: Final[dict[Kind, Any]] = {
-    Kind.QUEUE: msgspec.msgpack.Decoder(QueueRules | None),
-    Kind.TENANT: msgspec.msgpack.Decoder(TenantRules | None),
-    Kind.TASK: msgspec.msgpack.Decoder(TaskRules | None),
-    Kind.GATE: msgspec.msgpack.Decoder(GateRules | None),
-}
-_STORED: Final = msgspec.msgpack.Decoder(_Stored)
-
-
-def read_policy(kind: Kind, stored: bytes | None) -> Policy:
+def read_policy(kind: Kind, stored: bytes) -> Policy:
     """Read what is kept of a subject; nothing is the empty policy."""
-    if not stored:
-        return Policy()
-    found = _STORED.decode(stored)
-    return Policy(_RULES[kind].decode(found.declared), found.override, found.paused, found.closed)
+    return unpacked(kind, _PARTS.decode(stored)) if stored else NOTHING
 
 
 def write_policy(policy: Policy) -> bytes:
     """Pack a policy as it was set; one that says nothing is nothing."""
-    return (
-        b"" if policy == Policy() else pack((policy.declared, policy.override, policy.paused, policy.closed))
-    )
+    return b"" if policy == NOTHING else pack(packed(policy))
 
 
 def write_rules(policy: Policy) -> bytes:
@@ -87,31 +39,6 @@ def write_rules(policy: Policy) -> bytes:
         values["closed_until"] = policy.closed.until or 0
         values["closed_because"] = policy.closed.reason
     return pack(values)
-
-
-def view_of(subject: Subject, policy: Policy, everyone: Policy, now: Instant) -> PolicyView:
-    """Say all that holds for a subject now; what has ended by itself is not shown."""
-    beneath = policy.declared
-    if beneath is None:
-        is_somebody = subject.kind is Kind.TENANT and subject != EVERYONE
-        beneath = DEFAULTS[subject.kind]
-        if is_somebody:
-            beneath = overlay(everyone.declared or beneath, everyone.override, now)
-    override = policy.override
-    if override is not None and not is_living(override.until, now):
-        override = None
-    return PolicyView(
-        subject,
-        policy.declared,
-        override,
-        overlay(beneath, override, now),
-        _living(policy.paused, now),
-        _living(policy.closed, now),
-    )
-
-
-def _living(hold: Hold | None, now: Instant) -> Hold | None:
-    return hold if hold is not None and is_living(hold.until, now) else None
 
 
 def _plain(rules: Rules) -> dict[str, Any]:

@@ -56,6 +56,10 @@ class RedisUpkeep:
         await self._wire.ask("HSETNX", self._wire.keys("meta"), "schema", SCHEMA)
         return MigrateReply(SCHEMA, SCHEMA)
 
+    async def plan(self) -> MigrateReply:
+        """See the contract: there is one form so far."""
+        return MigrateReply(SCHEMA, SCHEMA)
+
     async def prune(self, request: PruneRequest) -> PruneReply:
         """See the contract."""
         return await prune(self._wire, request)

@@ -11,8 +11,8 @@ from fairlane.store.contract import Store
 from fairlane.store.opening import open_store
 from tests.oracle.clock import DrivenClock
 from tests.oracle.store import OracleStore
+from tests.servers import schemas, valkey
 from tests.servers.postgres import MEMORY
-from tests.servers.schemas import lent_schema, url_of
 
 __all__ = ["MEMORY", "STORES", "Opener"]
 
@@ -41,13 +41,29 @@ async def open_sqlite(clock: DrivenClock) -> AsyncIterator[Store]:
 @asynccontextmanager
 async def open_postgres(clock: DrivenClock) -> AsyncIterator[Store]:
     """Open the PostgreSQL store on a schema that is as good as new, of a private server."""
-    async with lent_schema() as schema:
-        store = open_store(url_of(schema), clock=clock)
+    async with schemas.lent_schema() as schema:
+        store = open_store(schemas.url_of(schema), clock=clock)
         try:
             yield store
         finally:
             await store.upkeep.aclose()
 
 
-STORES: dict[str, Opener] = {"oracle": open_oracle, "postgres": open_postgres, "sqlite": open_sqlite}
+@asynccontextmanager
+async def open_redis(clock: DrivenClock) -> AsyncIterator[Store]:
+    """Open the Redis store under a new prefix of a private Valkey server."""
+    async with valkey.lent_prefix() as prefix:
+        store = open_store(valkey.url_of(prefix), clock=clock)
+        try:
+            yield store
+        finally:
+            await store.upkeep.aclose()
+
+
+STORES: dict[str, Opener] = {
+    "oracle": open_oracle,
+    "postgres": open_postgres,
+    "redis": open_redis,
+    "sqlite": open_sqlite,
+}
 """Name to opener. A new store is added here and nowhere else; every test then runs on it, too."""

@@ -29,6 +29,10 @@ _SHIPPED: Final = {
     "sqlite": "fairlane.store.sqlite.store",
     "postgresql": "fairlane.store.postgres.store",
     "postgres": "fairlane.store.postgres.store",
+    "redis": "fairlane.store.redis.store",
+    "rediss": "fairlane.store.redis.store",
+    "redis+sentinel": "fairlane.store.redis.store",
+    "unix": "fairlane.store.redis.store",
 }
 """Scheme to the module whose `open_url` is its opener."""
 

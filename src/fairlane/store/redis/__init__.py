@@ -1,0 +1,1 @@
+"""The Redis and Valkey store: one script per verb, one hash tag per installation."""

@@ -1,0 +1,196 @@
+"""The claims facet: claimed, renewed, settled, promoted, reclaimed, expired."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from uuid import UUID
+
+from fairlane.model.errors import Unsupported
+from fairlane.model.instants import Instant
+from fairlane.model.job import Claim
+from fairlane.model.judge import lose
+from fairlane.model.lifecycle import Because, State, because
+from fairlane.model.moves import lost, stopped
+from fairlane.store.contract.claims import (
+    ClaimReply,
+    ClaimRequest,
+    ExpireReply,
+    Lost,
+    PassRequest,
+    PromoteReply,
+    ReclaimReply,
+    ReclaimRequest,
+    RenewReply,
+    RenewRequest,
+    Settled,
+    SettleReply,
+    SettleRequest,
+    WorkerRequest,
+)
+from fairlane.store.contract.request import check_serves_all
+from fairlane.store.redis.connect import NO_JOINING, Wire
+from fairlane.store.redis.homes import PAGE, Change, Homes, Place
+from fairlane.store.redis.keys import NAMES
+from fairlane.store.redis.rows import STATES, Kept, pack, read, to_attempts, to_progress
+from fairlane.store.redis.scripts import CLAIM_MOST
+from fairlane.store.redis.settling import settlement_arguments
+
+_PARTS: Final = 4
+"""What a script gives of each claim: id, head, body, attempts."""
+
+
+class RedisClaims:
+    """Jobs as workers and duties move them."""
+
+    def __init__(self, wire: Wire) -> None:
+        """Share the connections with the other facets."""
+        self._wire = wire
+        self._homes = Homes(wire)
+
+    async def claim(self, request: ClaimRequest) -> ClaimReply:
+        """See the contract: one script for every so many jobs."""
+        check_serves_all(request)
+        return await self._claim(request, await self._wire.run("claim", _wishes(request), ""))
+
+    async def _claim(self, request: ClaimRequest, answer: list[Any]) -> ClaimReply:
+        """Go on from a script's part of a claim to the end."""
+        claims: list[Claim] = []
+        while True:
+            carry, due, is_partial, parts = answer
+            claims += (_to_claim(*parts[i : i + _PARTS]) for i in range(0, len(parts), _PARTS))
+            if not carry:
+                return ClaimReply(tuple(claims), due or None, bool(is_partial))
+            answer = await self._wire.run("claim", _wishes(request), carry)
+
+    async def renew(self, request: RenewRequest) -> RenewReply:
+        """See the contract."""
+        ids = b"".join(one.id.bytes for one in request.renewals)
+        renewals = [(one.fence, to_progress(one.progress)) for one in request.renewals]
+        scope = request.scope.tenant or ""
+        until, replies = await self._wire.run(
+            "renew", request.worker, scope, request.lease, ids, pack(renewals)
+        )
+        named = list(zip((one.id for one in request.renewals), replies, strict=True))
+        return RenewReply(
+            tuple(id for id, reply in named if reply == 0),
+            tuple(id for id, reply in named if reply > 1),
+            until,
+        )
+
+    async def settle(self, request: SettleRequest) -> SettleReply:
+        """See the contract: the claim comes with the last settlements, in one script."""
+        wishes = b""
+        if request.claim is not None:
+            check_serves_all(request.claim)
+            wishes = _wishes(request.claim)
+        states: list[int] = []
+        rest: list[Any] = []
+        pages = range(0, max(1, len(request.settlements)), CLAIM_MOST)
+        for start in pages:
+            page = request.settlements[start : start + CLAIM_MOST]
+            is_last = start == pages[-1]
+            arguments = settlement_arguments(request, page, wishes if is_last else b"")
+            done, *rest = await self._wire.run("settle", *arguments)
+            states += done
+        named = list(zip((one.id for one in request.settlements), states, strict=True))
+        claimed = None if request.claim is None else await self._claim(request.claim, rest[0])
+        return SettleReply(
+            tuple(Settled(id, STATES[state]) for id, state in named if state),
+            tuple(id for id, state in named if not state),
+            claimed,
+        )
+
+    async def settle_in(self, connection: Any, request: SettleRequest) -> SettleReply:  # noqa: ARG002
+        """See the contract: there is no transaction to join here."""
+        raise Unsupported(NO_JOINING)
+
+    async def asked_to_cancel(self, request: WorkerRequest) -> tuple[UUID, ...]:
+        """See the contract."""
+        found: list[UUID] = []
+        place: Place | None = None
+        while True:
+            _, page = await self._homes.walk(NAMES["asked"], up=True, start=place, most=PAGE)
+            jobs = (kept.job for _, kept in page if kept is not None)
+            found += (
+                job.id for job in jobs if job.worker == request.worker and request.scope.covers(job.tenant)
+            )
+            if len(page) < PAGE:
+                return tuple(found)
+            place = page[-1][0]
+
+    async def reclaim(self, request: ReclaimRequest) -> ReclaimReply:
+        """See the contract."""
+        check_serves_all(request)
+        taken: dict[UUID, Lost] = {}
+
+        def lose_it(now: Instant, kept: Kept) -> Change:
+            job = kept.job
+            loss = lose(job, was_alone=kept.head.is_alone, max_crashes=request.max_crashes)
+            taken[job.id] = Lost(job.id, job.tenant, job.queue, str(job.worker), job.fence, loss.state)
+            after = lost(job, loss, now)
+            return Change(kept, after, attempts=to_attempts(after))
+
+        done, is_partial = await self._pass("leases", request.most, lose_it)
+        return ReclaimReply(tuple(taken[id] for id in done), is_partial)
+
+    async def promote(self, request: PassRequest) -> PromoteReply:
+        """See the contract."""
+        check_serves_all(request)
+        promoted, is_more = 0, True
+        while is_more and promoted < request.most:
+            most = min(CLAIM_MOST, request.most - promoted)
+            count, is_more = await self._wire.run("promote", most)
+            promoted += count
+        is_partial, times = bool(is_more), []
+        for queue in await self._wire.ask("HKEYS", self._wire.keys("queues")):
+            is_left, due = await self._wire.run("wake", queue)
+            is_partial = is_partial or bool(is_left)
+            times += [due] if due else []
+        return PromoteReply(promoted, min(times, default=None), is_partial)
+
+    async def expire(self, request: PassRequest) -> ExpireReply:
+        """See the contract."""
+        check_serves_all(request)
+        word = because(Because.EXPIRED)
+
+        def end(now: Instant, kept: Kept) -> Change:
+            return Change(kept, stopped(kept.job, State.CANCELLED, word, now))
+
+        done, is_partial = await self._pass("expiries", request.most, end)
+        return ExpireReply(len(done), is_partial)
+
+    async def _pass(self, name: str, most: int, decide: Any) -> tuple[list[UUID], bool]:
+        """Change what is due in a sorted set, earliest first; what changed meanwhile is for the next pass."""
+        done: list[UUID] = []
+        place: Place | None = None
+        looked = 0
+        while looked <= most:
+            wanted = min(PAGE, most - looked) or 1
+            now, page = await self._homes.walk(NAMES[name], up=True, start=place, most=wanted, stop="now")
+            if looked == most:
+                return done, bool(page)
+            looked += len(page)
+            changes = [decide(now, kept) for _, kept in page if kept is not None]
+            done += await self._homes.write(changes, now)
+            if len(page) < wanted:
+                break
+            place = page[-1][0]
+        return done, False
+
+
+def _wishes(request: ClaimRequest) -> bytes:
+    return pack(
+        {
+            "worker": request.worker,
+            "lease": request.lease,
+            "wishes": [(wish.queue, wish.most) for wish in request.wishes],
+            "total": request.total,
+            "headroom": request.headroom,
+            "isolates": request.isolates,
+        }
+    )
+
+
+def _to_claim(id: bytes, head: bytes, body: bytes, attempts: bytes) -> Claim:
+    kept = read(id, head, body, attempts, None)
+    return Claim(kept.job, kept.job.fence, kept.head.lease_until, kept.head.is_alone)

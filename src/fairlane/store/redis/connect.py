@@ -1,0 +1,270 @@
+"""Reach a server: find it by its URL, run scripts there, wait for it, and say in our words what went wrong.
+
+Knows no verb and no key. Nothing is connected before the first call; each event loop has its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from weakref import WeakKeyDictionary
+
+from fairlane.model.errors import ConfigError, EnqueueUnknown, StoreBusy, StoreError, StoreUnavailable
+from fairlane.model.instants import Instant
+from fairlane.store.redis.location import Location
+from fairlane.store.redis.scripts import Script, load
+
+if TYPE_CHECKING:
+    from redis.asyncio import BlockingConnectionPool
+    from redis.asyncio.connection import AbstractConnection
+
+NO_JOINING: Final = (
+    "a Redis or Valkey server cannot join a transaction of your database; use the outbox in your own database"
+)
+_CONNECTIONS: Final = 16
+_MOVES: Final = 5
+_LAST_WORDS: Final = ("enqueue", "outcome")
+"""The scripts that answer an enqueue."""
+
+_PATIENCE: Final = 5.0
+"""How many seconds a call may take, and a connection may take to come free."""
+
+
+class _BatchFirstError(Exception):
+    """Nothing was done: a batch must be in first."""
+
+
+class _ElsewhereError(Exception):
+    """Nothing was done: the installation is on another server."""
+
+
+class _Call(NamedTuple):
+    """What is sent, what the server may have to be told first, and what an unknown end of it means."""
+
+    command: tuple[Any, ...]
+    script: Script | None = None
+    patience: float = _PATIENCE
+    enqueues: bool = False
+    waits: bool = False
+    replicas: int = 0
+
+
+class _Pools(NamedTuple):
+    """The connections of one event loop to one server: for verbs, and for those who wait."""
+
+    url: str
+    verbs: BlockingConnectionPool
+    waits: BlockingConnectionPool
+
+
+class Wire:
+    """The way to one installation's server."""
+
+    def __init__(self, location: Location, clock: Callable[[], Instant] | None) -> None:
+        """Connect nothing yet. Tests give a clock, nobody else does."""
+        self._location = location
+        self._clock = clock
+        self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, _Pools] = WeakKeyDictionary()
+        self.keys = location.keys
+
+    async def run(self, name: str, *arguments: Any, at: Instant | None = None, enqueues: bool = False) -> Any:
+        """Run the script of a verb at the server's own instant, or at one that it gave before."""
+        script = load(name)
+        instant = at if at is not None else "" if self._clock is None else self._clock()
+        command = ("EVALSHA", script.sha, 1, self.keys.base, instant, *arguments)
+        while True:
+            try:
+                replicas = self._location.replicas if name in _LAST_WORDS else 0
+                return await self._ask(_Call(command, script, enqueues=enqueues, replicas=replicas))
+            except _BatchFirstError:
+                await self.fold(enqueues=enqueues)
+
+    async def fold(self, *, enqueues: bool = False) -> None:
+        """Bring a batch that is on its way in to its end, whoever sent it."""
+        while await self.run("fold", enqueues=enqueues):
+            pass
+
+    async def ask(self, *command: Any) -> Any:
+        """Send one command."""
+        return await self._ask(_Call(command))
+
+    async def block(self, seconds: float, *command: Any) -> Any:
+        """Send a command that the server answers when something happens, or after so many seconds."""
+        return await self._ask(_Call(command, patience=seconds + _PATIENCE, waits=True))
+
+    async def close(self) -> None:
+        """Let go of this loop's connections; what another loop has is closed with it."""
+        pools = self._pools.pop(asyncio.get_running_loop(), None)
+        if pools is not None:
+            await pools.verbs.aclose()
+            await pools.waits.aclose()
+
+    async def _ask(self, call: _Call) -> Any:
+        """Ask the server, wherever it is now."""
+        for _ in range(_MOVES):
+            pools = await self._pools_here()
+            try:
+                return await self._ask_there(pools, call)
+            except _ElsewhereError:
+                continue
+        message = f"{self._location}: the servers send us from one to the other"
+        raise StoreUnavailable(message)
+
+    async def _ask_there(self, pools: _Pools, call: _Call) -> Any:
+        from redis import exceptions  # noqa: PLC0415 (the library is imported when a URL needs it)
+
+        pool = pools.waits if call.waits else pools.verbs
+        try:
+            connection = await pool.get_connection()  # type: ignore[no-untyped-call]
+        except (exceptions.RedisError, OSError) as error:
+            self._location.failed(pools.url)
+            raise self._translated(error) from error
+        try:
+            answer = await _exchange(connection, call)
+            await _await_replicas(connection, call.replicas)
+            return answer  # noqa: TRY300
+        except (exceptions.RedisError, OSError) as error:
+            is_answer = isinstance(error, exceptions.ResponseError)
+            if is_answer:
+                self._heed(error, pools.url)
+            else:
+                await connection.disconnect(nowait=True)
+                self._location.failed(pools.url)
+            raise self._translated(error, is_unknown=call.enqueues and not is_answer) from error
+        except BaseException:
+            # Its answer is still on its way: nobody else may read it.
+            await connection.disconnect(nowait=True)
+            raise
+        finally:
+            await pool.release(connection)
+
+    def _heed(self, error: Exception, url: str) -> None:
+        """Do what an answer asks for that did nothing: a batch comes first, or the server is elsewhere."""
+        from redis import exceptions  # noqa: PLC0415
+
+        if str(error).startswith("BATCH"):
+            raise _BatchFirstError from error
+        if isinstance(error, exceptions.MovedError):
+            self._location.moved(error.host, error.port)
+            raise _ElsewhereError from error
+        if isinstance(error, (exceptions.ReadOnlyError, exceptions.ClusterDownError)):
+            self._location.failed(url)
+
+    def _translated(self, error: Exception, *, is_unknown: bool = False) -> StoreError:
+        from redis import exceptions  # noqa: PLC0415
+
+        place, text = str(self._location), str(error)
+        if is_unknown:
+            return EnqueueUnknown(
+                f"{place}: the enqueue was sent and not confirmed ({text}); repeat it under the same ids"
+            )
+        if isinstance(error, exceptions.TimeoutError):
+            return StoreBusy(f"{place}: no answer in time ({text})")
+        if isinstance(error, exceptions.OutOfMemoryError):
+            return StoreUnavailable(f"{place}: the server is out of memory and took nothing ({text})")
+        is_away = isinstance(
+            error,
+            (
+                exceptions.ConnectionError,
+                exceptions.ReadOnlyError,
+                exceptions.ClusterError,
+                exceptions.TryAgainError,
+                exceptions.AskError,
+                OSError,
+            ),
+        )
+        if is_away or text.startswith(("LOADING", "MASTERDOWN", "UNKILLABLE")):
+            return StoreUnavailable(f"{place}: {text}")
+        if text.startswith("BUSY"):
+            return StoreBusy(f"{place}: {text}")
+        return StoreError(f"{place}: {text}")
+
+    async def _pools_here(self) -> _Pools:
+        url = self._location.url or await self._find_primary()
+        loop = asyncio.get_running_loop()
+        pools = self._pools.get(loop)
+        if pools is None or pools.url != url:
+            before = pools
+            pools = self._pools[loop] = _Pools(url, _open_pool(url), _open_pool(url))
+            if before is not None:
+                await before.verbs.disconnect(inuse_connections=False)
+                await before.waits.disconnect(inuse_connections=False)
+        return pools
+
+    async def _find_primary(self) -> str:
+        """Ask one Sentinel after the other where the service is."""
+        for url in self._location.sentinels():
+            place = await _ask_sentinel(url, str(self._location.service))
+            if place is not None:
+                self._location.moved(*place)
+                return str(self._location.url)
+        message = f"{self._location}: no Sentinel knows where {self._location.service} is"
+        raise StoreUnavailable(message)
+
+
+async def _ask_sentinel(url: str, service: str) -> tuple[str, int] | None:
+    from redis import exceptions  # noqa: PLC0415
+
+    pool = _open_pool(url)
+    try:
+        connection = await pool.get_connection()  # type: ignore[no-untyped-call]
+        try:
+            found = await _send(connection, ("SENTINEL", "GET-MASTER-ADDR-BY-NAME", service), _PATIENCE)
+        finally:
+            await pool.release(connection)
+    except (exceptions.RedisError, OSError):
+        return None
+    finally:
+        await pool.aclose()
+    return None if found is None else (found[0].decode(), int(found[1]))
+
+
+async def _exchange(connection: AbstractConnection, call: _Call) -> Any:
+    from redis import exceptions  # noqa: PLC0415
+
+    try:
+        return await _send(connection, call.command, call.patience)
+    except exceptions.NoScriptError:
+        if call.script is None:
+            raise
+        # A new server, a restart, a failover or a flush: it gets the text once and keeps it.
+        return await _send(connection, ("EVAL", call.script.text, *call.command[2:]), call.patience)
+
+
+async def _await_replicas(connection: AbstractConnection, replicas: int) -> None:
+    """Wait until so many replicas have what this connection has written."""
+    if not replicas:
+        return
+    reached = await _send(connection, ("WAIT", replicas, int(_PATIENCE * 1_000)), 2 * _PATIENCE)
+    if reached < replicas:
+        message = (
+            f"the job is stored, but {reached} of {replicas} replicas have it; repeat under the same ids"
+        )
+        raise EnqueueUnknown(message)
+
+
+async def _send(connection: AbstractConnection, command: tuple[Any, ...], patience: float) -> Any:
+    await connection.send_command(*command)
+    return await connection.read_response(timeout=patience)
+
+
+def _open_pool(url: str) -> BlockingConnectionPool:
+    try:
+        from redis.asyncio import BlockingConnectionPool  # noqa: PLC0415
+        from redis.asyncio.retry import Retry  # noqa: PLC0415
+        from redis.backoff import NoBackoff  # noqa: PLC0415
+    except ImportError as error:
+        message = "this URL needs the package redis: install fairlane[redis]"
+        raise ConfigError(message, key="url") from error
+    pool: BlockingConnectionPool = BlockingConnectionPool.from_url(
+        url,
+        max_connections=_CONNECTIONS,
+        timeout=_PATIENCE,
+        protocol=3,
+        socket_timeout=_PATIENCE,
+        socket_connect_timeout=_PATIENCE,
+        # A repeat is our own decision: an enqueue that is sent twice must say so.
+        retry=Retry(NoBackoff(), 0),
+    )
+    return pool

@@ -1,0 +1,132 @@
+"""Let new jobs in: what the script is told of each, and what its answer means (S12-S18)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID, uuid4
+
+import msgspec
+
+from fairlane.model.admission import Refusal, RefusalKind
+from fairlane.model.errors import EnqueueUnknown, StoreBusy
+from fairlane.model.instants import Instant
+from fairlane.model.job import JobRecord, NewJob
+from fairlane.model.moves import born
+from fairlane.store.contract.jobs import Enqueued, EnqueueReply, EnqueueRequest, OverLimit
+from fairlane.store.redis.connect import Wire
+from fairlane.store.redis.rows import STATES, new_body, pack, read
+from fairlane.store.redis.scripts import CLAIM_MOST, STAGED_LASTS
+
+
+async def enqueue(wire: Wire, request: EnqueueRequest) -> EnqueueReply:
+    """Store a batch whole, or nothing of it."""
+    jobs = request.jobs
+    if len(jobs) <= CLAIM_MOST:
+        items, ids, *bodies = _parts(jobs)
+        answer = await wire.run("enqueue", _options(request), ids, items, *bodies, enqueues=True)
+    else:
+        answer = await _in_parts(wire, request)
+    now, refused, repeats, over = answer
+    if refused:
+        return EnqueueReply(refused=tuple(_refusal(jobs[one[0]], one) for one in refused))
+    earlier = {one[0]: one[1:] for one in repeats}
+    enqueued = (
+        Enqueued(_earlier(new, *earlier[index]), is_created=False)
+        if index in earlier
+        else Enqueued(born(new, now), is_created=True)
+        for index, new in enumerate(jobs)
+    )
+    above = (OverLimit(jobs[i].tenant, jobs[i].queue, waiting, limit) for i, waiting, limit in over)
+    return EnqueueReply(tuple(enqueued), (), tuple(above))
+
+
+async def _in_parts(wire: Wire, request: EnqueueRequest) -> list[Any]:
+    """Let a large batch in as one, by scripts that each take little time."""
+    name = await publish(wire, request)
+    await wire.fold(enqueues=True)
+    answer: list[Any] = await wire.run("outcome", name, enqueues=True)
+    if not answer:
+        message = "the enqueue was sent and its answer came too late; repeat it under the same ids"
+        raise EnqueueUnknown(message)
+    return answer
+
+
+async def publish(wire: Wire, request: EnqueueRequest) -> str:
+    """Send a batch in parts that nobody sees, then let it in; give its name.
+
+    From then on no script but `fold.lua` does anything before all of it is in, or out again: so it becomes
+    visible at once, and whoever comes next brings it to its end if its sender does not.
+    """
+    name = uuid4().hex
+    starts = range(0, len(request.jobs), CLAIM_MOST)
+    for number, start in enumerate(starts, 1):
+        await wire.run("stage", name, number, *_parts(request.jobs[start : start + CLAIM_MOST]))
+    if not await wire.run("publish", name, len(starts), _options(request), enqueues=True):
+        message = f"sending the batch took longer than {STAGED_LASTS // 1_000} seconds; nothing was stored"
+        raise StoreBusy(message)
+    return name
+
+
+def _options(request: EnqueueRequest) -> bytes:
+    return pack({"must_be_declared": request.must_be_declared, "is_repeated": request.is_repeated})
+
+
+def _parts(jobs: Sequence[NewJob]) -> list[bytes]:
+    """Give items, ids and bodies of some jobs as scripts take them."""
+    return [pack([_item(new) for new in jobs]), b"".join(new.id.bytes for new in jobs), *map(new_body, jobs)]
+
+
+def _item(new: NewJob) -> tuple[Any, ...]:
+    return (
+        new.tenant,
+        new.queue,
+        new.task,
+        new.priority,
+        -1 if new.run_at is None else max(0, new.run_at),
+        new.delay,
+        0 if new.expires_at is None else new.expires_at,
+        -1 if new.expires_in is None else new.expires_in,
+        new.idempotency_key or "",
+        new.fingerprint.hex(),
+        new.on_duplicate == "raise",
+        new.dedup_key or "",
+        new.dedup_until == "started",
+        "" if new.correlation_id in {None, str(new.id)} else new.correlation_id,
+        -1 if new.timeout is None else new.timeout,
+    )
+
+
+def _refusal(new: NewJob, answer: list[Any]) -> Refusal:
+    index, kind, detail, existing, waiting, limit = answer
+    return Refusal(
+        index,
+        RefusalKind(kind.decode()),
+        new.tenant,
+        new.queue,
+        detail.decode(),
+        UUID(bytes=existing) if existing else None,
+        waiting,
+        limit,
+    )
+
+
+def _earlier(new: NewJob, existing: bytes, *kept: Any) -> JobRecord:
+    """Give the job that answers for a repeat, or its husk if only the key is left (S13)."""
+    match kept:
+        case (bytes() as head, bytes() as body, bytes() as attempts, result):
+            return read(existing, head, body, attempts, result).job
+        case (state, settled_at):
+            return _husk(new, existing, state, settled_at)
+    message = f"the answer for a repeated enqueue has {len(kept)} parts"
+    raise AssertionError(message)
+
+
+def _husk(new: NewJob, existing: bytes, state: int, settled_at: Instant) -> JobRecord:
+    return msgspec.structs.replace(
+        born(new, settled_at),
+        id=UUID(bytes=existing),
+        state=STATES[state],
+        because=None,
+        settled_at=settled_at,
+    )

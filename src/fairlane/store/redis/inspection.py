@@ -1,0 +1,84 @@
+"""Look into the server: its settings, who leads, what unfinished jobs need. Changes nothing."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any, Final
+
+import msgspec
+
+from fairlane.model.errors import StoreError
+from fairlane.store.contract.inspection import Inspection, InspectRequest, Lead
+from fairlane.store.redis.connect import Wire
+from fairlane.store.redis.counting import read_books
+from fairlane.store.redis.diagnosis import remarks
+from fairlane.store.redis.homes import PAGE, Homes
+from fairlane.store.redis.keys import NAMES
+
+_read_lead: Final = msgspec.msgpack.Decoder(tuple[str, int]).decode
+_SETTINGS: Final = (
+    "redis_version",
+    "valkey_version",
+    "redis_mode",
+    "role",
+    "maxmemory",
+    "maxmemory_policy",
+    "aof_enabled",
+    "connected_slaves",
+)
+
+
+async def inspect(wire: Wire, request: InspectRequest) -> Inspection:
+    """Answer all that `Inspection` asks."""
+    _, leads = await wire.run("registry", NAMES["leads"])
+    tenant = request.scope.tenant
+    settings = await _settings(wire)
+    return Inspection(
+        settings=settings,
+        remarks=remarks(settings),
+        leads=tuple(
+            sorted(
+                Lead(name.decode(), *_read_lead(lead))
+                for name, lead in zip(leads[::2], leads[1::2], strict=True)
+            )
+        ),
+        tasks=await _tasks(wire, tenant),
+        first_lease_until=await _first_lease(wire, tenant),
+    )
+
+
+async def _settings(wire: Wire) -> dict[str, str]:
+    info = _text(await wire.ask("INFO", "everything"))
+    known = dict(line.partition(":")[::2] for line in info.splitlines() if ":" in line)
+    settings: dict[str, str] = {name: known[name] for name in _SETTINGS if name in known}
+    with suppress(StoreError):  # a hosted server may not show its configuration
+        found = await wire.ask("CONFIG", "GET", "appendfsync")
+        settings["appendfsync"] = _text(found[b"appendfsync"])
+    return settings
+
+
+def _text(answer: Any) -> str:
+    return answer.decode() if isinstance(answer, bytes) else str(answer)
+
+
+async def _tasks(wire: Wire, tenant: str | None) -> tuple[str, ...]:
+    first, last = ("-", "+") if tenant is None else (f"[{tenant}\0", f"({tenant}\1")
+    found: set[str] = set()
+    while True:
+        books = await read_books(wire, "tenants_queues", first, last, PAGE, tasks=True)
+        found.update(task for *_, tasks in books for task in tasks)
+        if len(books) < PAGE:
+            return tuple(sorted(found))
+        first = f"({books[-1][0]}\0{books[-1][1]}"
+
+
+async def _first_lease(wire: Wire, tenant: str | None) -> int | None:
+    homes, place = Homes(wire), None
+    while True:
+        _, page = await homes.walk(NAMES["leases"], up=True, start=place, most=1 if tenant is None else PAGE)
+        for where, kept in page:
+            if kept is not None and tenant in {None, kept.job.tenant}:
+                return where[0]
+        if not page:
+            return None
+        place = page[-1][0]

@@ -1,0 +1,79 @@
+"""Say where an installation's server is: one place, the first of several that answers, or where it moved to.
+
+Connects to nothing. A cluster or Sentinel may move the installation; whoever hears of that says so here.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from fairlane.model.errors import ConfigError
+from fairlane.store.redis.keys import Keys
+
+SENTINEL: Final = "redis+sentinel"
+_PREFIX: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
+
+
+class Location:
+    """A server's URL: several places between commas if need be, and two options of our own.
+
+    `prefix` is what all keys begin with; `replicas`, how many of them must have an enqueue before it counts.
+    """
+
+    def __init__(self, url: str) -> None:
+        """Take what is ours out of the URL; the rest is the client library's."""
+        self._parts = urlsplit(url)
+        options = dict(parse_qsl(self._parts.query, keep_blank_values=True))
+        prefix = options.pop("prefix", "fairlane")
+        if not _PREFIX.fullmatch(prefix):
+            raise ConfigError("prefix is 1 to 64 of A-Z a-z 0-9 _ . : -", key="url")
+        self.keys = Keys(prefix)
+        replicas = options.pop("replicas", "0")
+        if not replicas.isdecimal():
+            raise ConfigError("replicas is how many of them must have an enqueue, a whole number", key="url")
+        self.replicas = int(replicas)
+        self._query = urlencode(options)
+        self._user, self._at, places = self._parts.netloc.rpartition("@")
+        self._places = places.split(",")
+        self.service: str | None = None
+        path = self._parts.path
+        if self._parts.scheme == SENTINEL:
+            self.service, _, database = path.strip("/").partition("/")
+            path = f"/{database}"
+            if not self.service:
+                raise ConfigError(
+                    "a Sentinel URL names its service: redis+sentinel://host/service", key="url"
+                )
+        self._path = path
+        self.url: str | None = None if self.service else self._url_at(self._places[0])
+
+    def __str__(self) -> str:
+        """Name the place for people, without secrets."""
+        return ",".join(self._places) if self._places != [""] else self._parts.path
+
+    def sentinels(self) -> list[str]:
+        """Give the URLs of those who know where the service is."""
+        return [f"redis://{place}" for place in self._places]
+
+    def moved(self, host: str, port: int) -> None:
+        """Note that the server is somewhere else; without a host, at another port of the same one."""
+        if not host and self.url is not None:
+            host = urlsplit(self.url).hostname or ""
+        self.url = self._url_at(f"{host}:{port}")
+
+    def failed(self, url: str) -> None:
+        """Note that the server could not be reached there, or is no primary any more: look elsewhere."""
+        if url != self.url:
+            return  # somebody has noticed before
+        if self.service:
+            self.url = None
+            return
+        urls = [self._url_at(place) for place in self._places]
+        following = urls.index(url) + 1 if url in urls else 0
+        self.url = urls[following % len(urls)]
+
+    def _url_at(self, place: str) -> str:
+        scheme = "redis" if self.service else self._parts.scheme
+        return urlunsplit((scheme, self._user + self._at + place, self._path, self._query, ""))

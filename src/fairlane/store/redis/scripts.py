@@ -1,0 +1,88 @@
+"""Load the Lua scripts, one file per verb, with the parts it uses and the words of the model rendered in.
+
+Lua never spells a state, a bound or a key: they are written here, from where they are decided.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from hashlib import sha1
+from importlib.resources import files
+from typing import Final
+
+import msgspec
+
+from fairlane.model.fairness import FIRST_ESTIMATE, SCALE
+from fairlane.model.job import ATTEMPTS_KEPT
+from fairlane.model.lifecycle import Because, Event, State, because, target
+from fairlane.model.priority import STEP
+from fairlane.model.scope import SYSTEM
+from fairlane.store.contract.claims import DUE_MOST, PARK_MOST, WAKE_MOST
+from fairlane.store.redis.keys import NAMES
+from fairlane.store.redis.rows import NUMBERS, Head
+
+STAGED_LASTS: Final = 60_000
+"""How many milliseconds a batch that is being sent, or an answer that nobody fetches, stays."""
+
+CLAIM_MOST: Final = 40
+"""How many jobs one script settles, hands out, or makes ready, at the most: it holds everybody else up."""
+
+_CONSTANTS: Final[dict[str, int | str]] = {
+    **{state.name: number for state, number in NUMBERS.items()},
+    **{name.upper(): number for number, name in enumerate(Head.__struct_fields__, 1)},
+    "FIELDS": len(Head.__struct_fields__),
+    "STATES": len(State),
+    "DUE_TO": NUMBERS[target(Event.DUE)],
+    "CLAIM_TO": NUMBERS[target(Event.CLAIM)],
+    "EXPIRE_TO": NUMBERS[target(Event.EXPIRE)],
+    "EXPIRED": because(Because.EXPIRED),
+    "LATER": because(Because.TIME),
+    "SYSTEM": SYSTEM,
+    "STEP": STEP,
+    "STRIDE": SCALE,
+    "FIRST_ESTIMATE": FIRST_ESTIMATE,
+    "ATTEMPTS_KEPT": ATTEMPTS_KEPT,
+    "DUE_MOST": DUE_MOST,
+    "PARK_MOST": PARK_MOST,
+    "WAKE_MOST": WAKE_MOST,
+    "CLAIM_MOST": CLAIM_MOST,
+    "AHEAD_MOST": 10_000,
+    "HINT_LASTS": 3_600_000,
+    "STAGED_LASTS": STAGED_LASTS,
+}
+
+_USES: Final = re.compile(r"-- uses:(.*)")
+_KEY: Final = re.compile(r"\$(\w+)")
+_WORD: Final = re.compile(r"\b[A-Z][A-Z_]+\b")
+
+
+class Script(msgspec.Struct, frozen=True):
+    """A script, and the name under which a server that has it knows it."""
+
+    text: str
+    sha: str
+
+
+@cache
+def load(name: str) -> Script:
+    """Give the script of a verb."""
+    folder = files("fairlane.store.redis") / "scripts"
+    verb = (folder / f"{name}.lua").read_text(encoding="utf-8")
+    uses = _USES.match(verb)
+    if uses is None:
+        message = f"{name}.lua does not say which parts it uses"
+        raise ValueError(message)
+    parts = [(folder / "lib" / f"{part}.lua").read_text(encoding="utf-8") for part in uses[1].split()]
+    book = (folder / "lib" / "book.lua").read_text(encoding="utf-8")
+    text = _KEY.sub(lambda found: NAMES[found[1]], "\n".join((book, *parts, verb)))
+    # As values, not as locals: Lua has 200 of those, and a script is run from its first line each time.
+    values = _values() | {"IS_FOLDING": "true" if name in {"stage", "fold"} else "false"}
+    text = _WORD.sub(lambda found: values.get(found[0], found[0]), text)
+    return Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest())
+
+
+@cache
+def _values() -> dict[str, str]:
+    quoted = {word: f"'{value}'" for word, value in _CONSTANTS.items() if isinstance(value, str)}
+    return {word: str(value) for word, value in _CONSTANTS.items()} | quoted

@@ -1,0 +1,185 @@
+-- Let new jobs in (S12-S18). The checks stand in the order of `admission.admit`; each item sees those before it, of
+-- scripts before this one too. What was refused, what an earlier job answers for and who is above a limit is noted in
+-- `outcome`, by the number of the item in its batch.
+
+local TENANT_IN, QUEUE_IN, TASK_IN, PRIORITY_IN, RUN_AT_IN, DELAY_IN, EXPIRES_AT_IN, EXPIRES_IN = 1, 2, 3, 4, 5, 6, 7, 8
+local KEY_IN, FINGERPRINT_IN, RAISES_IN, DEDUP_IN, IS_SHORT_IN, CORRELATION_IN, TIMEOUT_IN = 9, 10, 11, 12, 13, 14, 15
+
+local subject_of = {{}, {}, {}} -- of the tenants, queues and tasks by name
+
+local function know_items(ids, items)
+  local tenants_of, subjects = {}, {EVERYONE}
+  for _, item in ipairs(items) do
+    local tenants = tenants_of[item[QUEUE_IN]] or {}
+    tenants_of[item[QUEUE_IN]] = tenants
+    tenants[#tenants + 1] = item[TENANT_IN]
+    for field, kind in ipairs({'tenant ', 'queue ', 'task '}) do
+      if not subject_of[field][item[field]] then
+        subject_of[field][item[field]] = kind .. item[field]
+        subjects[#subjects + 1] = kind .. item[field]
+      end
+    end
+  end
+  know_policies(subjects)
+  for name, tenants in pairs(tenants_of) do
+    know_turns(queue_named(name), tenants)
+  end
+  know_heads(ids)
+end
+
+local outcome = {refused = {}, repeats = {}, over = {}, made = {}}
+
+local function refuse(i, kind, detail, existing, waiting, limit)
+  local refused = outcome.refused
+  refused[#refused + 1] = {i - 1, kind, detail or '', existing or '', waiting or 0, limit or 0}
+end
+
+local function closed(item)
+  for _, field in ipairs({QUEUE_IN, TENANT_IN, TASK_IN}) do
+    local subject = subject_of[field][item[field]]
+    local policy = policy_of(subject)
+    if policy.closed_until and is_living(policy.closed_until) then
+      return subject .. ': ' .. policy.closed_because
+    end
+  end
+end
+
+local function answer(i, existing, name)
+  local repeats = outcome.repeats
+  repeats[#repeats + 1] = {i - 1, existing, name or ''}
+end
+
+local function is_over_limit(i, item, turn)
+  local queue = turn.queue
+  local most, waiting = rules_of(queue.subject).max_waiting, queue.delayed + queue.ready
+  if most and waiting >= most then
+    refuse(i, 'queue_full', '', '', waiting, most)
+    return true
+  end
+  local limits = limits_of(turn)
+  waiting = turn.counts[DELAYED] + turn.counts[READY]
+  if limits.waiting and waiting >= limits.waiting and turn.tenant ~= SYSTEM then
+    if limits.on_full == 'reject' then
+      refuse(i, 'waiting_limit', '', '', waiting, limits.waiting)
+      return true
+    end
+    local over = outcome.over
+    over[#over + 1] = {i - 1, waiting + 1, limits.waiting}
+  end
+  return false
+end
+
+local function let_in(id, body, item, turn)
+  local tenant, task = item[TENANT_IN], item[TASK_IN]
+  local run_at = item[RUN_AT_IN] >= 0 and item[RUN_AT_IN] or NOW + item[DELAY_IN]
+  local is_due = run_at <= NOW
+  local head = {}
+  for field = 1, FIELDS do
+    head[field] = 0
+  end
+  head[STATE], head[RUN_AT], head[BECAUSE] = DELAYED, run_at, LATER
+  if is_due then
+    head[STATE], head[RUN_AT], head[BECAUSE] = READY, NOW, ''
+  end
+  head[TENANT], head[QUEUE], head[TASK], head[PRIORITY] = tenant, item[QUEUE_IN], task, item[PRIORITY_IN]
+  head[ENQUEUED_AT] = NOW
+  head[EXPIRES_AT] = item[EXPIRES_IN] >= 0 and NOW + item[EXPIRES_IN] or math.max(0, item[EXPIRES_AT_IN])
+  head[WORKER], head[GATE], head[PROGRESS], head[CHARGED], head[TIMEOUT] = '', '', '', -1, item[TIMEOUT_IN]
+  head[IS_SUSPECT], head[IS_CANCEL_ASKED], head[IS_ALONE], head[HAS_RESULT] = false, false, false, false
+  head[DEDUP_KEY], head[IS_DEDUP_SHORT] = item[DEDUP_IN], item[IS_SHORT_IN]
+  head[IDEMPOTENCY_KEY], head[CORRELATION_ID] = item[KEY_IN], item[CORRELATION_IN]
+  outcome.made[#outcome.made + 1] = id
+  local strand = strand_of(turn, task)
+  strand[1] = strand[1] + 1
+  enter(id, head, turn)
+  put_head(id, head)
+  put('$bodies', id, body)
+  sorted('$all'):add(NOW, id)
+  sorted('$by_tenant' .. tenant):add(NOW, id)
+  if item[CORRELATION_IN] ~= '' then
+    sorted('$by_correlation' .. item[CORRELATION_IN]):add(NOW, id)
+  end
+  count_task(task, 1)
+  if item[KEY_IN] ~= '' then
+    put('$keys', tenant .. '\0' .. item[KEY_IN], pack({id, item[FINGERPRINT_IN], 0, 0}))
+    sorted('$keys_named'):add(0, tenant .. '\0' .. item[KEY_IN])
+  end
+  if item[DEDUP_IN] ~= '' then
+    put('$dedup', tenant .. '\0' .. task .. '\0' .. item[DEDUP_IN], id)
+    sorted('$dedup_named'):add(0, tenant .. '\0' .. task .. '\0' .. item[DEDUP_IN])
+  end
+  hint(item[QUEUE_IN])
+end
+
+-- Take one item in, or note why not; `i` is its number in the batch.
+local function admit(i, id, item, body, options)
+  local tenant = item[TENANT_IN]
+  local same = head_of(id)
+  local is_own = same and same[TENANT] == tenant
+  if options.is_repeated and is_own then
+    return answer(i, id)
+  end
+  if options.must_be_declared and tenant ~= SYSTEM and not policy_of(subject_of[TENANT_IN][tenant]).declared then
+    return refuse(i, 'unknown_tenant')
+  end
+  local reason = closed(item)
+  if reason then
+    return refuse(i, 'closed', reason)
+  end
+  if same then
+    return refuse(i, 'id_taken', '', is_own and id)
+  end
+  local name = tenant .. '\0' .. item[KEY_IN]
+  local stored = item[KEY_IN] ~= '' and look('$keys', name)
+  if stored then
+    local holder = unpack_one(stored)
+    if holder[2] ~= item[FINGERPRINT_IN] then
+      return refuse(i, 'idempotency_mismatch', '', holder[1])
+    end
+    if item[RAISES_IN] then
+      return refuse(i, 'duplicate', '', holder[1])
+    end
+    return answer(i, holder[1], name)
+  end
+  local duplicate = item[DEDUP_IN] ~= '' and look('$dedup', tenant .. '\0' .. item[TASK_IN] .. '\0' .. item[DEDUP_IN])
+  if duplicate then
+    return answer(i, duplicate)
+  end
+  local turn = turn_named(queue_named(item[QUEUE_IN]), tenant)
+  if not is_over_limit(i, item, turn) then
+    let_in(id, body, item, turn)
+  end
+end
+
+-- Take a job out again that was let in by a batch of which another item was refused: nobody has seen it.
+local function withdraw(id)
+  local head = head_of(id)
+  local turn, name = turn_of(head), head[TENANT] .. '\0' .. head[IDEMPOTENCY_KEY]
+  free_dedup(id, head)
+  if head[IDEMPOTENCY_KEY] ~= '' then
+    put('$keys', name, false)
+    sorted('$keys_named'):remove(name)
+  end
+  drop(id, head)
+  local strand = turn.strands[head[TASK]]
+  strand[1] = strand[1] - 1
+  if strand[1] == 0 then
+    turn.strands[head[TASK]] = nil
+  end
+end
+
+-- Give the jobs that answer for repeats: number, id and the parts of the job; or of its husk, state and time.
+local function answers(repeats)
+  local found = {}
+  for i, one in ipairs(repeats) do
+    local number, id, name = unpack(one)
+    local head = look('$heads', id)
+    if head then
+      found[i] = {number, id, head, look('$bodies', id), look('$attempts', id) or '', look('$results', id) or ''}
+    else
+      local holder = unpack_one(look('$keys', name))
+      found[i] = {number, id, holder[3], holder[4]}
+    end
+  end
+  return found
+end

@@ -1,0 +1,81 @@
+-- What may not run now, and what holds it (S42-S46): of a queue, of a tenant in it, of a strand. A block is
+-- {reason, subject, until}; 0 if time alone does not end it.
+
+local function pause_of(subject)
+  local policy = policy_of(subject)
+  if policy.paused_until and is_living(policy.paused_until) then
+    return {'paused', subject, policy.paused_until}
+  end
+end
+
+-- Wait until the rate allows a start, or until an override ends and another rate may be in force.
+local function rate_block(rate, kept, layers)
+  local instant = rate and free_at(rate, kept) or NOW
+  if instant > NOW then
+    return {'rate', layers[1], earlier_end(instant, layers)}
+  end
+end
+
+local function queue_block(queue)
+  local subject = queue.subject
+  return pause_of(subject) or rate_block(rules_of(subject).rate, arrival_of(subject), {subject})
+end
+
+local function turn_block(turn)
+  local subject = turn.subject
+  local pause = pause_of(subject)
+  if pause then
+    return pause
+  end
+  local limits = limits_of(turn)
+  if limits.running and turn.counts[RUNNING] >= limits.running then
+    return {'running_limit', subject, earlier_end(0, {subject, EVERYONE, turn.queue.subject})}
+  end
+  if limits.rate then
+    return rate_block(limits.rate, turn.arrival, {subject, EVERYONE, turn.queue.subject})
+  end
+end
+
+local function strand_block(task)
+  local subject = 'task ' .. task
+  local pause = pause_of(subject)
+  if pause then
+    return pause
+  end
+  local rules = rules_of(subject)
+  local block = rules.rate and rate_block(rules.rate, arrival_of(subject), {subject})
+  if block or not rules.gate then
+    return block
+  end
+  local gate = 'gate ' .. rules.gate
+  if room_at(rules.gate) == 0 then
+    return {'gate', gate, earlier_end(0, {gate})}
+  end
+  local rate = rules_of(gate).rate
+  return rate and rate_block(rate, arrival_of(gate), {gate})
+end
+
+-- Count a start against every rate it falls under and take its place at the gate; name the gate.
+local function count_start(turn, task)
+  local queue = turn.queue
+  local queue_rate, rate = rules_of(queue.subject).rate, limits_of(turn).rate
+  if queue_rate then
+    count_against(queue_rate, queue.subject)
+  end
+  if rate then
+    start(rate, turn.arrival)
+  end
+  local rules = rules_of('task ' .. task)
+  if rules.rate then
+    count_against(rules.rate, 'task ' .. task)
+  end
+  if not rules.gate then
+    return ''
+  end
+  use_gate(rules.gate, 1)
+  local gate_rate = rules_of('gate ' .. rules.gate).rate
+  if gate_rate then
+    count_against(gate_rate, 'gate ' .. rules.gate)
+  end
+  return rules.gate
+end

@@ -1,0 +1,278 @@
+-- What one script knows and has changed: nothing is written before `commit`, so that a claim can also be tried
+-- without effect (a peek). Sorted sets and hashes here answer with the changes of this script laid over what is
+-- stored. Parameters: KEYS[1] the installation's prefix with its hash tag, ARGV[1] the tests' instant or ''.
+
+local call, pack, unpack_one = redis.call, cmsgpack.pack, cmsgpack.unpack
+local floor, byte = math.floor, string.byte
+local P = KEYS[1]
+local NOW
+if ARGV[1] ~= '' then
+  NOW = tonumber(ARGV[1])
+else
+  local time = call('TIME')
+  NOW = time[1] * 1000000 + time[2]
+end
+
+-- A batch that comes in by several scripts is in before anything else happens: everybody helps it along.
+if not IS_FOLDING and call('EXISTS', P .. '$batch') == 1 then
+  return redis.error_reply('BATCH on its way in')
+end
+
+local CHUNK = 4000 -- Lua's own stack holds no more arguments than some 8,000
+
+local function in_chunks(command, key, values)
+  for first = 1, #values, CHUNK do
+    call(command, key, unpack(values, first, math.min(first + CHUNK - 1, #values)))
+  end
+end
+
+local function read_fields(key, fields)
+  local found, count = {}, #fields
+  for first = 1, count, CHUNK do
+    local last = math.min(first + CHUNK - 1, count)
+    local values = call('HMGET', P .. key, unpack(fields, first, last))
+    for i = 1, last - first + 1 do
+      found[first + i - 1] = values[i]
+    end
+  end
+  return found
+end
+
+-- Lua's own `<` compares strings by the server's locale; ids and names go by their bytes.
+local function is_before(a, b)
+  local shorter = math.min(#a, #b)
+  for i = 1, shorter do
+    local x, y = byte(a, i), byte(b, i)
+    if x ~= y then
+      return x < y
+    end
+  end
+  return #a < #b
+end
+
+local function goes_first(a, b)
+  if a[1] ~= b[1] then
+    return a[1] < b[1]
+  end
+  if a[2] ~= b[2] then
+    return a[2] < b[2]
+  end
+  return is_before(a[3], b[3])
+end
+
+local function push(heap, entry)
+  local i = #heap + 1
+  while i > 1 do
+    local above = floor(i / 2)
+    if not goes_first(entry, heap[above]) then
+      break
+    end
+    heap[i] = heap[above]
+    i = above
+  end
+  heap[i] = entry
+end
+
+local function pop(heap)
+  local count = #heap
+  local last = heap[count]
+  heap[count] = nil
+  count = count - 1
+  if count == 0 then
+    return
+  end
+  local i = 1
+  while true do
+    local below = i * 2
+    if below > count then
+      break
+    end
+    if below < count and goes_first(heap[below + 1], heap[below]) then
+      below = below + 1
+    end
+    if not goes_first(heap[below], last) then
+      break
+    end
+    heap[i] = heap[below]
+    i = below
+  end
+  heap[i] = last
+end
+
+-- ── hashes ─────────────────────────────────────────────────────────────────
+
+local hashes = {}
+
+local function put(key, field, value) -- false removes it
+  local changes = hashes[key]
+  if not changes then
+    changes = {}
+    hashes[key] = changes
+  end
+  changes[field] = value
+end
+
+local function look(key, field)
+  local changes = hashes[key]
+  if changes and changes[field] ~= nil then
+    return changes[field]
+  end
+  return call('HGET', P .. key, field)
+end
+
+-- ── sorted sets ────────────────────────────────────────────────────────────
+
+local sets = {}
+local Set = {is_changed = false, at = 1, rank = 0, size = 2, is_all = false}
+Set.__index = Set
+
+local function by_score(member, score)
+  return {tonumber(score), 0, member}
+end
+
+Set.read = by_score
+
+-- Give the set of a key. Its entries are {first, second, member}, in this order; `read` makes one of what is
+-- stored, and says how the set is ordered beyond its scores.
+local function sorted(key, read, size)
+  local set = sets[key]
+  if not set then
+    set = setmetatable({key = P .. key, read = read, size = size, changed = {}}, Set)
+    sets[key] = set
+  end
+  return set
+end
+
+function Set:add(score, member)
+  self.changed[member] = score
+  self.is_changed = true
+  if self.heap then
+    self.fresh[#self.fresh + 1] = member
+  end
+end
+
+function Set:remove(member)
+  self.changed[member] = false
+  self.is_changed = true
+end
+
+function Set:sort_in(member, score)
+  if score then
+    local entry = self.read(member, score)
+    entry[4] = score
+    push(self.heap, entry)
+  end
+end
+
+-- Sort in what was added: only a set that is asked for its first pays for that.
+function Set:settle()
+  if not self.heap then
+    self.heap, self.page = {}, {}
+    for member, score in pairs(self.changed) do
+      self:sort_in(member, score)
+    end
+  else
+    for _, member in ipairs(self.fresh) do
+      self:sort_in(member, self.changed[member])
+    end
+  end
+  self.fresh = {}
+end
+
+function Set:fetch()
+  local stored = call('ZRANGE', self.key, self.rank, self.rank + self.size - 1, 'WITHSCORES')
+  self.is_all = #stored < self.size * 2
+  self.rank = self.rank + self.size
+  self.size = math.min(self.size * 4, 128)
+  self.page, self.at = stored, 1
+end
+
+-- Give the entry that goes first, with all changes so far; nil if there is none.
+function Set:first()
+  if not self.heap or self.fresh[1] then
+    self:settle()
+  end
+  local page, changed, heap = self.page, self.changed, self.heap
+  while true do
+    local member = page[self.at]
+    if member == nil then
+      if self.is_all then
+        break
+      end
+      self:fetch()
+      page, self.entry = self.page, nil
+    elseif changed[member] ~= nil then
+      self.at, self.entry = self.at + 2, nil -- what was changed is in the heap, or gone
+    else
+      break
+    end
+  end
+  while heap[1] and changed[heap[1][3]] ~= heap[1][4] do
+    pop(heap)
+  end
+  local added, stored = heap[1], self.entry
+  if not stored and page[self.at] then
+    stored = self.read(page[self.at], page[self.at + 1])
+    self.entry = stored
+  end
+  if stored and (not added or goes_first(stored, added)) then
+    return stored
+  end
+  return added
+end
+
+-- ── hints ──────────────────────────────────────────────────────────────────
+
+local hints = {}
+
+local function hint(queue)
+  hints['$hints' .. queue] = false
+end
+
+local function hint_worker(worker)
+  hints['$worker_hints' .. worker] = HINT_LASTS -- workers come and go, queues stay
+end
+
+-- ── the end ────────────────────────────────────────────────────────────────
+
+local flushers = {} -- what other parts write, once, at the end
+
+local function commit()
+  for i = 1, #flushers do
+    flushers[i]()
+  end
+  for key, changes in pairs(hashes) do
+    local set, gone = {}, {}
+    for field, value in pairs(changes) do
+      if value == false then
+        gone[#gone + 1] = field
+      else
+        set[#set + 1] = field
+        set[#set + 1] = value
+      end
+    end
+    in_chunks('HSET', P .. key, set)
+    in_chunks('HDEL', P .. key, gone)
+  end
+  for _, set in pairs(sets) do
+    if set.is_changed then
+      local added, gone = {}, {}
+      for member, score in pairs(set.changed) do
+        if score == false then
+          gone[#gone + 1] = member
+        else
+          added[#added + 1] = score
+          added[#added + 1] = member
+        end
+      end
+      in_chunks('ZREM', set.key, gone)
+      in_chunks('ZADD', set.key, added)
+    end
+  end
+  for stream, lasts in pairs(hints) do
+    call('XADD', P .. stream, 'MAXLEN', 1, '*', '', '')
+    if lasts then
+      call('PEXPIRE', P .. stream, lasts)
+    end
+  end
+end

@@ -1,0 +1,252 @@
+-- Hand out jobs in the fair order, one after the other (S35, S41-S48). The order is that of the contract: the
+-- lowest clock, then the lowest head of its strands; everything met that may not be served is parked. `carry` is
+-- what a claim knows when a script ends before the claim does: no script serves or promotes more than so many.
+
+local function is_any_expired()
+  local entry = sorted('$expiries'):first()
+  return entry ~= nil and entry[1] <= NOW
+end
+
+-- Make due delayed jobs of a queue ready, earliest first, at most so many; say how many there were.
+local function promote_due(queue, most)
+  local line, ids = sorted('$delayed' .. queue.name), {}
+  local entry = line:first()
+  while entry and entry[1] <= NOW and #ids < most do
+    ids[#ids + 1] = entry[3]
+    line:remove(entry[3])
+    entry = line:first()
+  end
+  know_heads(ids)
+  for _, id in ipairs(ids) do
+    local after = copy(heads[id])
+    after[STATE], after[BECAUSE] = DUE_TO, ''
+    move(id, heads[id], after)
+  end
+  return #ids
+end
+
+local function expire(id)
+  local before = head_of(id)
+  local after = copy(before)
+  after[STATE], after[BECAUSE], after[SETTLED_AT] = EXPIRE_TO, EXPIRED, NOW
+  move(id, before, after)
+end
+
+local function next_turn(queue, is_new, most)
+  local line = is_new and queue.newcomers or queue.index
+  local entry = line:first()
+  if not entry then
+    return nil
+  end
+  local tenant = entry[3]:sub(17)
+  if not queue.turns[tenant] then
+    local tenants, subjects = {tenant}, {'tenant ' .. tenant}
+    for i = line.at, math.min(#line.page, line.at + 2 * most), 2 do
+      tenants[#tenants + 1] = line.page[i]:sub(17)
+      subjects[#subjects + 1] = 'tenant ' .. tenants[#tenants]
+    end
+    know_turns(queue, tenants)
+    know_policies(subjects)
+  end
+  return turn_named(queue, tenant)
+end
+
+local function own_turn(queue, tenant)
+  local turn = turn_named(queue, tenant)
+  return turn.is_ready and turn or nil
+end
+
+local function first_strand(turn)
+  local chosen, first
+  for task, strand in pairs(turn.strands) do
+    if is_open(strand) then
+      if not first or strand[3] < first[3] or (strand[3] == first[3] and is_before(strand[4], first[4])) then
+        chosen, first = task, strand
+      end
+    end
+  end
+  return chosen, first
+end
+
+local function cost_of(queue, task, id)
+  if rules_of(queue.subject).cost ~= 'seconds' then
+    return -1
+  end
+  local cost = tonumber(look('$estimates', queue.name .. '\0' .. task) or FIRST_ESTIMATE)
+  local timeout = head_of(id)[TIMEOUT]
+  return timeout >= 0 and math.min(cost, timeout) or cost
+end
+
+local function serve(queue, turn, task, id)
+  queue.floor = virtual_now(queue)
+  local cost = cost_of(queue, task, id)
+  turn.clock = turn.clock + charge_for(stride_of(turn), cost < 0 and 1000000 or cost)
+  turn.counts[RUNNING] = turn.counts[RUNNING] + 1
+  local gate = count_start(turn, task)
+  take_ready(turn, task, id)
+  return {id, gate, cost}
+end
+
+-- Serve the one job whose turn it is; nil if there is none.
+local function serve_one(queue, waking, carry, is_new, most, only)
+  while carry.parks < PARK_MOST do
+    local turn
+    if only then
+      turn = own_turn(queue, only)
+    else
+      turn = next_turn(queue, is_new, most)
+    end
+    if not turn then
+      if not fill_gates(queue, waking) then
+        return nil
+      end
+    else
+      local block = turn_block(turn)
+      if block then
+        park(turn, '', block)
+        carry.parks = carry.parks + 1
+      else
+        local task, strand = first_strand(turn)
+        block = strand_block(task)
+        if block then
+          park(turn, task, block)
+          carry.parks = carry.parks + 1
+        else
+          local id = strand[4]
+          local expires_at = is_any_expired() and head_of(id)[EXPIRES_AT] or 0
+          if expires_at == 0 or NOW < expires_at then
+            return serve(queue, turn, task, id)
+          end
+          expire(id)
+        end
+      end
+    end
+  end
+  carry.is_cut_short = true
+  return nil
+end
+
+-- Make a queue ready: what time, a changed policy or a gate's room lets in. False: there is more that is due.
+local function make_ready(queue, waking, carry, most)
+  local count = promote_due(queue, math.min(most, DUE_MOST - waking.due))
+  waking.due = waking.due + count
+  if waking.due == DUE_MOST then
+    carry.is_cut_short = true
+  elseif count == most then
+    return false
+  end
+  wake(queue, waking)
+  return true
+end
+
+local function begin_claim()
+  return {wish = 1, taken = 0, served = 0, parks = 0, is_cut_short = false, queues = {}}
+end
+
+-- Serve wishes in order, at most `most` jobs; give them, and whether the claim is at its end.
+local function hand_out(request, carry, most, only)
+  local served, total = {}, request.total
+  while carry.wish <= #request.wishes and carry.served < total do
+    local name, wanted = unpack(request.wishes[carry.wish])
+    local queue, waking = queue_named(name), carry.queues[name]
+    if not waking then
+      waking = {left = WAKE_MOST, due = 0, is_partial = false, is_awake = false, only = only}
+      carry.queues[name] = waking
+    end
+    if not waking.is_awake then
+      if not make_ready(queue, waking, carry, most) then
+        return served, false
+      end
+      waking.is_awake = true
+    end
+    local has_rate = rules_of(queue.subject).rate
+    local is_held = queue_block(queue)
+    while not is_held and carry.taken < wanted and carry.served < total do
+      if #served == most then
+        return served, false
+      end
+      local left = math.min(total - carry.served, wanted - carry.taken, most - #served)
+      local one = serve_one(queue, waking, carry, total - carry.served <= request.headroom, left, only)
+      if not one then
+        break
+      end
+      served[#served + 1] = one
+      carry.taken, carry.served = carry.taken + 1, carry.served + 1
+      is_held = has_rate and queue_block(queue)
+    end
+    carry.wish, carry.taken = carry.wish + 1, 0
+  end
+  return served, true
+end
+
+local function is_partial(request, carry)
+  local is_bound_met = carry.is_cut_short
+  for _, waking in pairs(carry.queues) do
+    is_bound_met = is_bound_met or waking.is_partial
+  end
+  return is_bound_met and carry.served < request.total
+end
+
+-- Say when time alone makes the next job of these queues claimable; 0 if nothing is known.
+local function next_due(names)
+  local instant = 0
+  local function note(other)
+    if other and other ~= 0 and (instant == 0 or other < instant) then
+      instant = other
+    end
+  end
+  for _, name in ipairs(names) do
+    local queue = queue_named(name)
+    local delayed, woken = sorted('$delayed' .. name):first(), queue.woken:first()
+    note(delayed and delayed[1])
+    note(woken and woken[1])
+    note(queue.marks[1] and queue.marks[1][3])
+    local block = queue.ready > 0 and queue_block(queue)
+    note(block and block[3])
+  end
+  return instant
+end
+
+-- Put what was served into the hands of a worker; give id, head, body and attempts of each, one after the other.
+local function hand_over(request, served)
+  local ids, reply = {}, {}
+  for i, one in ipairs(served) do
+    ids[i] = one[1]
+  end
+  know_heads(ids)
+  local bodies, kept = read_fields('$bodies', ids), read_fields('$attempts', ids)
+  for i, one in ipairs(served) do
+    local id, head = one[1], heads[one[1]]
+    head[STATE], head[ATTEMPT], head[FENCE] = CLAIM_TO, head[ATTEMPT] + 1, math.max(head[FENCE] + 1, NOW)
+    head[WORKER], head[STARTED_AT], head[LEASE_UNTIL] = request.worker, NOW, NOW + request.lease
+    head[GATE], head[CHARGED], head[IS_ALONE] = one[2], one[3], head[IS_SUSPECT] and request.isolates
+    if head[IS_DEDUP_SHORT] then
+      free_dedup(id, head)
+    end
+    if head[EXPIRES_AT] > 0 then
+      sorted('$expiries'):remove(id)
+    end
+    sorted('$leases'):add(head[LEASE_UNTIL], id)
+    put_head(id, head)
+    reply[#reply + 1] = id
+    reply[#reply + 1] = hashes['$heads'][id]
+    reply[#reply + 1] = bodies[i]
+    reply[#reply + 1] = (hashes['$attempts'] or NOTHING)[id] or kept[i] or ''
+  end
+  return reply
+end
+
+-- One script's part of a claim: the carry ('' at its end), when to look again, whether partial, the claims.
+local function claim(request, carry)
+  local served, is_done = hand_out(request, carry, CLAIM_MOST)
+  local claims, due, partial = hand_over(request, served), 0, false
+  if is_done and carry.served < request.total then
+    local names = {}
+    for name in pairs(carry.queues) do
+      names[#names + 1] = name
+    end
+    due, partial = next_due(names), is_partial(request, carry)
+  end
+  commit()
+  return {is_done and '' or pack(carry), due, partial and 1 or 0, claims}
+end

@@ -1,0 +1,240 @@
+-- Jobs in their homes, with the counts, keys, lines and turns that follow (S50). A job is a head, which has all
+-- that changes (its fields are numbered in rows.py), a body, its ended attempts and its result: one field each
+-- in the hashes "h", "b", "a" and "r". Sorted sets list what a state needs: d:<queue> delayed by time, l leases,
+-- x expiries of waiting jobs, f:<state> finished by time; and for reading: all, T:<tenant>, C:<correlation>.
+
+local heads = {}
+
+local function know_heads(ids)
+  local unknown = {}
+  for _, id in ipairs(ids) do
+    if heads[id] == nil then
+      heads[id] = false
+      unknown[#unknown + 1] = id
+    end
+  end
+  local found = read_fields('$heads', unknown)
+  for i, id in ipairs(unknown) do
+    heads[id] = found[i] and unpack_one(found[i]) or false
+  end
+end
+
+local function head_of(id)
+  if heads[id] == nil then
+    know_heads({id})
+  end
+  return heads[id]
+end
+
+local function copy(head)
+  local other = {}
+  for i = 1, #head do
+    other[i] = head[i]
+  end
+  return other
+end
+
+local function put_head(id, head)
+  heads[id] = head
+  put('$heads', id, pack(head))
+end
+
+local function turn_of(head)
+  return turn_named(queue_named(head[QUEUE]), head[TENANT])
+end
+
+local function sort_key(head)
+  return head[RUN_AT] - head[PRIORITY] * STEP
+end
+
+local function is_waiting(state)
+  return state == DELAYED or state == READY
+end
+
+local function is_finished(state)
+  return not is_waiting(state) and state ~= RUNNING
+end
+
+-- ── keys ───────────────────────────────────────────────────────────────────
+
+local function free_dedup(id, head)
+  if head[DEDUP_KEY] ~= '' then
+    local name = head[TENANT] .. '\0' .. head[TASK] .. '\0' .. head[DEDUP_KEY]
+    if look('$dedup', name) == id then
+      put('$dedup', name, false)
+      sorted('$dedup_named'):remove(name)
+    end
+  end
+end
+
+-- Let the keys of a job go that has ended now: the idempotency key lives on for a while, the other is free at
+-- once. They are those of the head before: an erased one has none.
+local function free_keys(id, head, after)
+  if head[IDEMPOTENCY_KEY] ~= '' then
+    local name = head[TENANT] .. '\0' .. head[IDEMPOTENCY_KEY]
+    local stored = look('$keys', name)
+    local holder = stored and unpack_one(stored)
+    if holder and holder[1] == id then
+      put('$keys', name, pack({id, holder[2], after[STATE], after[SETTLED_AT]}))
+      sorted('$keys_ended'):add(after[SETTLED_AT], name)
+    end
+  end
+  free_dedup(id, head)
+end
+
+-- ── coming in, leaving, moving ─────────────────────────────────────────────
+
+local function count_task(task, change)
+  local jobs = tonumber(look('$task_jobs', task) or 0) + change
+  put('$task_jobs', task, jobs ~= 0 and jobs)
+end
+
+local function enter(id, head, turn)
+  local state, queue = head[STATE], turn.queue
+  if state == READY then
+    add_ready(turn, head[TASK], sort_key(head), id)
+  else
+    turn.counts[state] = turn.counts[state] + 1
+    if state == DELAYED then
+      sorted('$delayed' .. queue.name):add(head[RUN_AT], id)
+      queue.delayed = queue.delayed + 1
+    elseif state == RUNNING then
+      sorted('$leases'):add(head[LEASE_UNTIL], id)
+      list(turn)
+    else
+      sorted('$finished' .. state):add(head[SETTLED_AT], id)
+      local strand = turn.strands[head[TASK]]
+      strand[1] = strand[1] - 1
+      if strand[1] == 0 then
+        turn.strands[head[TASK]] = nil
+      end
+    end
+    touch(turn)
+  end
+  if head[EXPIRES_AT] > 0 and is_waiting(state) then
+    sorted('$expiries'):add(head[EXPIRES_AT], id)
+  end
+end
+
+local function leave(id, head, turn)
+  local state, queue = head[STATE], turn.queue
+  if head[EXPIRES_AT] > 0 and is_waiting(state) then
+    sorted('$expiries'):remove(id)
+  end
+  if state == READY then
+    take_ready(turn, head[TASK], id)
+    return
+  end
+  turn.counts[state] = turn.counts[state] - 1
+  if state == DELAYED then
+    sorted('$delayed' .. queue.name):remove(id)
+    queue.delayed = queue.delayed - 1
+  elseif state == RUNNING then
+    sorted('$leases'):remove(id)
+    list(turn)
+  else
+    sorted('$finished' .. state):remove(id)
+  end
+  touch(turn)
+end
+
+-- Give a ready job another place: its tenant stays ready throughout, and keeps its turn.
+local function shift(id, head, turn)
+  local key, strand = sort_key(head), turn.strands[head[TASK]]
+  jobs_of(turn, head[TASK]):add(key, id)
+  if strand[4] == id then
+    set_head(turn, head[TASK], strand)
+  elseif key < strand[3] or (key == strand[3] and is_before(id, strand[4])) then
+    strand[3], strand[4] = key, id
+  end
+  touch(turn)
+end
+
+-- Charge the time that an attempt really took; at a renewal only what is beyond the charge so far.
+local function charge_time(turn, head, is_final)
+  local charged, seen = head[CHARGED], NOW - head[STARTED_AT]
+  if charged < 0 or (not is_final and seen <= charged) then
+    return
+  end
+  local stride = stride_of(turn)
+  charge(turn, charge_for(stride, seen) - charge_for(stride, charged))
+  head[CHARGED] = seen
+end
+
+-- Give back what a claim held: its place at the gate, its tenant's place under the running limit.
+local function release(head, turn)
+  if turn.parked and turn.parked[1] == 'running_limit' then
+    unpark(turn, '')
+  end
+  if head[GATE] ~= '' then
+    use_gate(head[GATE], -1)
+    hint_at_gate(head[GATE])
+  end
+  hint(turn.queue.name)
+end
+
+-- Write what a job has become, in the home of its new state.
+local function move(id, before, after)
+  local turn = turn_of(after)
+  local was, is = before[STATE], after[STATE]
+  if was == RUNNING and is ~= RUNNING then
+    charge_time(turn, before, true)
+    sorted('$asked'):remove(id)
+    after[GATE], after[IS_ALONE], after[CHARGED] = '', false, -1
+  end
+  if was ~= is then
+    leave(id, before, turn)
+    enter(id, after, turn)
+    if is_finished(is) then
+      free_keys(id, before, after)
+    end
+  elseif is_waiting(is) then
+    if is == READY then
+      shift(id, after, turn)
+    else
+      sorted('$delayed' .. turn.queue.name):add(after[RUN_AT], id)
+    end
+    if after[EXPIRES_AT] > 0 then
+      sorted('$expiries'):add(after[EXPIRES_AT], id)
+    elseif before[EXPIRES_AT] > 0 then
+      sorted('$expiries'):remove(id)
+    end
+  end
+  put_head(id, after)
+  if was == RUNNING and is ~= RUNNING then
+    release(before, turn)
+  elseif is == RUNNING and after[IS_CANCEL_ASKED] then
+    sorted('$asked'):add(0, id)
+    hint_worker(after[WORKER])
+  end
+end
+
+-- Remove a finished job altogether.
+local function drop(id, head)
+  leave(id, head, turn_of(head))
+  count_task(head[TASK], -1)
+  for _, key in ipairs({'$all', '$by_tenant' .. head[TENANT]}) do
+    sorted(key):remove(id)
+  end
+  if head[CORRELATION_ID] ~= '' then
+    sorted('$by_correlation' .. head[CORRELATION_ID]):remove(id)
+  end
+  for _, key in ipairs({'$heads', '$bodies', '$attempts', '$results'}) do
+    put(key, id, false)
+  end
+  sorted('$results_kept'):remove(id)
+  heads[id] = false
+end
+
+-- ── attempts ───────────────────────────────────────────────────────────────
+
+-- Add an ended attempt; `failure` and `log` are packed already. The last ones stay, oldest first (S24).
+local function note_attempt(id, head, outcome, failure, log)
+  local kept = head[ATTEMPT] > 1 and look('$attempts', id) or ''
+  if head[ATTEMPT] > ATTEMPTS_KEPT then
+    local second = cmsgpack.unpack_one(kept, 0)
+    kept = kept:sub(second + 1)
+  end
+  kept = kept .. string.char(151) .. pack(head[ATTEMPT], head[WORKER], head[STARTED_AT], NOW, outcome) .. failure .. log
+  put('$attempts', id, kept)
+end

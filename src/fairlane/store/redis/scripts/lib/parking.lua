@@ -1,0 +1,234 @@
+-- What is out of the ready index, why, and what brings it back (S42, S43, S54). A park is {reason, subject,
+-- until (0: not by time), the clock and "ready since" at which it happened, generations}. What is parked stands
+-- in up to three lines, all in the order of those two and the task:
+--   woken                    what time wakes, by that time
+--   p:<queue>\0<group>\0<n>      what one change of a policy may free: all turns ("t"), the strands of a task
+--                                ("s<task>"), those that a gate's rate holds ("r<gate>")
+--   g:<queue>\0<gate>            who waits for a place at a gate
+-- A changed policy only closes its group and begins a new generation: claims and promote go on from there, a
+-- bounded number each, so that no script grows with the number of those who wait.
+
+local function names_in(member)
+  local task, tenant = member:match('^(%Z*)%z(.*)$', 17)
+  return tenant, task
+end
+
+local function group_line(queue, group, generation)
+  return sorted('$groups' .. queue.name .. '\0' .. group .. '\0' .. generation, queue.in_turn, 128)
+end
+
+local function gate_line(queue, gate)
+  return sorted('$gate_line' .. queue.name .. '\0' .. gate, queue.in_turn)
+end
+
+local function place_of(turn, task, parked)
+  return parked[4] .. struct.pack('>I8', parked[5]) .. task .. '\0' .. turn.tenant
+end
+
+local function gate_of(parked)
+  return parked[2]:sub(1, 5) == 'gate ' and parked[2]:sub(6) or nil
+end
+
+-- ── which gates have lines in which queues ─────────────────────────────────
+
+local lines
+
+local function line_lengths()
+  if not lines then
+    lines = {}
+    local stored = call('HGETALL', P .. '$line_lengths')
+    for i = 1, #stored, 2 do
+      lines[stored[i]] = tonumber(stored[i + 1])
+    end
+  end
+  return lines
+end
+
+local function lengthen(queue, gate, change)
+  local name = queue.name .. '\0' .. gate
+  local length = (line_lengths()[name] or 0) + change
+  lines[name] = length ~= 0 and length or nil
+  put('$line_lengths', name, length ~= 0 and length)
+end
+
+local function gates_with_lines(queue)
+  local found = {}
+  for name in pairs(line_lengths()) do
+    local other, gate = name:match('^(%Z*)%z(.*)$')
+    if other == queue.name then
+      found[#found + 1] = gate
+    end
+  end
+  table.sort(found, is_before)
+  return found
+end
+
+local function hint_at_gate(gate)
+  for name in pairs(line_lengths()) do
+    local queue, other = name:match('^(%Z*)%z(.*)$')
+    if other == gate then
+      hint(queue)
+    end
+  end
+end
+
+-- ── parking ────────────────────────────────────────────────────────────────
+
+local function enter_line(turn, task, parked)
+  local queue, place = turn.queue, place_of(turn, task, parked)
+  local group, gate = task == '' and 't' or 's' .. task, gate_of(parked)
+  parked[6], parked[7] = queue.groups[group] or 0, -1
+  group_line(queue, group, parked[6]):add(0, place)
+  if parked[3] > 0 then
+    queue.woken:add(parked[3], place)
+  end
+  if parked[1] == 'gate' then
+    gate_line(queue, gate):add(0, place)
+    lengthen(queue, gate, 1)
+  elseif gate then
+    parked[7] = queue.groups['r' .. gate] or 0
+    group_line(queue, 'r' .. gate, parked[7]):add(0, place)
+  end
+end
+
+leave_line = function(turn, task, parked)
+  local queue, place = turn.queue, place_of(turn, task, parked)
+  local group, gate = task == '' and 't' or 's' .. task, gate_of(parked)
+  if parked[6] >= 0 then
+    group_line(queue, group, parked[6]):remove(place)
+  end
+  if parked[3] > 0 then
+    queue.woken:remove(place)
+  end
+  if parked[1] == 'gate' then
+    gate_line(queue, gate):remove(place)
+    lengthen(queue, gate, -1)
+  elseif parked[7] >= 0 then
+    group_line(queue, 'r' .. gate, parked[7]):remove(place)
+  end
+end
+
+-- Take a turn ('' for its task) or a strand out of the index; `block` is {reason, subject, until}.
+local function park(turn, task, block)
+  local parked = {block[1], block[2], block[3], write_clock(turn.queue, turn.clock), turn.since}
+  enter_line(turn, task, parked)
+  if task == '' then
+    turn.parked = parked
+  else
+    turn.strands[task][5] = parked
+    turn.open = turn.open - 1
+  end
+  refresh(turn)
+end
+
+local function unpark(turn, task)
+  if task == '' then
+    leave_line(turn, task, turn.parked)
+    turn.parked = false
+  else
+    local strand = turn.strands[task]
+    leave_line(turn, task, strand[5])
+    strand[5] = false
+    turn.open = turn.open + 1
+  end
+  refresh(turn)
+end
+
+local function parked_at(turn, task)
+  if task == '' then
+    return turn.parked
+  end
+  return turn.strands[task][5]
+end
+
+-- Let time wake what is parked, from an instant on, unless it does so before.
+local function wake_from(turn, task, instant)
+  local parked = parked_at(turn, task)
+  if parked[3] == 0 or parked[3] > instant then
+    parked[3] = instant
+    turn.queue.woken:add(instant, place_of(turn, task, parked))
+    touch(turn)
+  end
+end
+
+-- ── waking ─────────────────────────────────────────────────────────────────
+
+local function know_line(queue, line)
+  local tenants = {}
+  for i = line.at, #line.page, 2 do
+    tenants[#tenants + 1] = names_in(line.page[i])
+  end
+  know_turns(queue, tenants)
+end
+
+-- Let time wake whom changed policies may have held, at most so many; say whether that was all.
+local function heed_marks(queue, most)
+  while queue.marks[1] do
+    local group, generation, instant = unpack(queue.marks[1])
+    local line = group_line(queue, group, generation)
+    local entry = line:first()
+    while entry do
+      if most == 0 then
+        return false
+      end
+      most = most - 1
+      local tenant, task = names_in(entry[3])
+      if not queue.turns[tenant] then
+        know_line(queue, line)
+      end
+      local turn = turn_named(queue, tenant)
+      parked_at(turn, task)[group:sub(1, 1) == 'r' and 7 or 6] = -1
+      touch(turn)
+      line:remove(entry[3])
+      wake_from(turn, task, instant)
+      entry = line:first()
+    end
+    table.remove(queue.marks, 1)
+  end
+  return true
+end
+
+-- Wake of the strands at each gate as many as it has room for; say whether any of their tenants is ready now.
+local function fill_gates(queue, waking)
+  local is_any_ready = false
+  for _, gate in ipairs(gates_with_lines(queue)) do
+    local room, line = room_at(gate), gate_line(queue, gate)
+    local entry = room ~= 0 and line:first()
+    while entry and room ~= 0 do
+      local tenant, task = names_in(entry[3])
+      if waking.only and waking.only ~= tenant then
+        line:remove(entry[3]) -- nothing of a peek is ever written
+      elseif waking.left == 0 then
+        waking.is_partial = true
+        break
+      else
+        waking.left = waking.left - 1
+        local turn = turn_named(queue, tenant)
+        unpark(turn, task)
+        if turn.is_ready then -- else its tenant cannot take the place
+          is_any_ready = true
+          room = room and room - 1
+        end
+      end
+      entry = line:first()
+    end
+  end
+  return is_any_ready
+end
+
+-- Wake what time or a changed policy frees, then what gates have room for.
+local function wake(queue, waking)
+  local is_all = heed_marks(queue, waking.left + 1)
+  local entry = queue.woken:first()
+  while entry and entry[1] <= NOW and waking.left > 0 do
+    waking.left = waking.left - 1
+    local tenant, task = names_in(entry[3])
+    if not queue.turns[tenant] then
+      know_line(queue, queue.woken)
+    end
+    unpark(turn_named(queue, tenant), task)
+    entry = queue.woken:first()
+  end
+  waking.is_partial = not is_all or (entry ~= nil and entry[1] <= NOW)
+  fill_gates(queue, waking)
+end

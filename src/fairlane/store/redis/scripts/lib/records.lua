@@ -1,0 +1,41 @@
+-- The record of a turn in the hash "turns" of its queue, packed by hand: it is what scripts read and write most.
+-- Clock, ready since, counts of the six states, arrival and pace of its rate, strands; then, if anything of it is
+-- parked, what and why. A strand is {jobs, ready, sort key and id of its head, parked}.
+
+local TURN, STRAND = '>c8I6I4I4I4I4I4I4I8sI2', '>sI4I4dc16'
+local NO_ID = string.rep('\0', 16)
+
+local function read_turn(bytes)
+  local clock, since, a, b, c, d, e, f, arrival, pace, count, at = struct.unpack(TURN, bytes)
+  local strands = {}
+  for _ = 1, count do
+    local task, jobs, ready, key, id
+    task, jobs, ready, key, id, at = struct.unpack(STRAND, bytes, at)
+    strands[task] = {jobs, ready, key, id, false}
+  end
+  local parked = false
+  if at <= #bytes then
+    local parks = cmsgpack.unpack(bytes:sub(at))
+    parked = parks[1]
+    for task, park in pairs(parks[2]) do
+      strands[task][5] = park
+    end
+  end
+  return clock, since, {a, b, c, d, e, f}, {arrival, pace}, parked, strands
+end
+
+local function write_turn(clock, since, counts, arrival, parked, strands)
+  local parts, parks, is_any = {''}, {}, parked ~= false
+  for task, strand in pairs(strands) do
+    parts[#parts + 1] = struct.pack(STRAND, task, strand[1], strand[2], strand[3], strand[4])
+    if strand[5] then
+      parks[task], is_any = strand[5], true
+    end
+  end
+  local a, b, c, d, e, f = unpack(counts)
+  parts[1] = struct.pack(TURN, clock, since, a, b, c, d, e, f, arrival[1], arrival[2], #parts - 1)
+  if is_any then
+    parts[#parts + 1] = cmsgpack.pack({parked, parks})
+  end
+  return table.concat(parts)
+end

@@ -1,0 +1,40 @@
+-- uses:
+-- Walk: the next jobs of a sorted set in the order of score and id. ARGV: the set, 'up' or 'down', the place to go
+-- on from (score and id, exclusive; '' for the end of the set), how many, a score to stop at, 'now' or ''. Gives the
+-- instant, ids and scores in turn, then heads, bodies, attempts and results.
+local key, is_up, score, id = P .. ARGV[2], ARGV[3] == 'up', ARGV[4], ARGV[5]
+local most, stop = tonumber(ARGV[6]), ARGV[7] == 'now' and NOW or tonumber(ARGV[7])
+
+-- Count those before the place, itself included.
+local function passed()
+  if score == '' then
+    return 0
+  end
+  local kept = call('ZSCORE', key, id)
+  if kept and tonumber(kept) == tonumber(score) then
+    return call(is_up and 'ZRANK' or 'ZREVRANK', key, id) + 1
+  end
+  local count = is_up and call('ZCOUNT', key, '-inf', '(' .. score) or call('ZCOUNT', key, '(' .. score, '+inf')
+  for _, other in ipairs(call('ZRANGEBYSCORE', key, score, score)) do
+    if is_before(other, id) == is_up then
+      count = count + 1
+    end
+  end
+  return count
+end
+
+local rank = passed()
+local found = call(is_up and 'ZRANGE' or 'ZREVRANGE', key, rank, rank + most - 1, 'WITHSCORES')
+local ids, places = {}, {}
+for i = 1, #found, 2 do
+  local at = tonumber(found[i + 1])
+  if stop and ((is_up and at > stop) or (not is_up and at < stop)) then
+    break
+  end
+  ids[#ids + 1] = found[i]
+  places[#places + 1] = found[i]
+  places[#places + 1] = at
+end
+return {
+  NOW, places, read_fields('$heads', ids), read_fields('$bodies', ids), read_fields('$attempts', ids), read_fields('$results', ids),
+}

@@ -1,0 +1,107 @@
+"""A large batch comes in by many short scripts, and is still there at once or not at all (S12)."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from fairlane.model.errors import StoreUnavailable
+from fairlane.model.job import NewJob
+from fairlane.model.layers import Kind, QueueRules
+from fairlane.model.limits import Limits
+from fairlane.store.contract.jobs import EnqueueRequest
+from fairlane.store.redis.connect import Wire
+from fairlane.store.redis.enqueue import publish
+from tests.contract.world import ALL, World
+from tests.servers.valkey import ValkeyServer
+
+MANY = 130
+
+
+def batch(world: World, number: int = MANY, **values: Any) -> tuple[NewJob, ...]:
+    """Make more jobs than one script takes, of three tenants."""
+    return tuple(world.new(f"t{i % 3}", **values) for i in range(number))
+
+
+def wire_of(world: World) -> Wire:
+    """Give the way to the server, to begin what somebody else must end."""
+    return world.store.jobs._wire  # type: ignore[attr-defined,no-any-return]
+
+
+async def begin(world: World, jobs: tuple[NewJob, ...], steps: int) -> None:
+    """Let a batch in as a process does that dies after so many steps."""
+    wire = wire_of(world)
+    await publish(wire, EnqueueRequest(scope=ALL, jobs=jobs))
+    for _ in range(steps):
+        await wire.run("fold")
+
+
+@pytest.mark.parametrize("steps", range(5))
+async def test_whoever_comes_first_brings_a_batch_to_its_end(world: World, steps: int) -> None:
+    """S12: its sender died; the next verb, whichever it is, finds all of it."""
+    jobs = batch(world)
+    await begin(world, jobs, steps)
+    assert {job.id for job in await world.find_all()} == {job.id for job in jobs}
+    assert [claim.job.tenant for claim in await world.claim(6)] == ["t0", "t1", "t2"] * 2
+
+
+@pytest.mark.parametrize("steps", [0, 2, 4, 5])
+async def test_of_a_batch_with_a_refused_item_nobody_sees_anything(world: World, steps: int) -> None:
+    """S12: the last of 130 is one too many; what was in is taken out again, keys included."""
+    await world.declare(Kind.QUEUE, "default", QueueRules(max_waiting=MANY))
+    first = await world.enqueue("t0")
+    before = await world.sight()
+    await begin(world, batch(world, dedup_until="settled"), steps)
+    assert await world.sight() == before
+    assert [claim.job.id for claim in await world.claim(9)] == [first.id]
+
+
+async def test_every_refusal_of_a_large_batch_is_listed_and_its_keys_are_free(world: World) -> None:
+    """S12, S13: with the number of its item, over all parts; then the rest alone comes in."""
+    await world.declare(Kind.QUEUE, "full", QueueRules(Limits(waiting=0, on_full="reject")))
+    jobs = [
+        world.new(
+            f"t{i % 3}",
+            queue="full" if i in {7, 77, 129} else "default",
+            idempotency_key=f"k{i}",
+            dedup_key=f"d{i}",
+        )
+        for i in range(MANY)
+    ]
+    reply = await world.send(*jobs)
+    assert [refusal.index for refusal in reply.refused] == [7, 77, 129]
+    assert ((await world.census()).idempotency_keys, (await world.census()).dedup_keys) == (0, 0)
+    reply = await world.send(*(job for job in jobs if job.queue == "default"))
+    assert [one.is_created for one in reply.enqueued] == [True] * (MANY - 3)
+
+
+async def test_equal_keys_far_apart_in_a_batch_make_one_job(world: World) -> None:
+    """S15: each item sees those before it, of other parts too."""
+    jobs = [world.new(idempotency_key=f"k{i % 100}") for i in range(MANY)]
+    reply = await world.send(*jobs)
+    assert [one.is_created for one in reply.enqueued] == [True] * 100 + [False] * 30
+    assert [one.job for one in reply.enqueued[100:]] == [one.job for one in reply.enqueued[:30]]
+
+
+async def test_a_batch_outlives_the_death_of_the_server_in_its_middle(
+    world: World, server: ValkeyServer
+) -> None:
+    """S12, S63: what was published goes on where it was."""
+    jobs = batch(world)
+    await begin(world, jobs, 2)
+    server.kill()
+    server.start()
+    with suppress(StoreUnavailable):  # by the connection that was cut
+        await world.find_all()
+    assert {job.id for job in await world.find_all()} == {job.id for job in jobs}
+
+
+async def test_what_was_sent_and_never_published_goes_by_itself(world: World, client: Redis) -> None:
+    """Every key is bounded or expires."""
+    await wire_of(world).run("stage", "name", 1, b"items", b"ids")
+    staged = [key for key in client.scan_iter() if b":st:" in key]
+    assert [client.pttl(key) > 0 for key in staged] == [True]
+    assert await world.find_all() == []

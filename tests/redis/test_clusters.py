@@ -1,0 +1,194 @@
+"""A real cluster of four nodes, and a real Sentinel: installations find their server, and find it again."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+import pytest
+from redis import Redis
+
+from fairlane.model.errors import EnqueueUnknown, StoreError
+from fairlane.store.contract.jobs import EnqueueRequest
+from fairlane.store.opening import open_store
+from fairlane.store.redis import connect
+from tests.contract.world import ALL, World
+from tests.oracle.clock import DrivenClock
+from tests.servers.valkey import MEMORY, ValkeySentinel, ValkeyServer, free_port
+
+SLOTS = ((0, 5_460), (5_461, 10_922), (10_923, 16_383))
+NODE = (
+    "--cluster-enabled",
+    "yes",
+    "--cluster-node-timeout",
+    "2000",
+    "--cluster-replica-validity-factor",
+    "0",
+)
+PATIENCE = 60
+
+
+def await_fact(fact: Callable[[], bool]) -> None:
+    """Look until something is so."""
+    until = time.monotonic() + PATIENCE
+    while not fact():
+        assert time.monotonic() < until, "it did not come about"
+        time.sleep(0.05)
+
+
+def ask(server: ValkeyServer, *command: object) -> object:
+    """Send a command to one node."""
+    with Redis.from_url(server.url) as client:
+        return client.execute_command(*command)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[list[ValkeyServer]]:
+    """Start three primaries that share the slots, and one replica for each prefix to fall back on."""
+    nodes = [ValkeyServer(*NODE, folder=MEMORY, port=free_port()) for _ in range(4)]
+    for node in nodes:
+        node.start()
+    for node, slots in zip(nodes, SLOTS, strict=False):
+        ask(node, "CLUSTER", "ADDSLOTSRANGE", *slots)
+    for node in nodes[1:]:
+        ask(nodes[0], "CLUSTER", "MEET", "127.0.0.1", node.port)
+    await_fact(lambda: all(f"{info(node, 'cluster_state')}" == "ok" for node in nodes))
+    await_fact(lambda: all(info(node, "cluster_known_nodes") == "4" for node in nodes))
+    yield nodes
+    for node in nodes:
+        node.remove()
+
+
+def info(node: ValkeyServer, name: str) -> str:
+    """Give one line of what a node says of its cluster."""
+    with Redis.from_url(node.url) as client:
+        return str(client.execute_command("CLUSTER INFO")[name])
+
+
+def home_of(nodes: list[ValkeyServer], prefix: str) -> ValkeyServer:
+    """Give the primary that has an installation."""
+    slot = ask(nodes[0], "CLUSTER", "KEYSLOT", f"{{{prefix}}}:")
+    assert isinstance(slot, int)
+    (index,) = [i for i, (first, last) in enumerate(SLOTS) if first <= slot <= last]
+    return nodes[index]
+
+
+def world_at(url: str) -> World:
+    """Open a store."""
+    clock = DrivenClock()
+    return World(open_store(url, clock=clock), clock)
+
+
+async def live(world: World) -> None:
+    """Let a few jobs run their lives, large batches and waits included."""
+    jobs = [world.new(f"t{i % 3}") for i in range(60)]
+    assert all(one.is_created for one in (await world.send(*jobs)).enqueued)
+    for claim in await world.claim(60):
+        await world.settle(claim)
+    await world.check_invariants()
+
+
+async def test_two_installations_live_on_different_nodes(cluster: list[ValkeyServer]) -> None:
+    """Whichever node the URL names; every key of an installation is on its own."""
+    prefixes = ("one", "two", "three", "four", "five")
+    homes = {prefix: home_of(cluster, prefix) for prefix in prefixes}
+    assert len({node.port for node in homes.values()}) > 1
+    for prefix in prefixes:
+        world = world_at(f"{cluster[0].tcp_url}?prefix={prefix}")
+        await live(world)
+        await world.store.upkeep.aclose()
+    for prefix, home in homes.items():
+        for node in cluster[:3]:
+            with Redis.from_url(node.url) as client:
+                assert bool(client.keys(f"{{{prefix}}}:*")) == (node is home)
+
+
+async def test_a_failover_under_load_loses_nobody_the_way(cluster: list[ValkeyServer]) -> None:
+    """S66: the node of an installation dies while jobs come in; its replica takes over and work goes on."""
+    home, replica = home_of(cluster, "fail"), cluster[3]
+    node_id = ask(home, "CLUSTER", "MYID")
+    ask(replica, "CLUSTER", "REPLICATE", node_id)
+    await_fact(lambda: is_linked(replica))
+    seeds = ",".join(f"127.0.0.1:{node.port}" for node in cluster)
+    world = world_at(f"redis://{seeds}?prefix=fail")
+    await world.enqueue_many(5)
+    claims = await world.claim(2)
+    with Redis.from_url(home.url) as client:
+        client.wait(1, 5_000)
+    home.kill()
+    await pour(world, 10)
+    for claim in claims:
+        await world.settle(claim)
+    assert len(await world.claim(20)) >= 13
+    await world.check_invariants()
+    await world.store.upkeep.aclose()
+
+
+async def test_a_sentinel_tells_where_the_service_is_before_and_after_a_failover() -> None:
+    """S66: its primary dies; the store asks again and finds the replica that took over."""
+    primary, replica = (ValkeyServer(folder=MEMORY, port=free_port()) for _ in range(2))
+    sentinel = ValkeySentinel(primary, folder=MEMORY)
+    try:
+        primary.start()
+        replica.start()
+        ask(replica, "REPLICAOF", "127.0.0.1", primary.port)
+        await_fact(lambda: is_linked(replica))
+        sentinel.start()
+        await_fact(lambda: bool(ask(sentinel, "SENTINEL REPLICAS", "jobs")))
+        world = world_at(f"redis+sentinel://127.0.0.1:1,127.0.0.1:{sentinel.port}/jobs?prefix=watched")
+        await live(world)
+        with Redis.from_url(primary.url) as client:
+            client.wait(1, 5_000)
+        primary.kill()
+        await pour(world, 5)
+        assert len(await world.claim(9)) >= 5
+        await world.check_invariants()
+        await world.store.upkeep.aclose()
+    finally:
+        for server in (sentinel, replica, primary):
+            server.remove()
+
+
+async def test_an_enqueue_can_wait_for_a_replica(monkeypatch: pytest.MonkeyPatch) -> None:
+    """S63: `?replicas=1`: it returns when the replica has the job, and says so if that takes too long."""
+    monkeypatch.setattr(connect, "_PATIENCE", 1.0)
+    primary, replica = (ValkeyServer(folder=MEMORY, port=free_port()) for _ in range(2))
+    try:
+        primary.start()
+        replica.start()
+        ask(replica, "REPLICAOF", "127.0.0.1", primary.port)
+        await_fact(lambda: is_linked(replica))
+        world = world_at(f"{primary.url}?replicas=1")
+        for number in (1, 50):
+            await world.enqueue_many(number)
+        with Redis.from_url(replica.url) as client:
+            assert client.hlen("{fairlane}:h") == 51
+        replica.kill()
+        new = world.new()
+        with pytest.raises(EnqueueUnknown, match="replicas") as caught:
+            await world.store.jobs.enqueue(EnqueueRequest(scope=ALL, jobs=(new,)))
+        assert caught.value.retry_safe
+        assert (await world.get(new.id)).id == new.id
+        await world.store.upkeep.aclose()
+    finally:
+        for server in (replica, primary):
+            server.remove()
+
+
+async def pour(world: World, number: int) -> None:
+    """Enqueue until so many jobs were acknowledged, however often there is no server meanwhile."""
+    until = time.monotonic() + PATIENCE
+    while number:
+        assert time.monotonic() < until, "no server came back"
+        with suppress(StoreError):
+            await world.store.jobs.enqueue(EnqueueRequest(scope=ALL, jobs=(world.new(),)))
+            number -= 1
+        await asyncio.sleep(0.05)
+
+
+def is_linked(replica: ValkeyServer) -> bool:
+    """Whether a replica follows its primary."""
+    with Redis.from_url(replica.url) as client:
+        return bool(client.info("replication").get("master_link_status") == "up")

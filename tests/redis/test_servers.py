@@ -1,0 +1,139 @@
+"""What a server can do to the store, and what it then says: lost scripts, restarts, cuts, no memory (S66)."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from uuid import UUID
+
+import pytest
+from redis import Redis
+
+from fairlane.model.errors import EnqueueUnknown, StoreError, StoreUnavailable
+from fairlane.model.job import NewJob
+from fairlane.model.lifecycle import State
+from fairlane.store.contract.jobs import EnqueueRequest
+from fairlane.store.opening import open_store
+from fairlane.store.redis.connect import Wire
+from tests.contract.world import ALL, World
+from tests.servers.valkey import ValkeyServer
+
+
+async def test_scripts_that_the_server_forgot_are_sent_again(world: World, client: Redis) -> None:
+    """S66: as after a restart or a failover; nobody notices."""
+    await world.enqueue_many(3)
+    client.script_flush()
+    claim = await world.claim_one()
+    client.script_flush()
+    assert await world.settle(claim) is State.SUCCEEDED
+    client.script_flush()
+    await world.enqueue()
+    assert len(await world.claim(9)) == 3
+
+
+async def test_cut_connections_are_opened_anew(world: World, client: Redis) -> None:
+    """S66: at most the call that met the cut says so, and that it may be repeated."""
+    await world.enqueue()
+    client.client_kill_filter(_type="normal", skipme=True)
+    with suppress(StoreUnavailable):
+        await world.renew()
+    assert [claim.job.task for claim in await world.claim(1)] == ["noop"]
+
+
+async def test_without_a_server_each_verb_says_so_and_goes_on_when_it_is_back(
+    world: World, server: ValkeyServer
+) -> None:
+    """S66: one clear error that names the place and says that a repeat is safe; nothing was lost."""
+    job = await world.enqueue()
+    claim = await world.claim_one()
+    server.kill()
+    for verb in (world.claim, world.promote, lambda: world.renew(claim), lambda: world.get(job.id)):
+        with pytest.raises(StoreUnavailable, match="socket") as caught:
+            await verb()
+        assert caught.value.retry_safe
+    server.start()
+    assert await world.settle(claim) is State.SUCCEEDED
+
+
+async def test_an_enqueue_whose_answer_was_lost_is_unknown_and_can_be_repeated(
+    world: World, server: ValkeyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S15: the server died after it had written; the repeat under the same id finds the first."""
+    new = world.new()
+    request = EnqueueRequest(scope=ALL, jobs=(new,))
+    await world.enqueue()  # so that a connection is open
+    _die_before_answering(monkeypatch, server)
+    with pytest.raises(EnqueueUnknown) as caught:
+        await world.store.jobs.enqueue(request)
+    assert caught.value.retry_safe
+    monkeypatch.undo()
+    server.start()
+    repeated = EnqueueRequest(scope=ALL, jobs=(new,), is_repeated=True)
+    reply = await world.store.jobs.enqueue(repeated)
+    assert [(one.job.id, one.is_created) for one in reply.enqueued] == [(new.id, False)]
+
+
+def _die_before_answering(monkeypatch: pytest.MonkeyPatch, server: ValkeyServer) -> None:
+    """Let a server write what it is sent, and die before it can answer."""
+    from redis.asyncio.connection import AbstractConnection  # noqa: PLC0415
+
+    read = AbstractConnection.read_response
+
+    async def die(self: AbstractConnection, **options: object) -> object:
+        await read(self)
+        server.kill()
+        return await read(self, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(AbstractConnection, "read_response", die)
+
+
+async def test_a_server_without_memory_takes_nothing_and_half_of_nothing(world: World, client: Redis) -> None:
+    """S12: the error says why; what is there goes on as soon as there is room."""
+    job = await world.enqueue()
+    client.config_set("maxmemory", "1")
+    with pytest.raises(StoreUnavailable, match="memory"):
+        await world.send(*(world.new() for _ in range(50)))
+    client.config_set("maxmemory", "0")
+    assert await world.find_all() == [job]
+
+
+async def test_what_is_no_server_at_all_says_so() -> None:
+    """S66: before anything was sent, so that a repeat is safe, of an enqueue too."""
+    store = open_store("unix:///nowhere/at/all.socket")
+    new = NewJob(id=UUID(int=1), tenant="a", queue="q", task="t", payload=b"", checksum=0)
+    with pytest.raises(StoreUnavailable) as caught:
+        await store.jobs.enqueue(EnqueueRequest(scope=ALL, jobs=(new,)))
+    assert caught.value.retry_safe
+    await store.upkeep.aclose()
+
+
+async def test_a_wrong_answer_of_the_server_is_an_error_that_must_not_be_repeated(world: World) -> None:
+    """S66: a key of another kind under our name is nobody's outage."""
+    wire: Wire = world.store.jobs._wire  # type: ignore[attr-defined]
+    await wire.ask("SET", wire.keys("heads"), "not a hash")
+    with pytest.raises(StoreError) as caught:
+        await world.enqueue()
+    assert not isinstance(caught.value, StoreUnavailable | EnqueueUnknown)
+    await wire.ask("DEL", wire.keys("heads"))
+
+
+async def test_nothing_acknowledged_is_lost_by_kills_when_each_write_is_synced(
+    world: World, server: ValkeyServer
+) -> None:
+    """S63: `appendfsync always`; the server is killed while jobs come in, and again."""
+    acknowledged: set[UUID] = set()
+
+    async def pour(most: int) -> None:
+        with suppress(StoreError):
+            while True:
+                new = world.new()
+                await world.store.jobs.enqueue(EnqueueRequest(scope=ALL, jobs=(new,)))
+                acknowledged.add(new.id)
+                if len(acknowledged) == most:
+                    server.kill()
+
+    for most in (30, 60, 90):
+        await asyncio.gather(pour(most), pour(most), pour(most))
+        server.start()
+    assert len(acknowledged) >= 90
+    assert acknowledged <= {job.id for job in await world.find_all()}

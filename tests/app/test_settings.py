@@ -79,7 +79,7 @@ def test_a_store_is_opened_by_the_scheme_of_its_url() -> None:
     assert got == [("test+x://host/db?a=1", None), ("test+x://", clock)]
 
 
-@pytest.mark.parametrize("scheme", ["mysql", "redis"])
+@pytest.mark.parametrize("scheme", ["mysql", "mongodb"])
 def test_a_store_that_is_not_shipped_is_refused(scheme: str) -> None:
     """The error names the scheme and what is known, and never the rest of the URL."""
     register_scheme("known", lambda url, clock: cast("Store", object()))

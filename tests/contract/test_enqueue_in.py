@@ -39,7 +39,7 @@ async def test_a_connection_that_cannot_be_joined_settles_nothing(world: World) 
 
 
 async def test_settling_without_waiting_is_settling(world: World) -> None:
-    """Where no transaction is open: what matches is settled, what does not is stale."""
+    """S63: where no transaction is open, what matches is settled, what does not is stale."""
     await world.enqueue_many(2)
     one, two = await world.claim(2)
     late = msgspec.structs.replace(world.verdict(two), fence=two.fence - 1)

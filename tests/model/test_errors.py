@@ -14,6 +14,7 @@ import pytest
 from fairlane.model import errors
 from fairlane.model.errors import (
     BreakerOpen,
+    ClaimLost,
     Closed,
     ConfigError,
     DuplicateJob,
@@ -71,6 +72,7 @@ PARENTS: dict[type[FairlaneError], type[BaseException]] = {
     JobCancelled: FairlaneError,
     ResultGone: FairlaneError,
     BreakerOpen: FairlaneError,
+    ClaimLost: FairlaneError,
     StoreError: FairlaneError,
     StoreUnavailable: StoreError,
     StoreBusy: StoreError,

@@ -10,7 +10,7 @@ import asyncpg
 import django  # type: ignore[import-untyped]
 import psycopg
 import pytest
-from django.conf import settings  # type: ignore[import-untyped]
+from django import conf  # its settings, bound to a name here, would be opened by whoever looks for doctests
 from django.db.utils import ConnectionHandler  # type: ignore[import-untyped]
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
@@ -195,8 +195,8 @@ def _alchemy_async_connection(driver: str) -> Callable[[], AbstractAsyncContextM
 @contextmanager
 def django_connection() -> Iterator[Any]:
     """Give Django's default connection, to the tests' database."""
-    if not settings.configured:
-        settings.configure(USE_TZ=True)
+    if not conf.settings.configured:
+        conf.settings.configure(USE_TZ=True)
         django.setup()
     with psycopg.connect(shared_url()) as probe:
         info = probe.info

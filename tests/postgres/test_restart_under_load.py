@@ -13,4 +13,6 @@ async def test_workers_carry_on_through_a_restart_and_a_kill_of_the_server() -> 
     account = await restart_under_load(times(600))
     assert account.acknowledged == account.found == times(600)
     assert (account.lost, account.settled_twice) == (0, 0)
-    assert account.outages_said == (OUTAGES,) * WORKERS
+    assert len(account.outages_said) == WORKERS
+    # Once each; two that follow each other before a worker has heard that the first is over are one to it.
+    assert all(1 <= said <= OUTAGES for said in account.outages_said)

@@ -30,9 +30,9 @@ class Fate(Enum):
 KINDS: Final = tuple(fate for fate in Fate if fate is not Fate.FINE)
 
 _REPEATABLE: Final = frozenset(
-    {"claim", "settle", "renew", "heartbeat", "reclaim", "promote", "expire", "cancel", "run_now"}
+    {"enqueue", "claim", "settle", "renew", "heartbeat", "reclaim", "promote", "expire", "cancel", "run_now"}
 )
-"""Verbs of which a second sending may arrive. An enqueue's is sent by its client, and marked so (S15)."""
+"""Verbs of which a second sending may arrive: of an enqueue also one that its client did not mark (S15)."""
 
 
 class Weather(msgspec.Struct, frozen=True, kw_only=True):

@@ -97,7 +97,7 @@ class ValkeyServer:
         """Start, and return when it takes connections."""
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 (its own program)
-                [str(self._program.path), *self._arguments()],
+                self._command(),
                 env=self._program.environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -110,6 +110,9 @@ class ValkeyServer:
                 message = f"the server does not start:\n{self.log.read_text()[-2_000:]}"
                 raise RuntimeError(message)
             time.sleep(0.01)
+
+    def _command(self) -> list[str]:
+        return [str(self._program.path), *self._arguments()]
 
     def _arguments(self) -> tuple[str, ...]:
         listens = ("--port", str(self.port), "--bind", "127.0.0.1", "--unixsocket", str(self.socket))

@@ -126,7 +126,7 @@ class Client:
 
     def formed(self, calls: Iterable[Call[Any]], connection: Any = None) -> tuple[NewJob, ...]:
         """Make well-formed jobs of calls, with ids, or raise what is wrong with them. Asks no store."""
-        about = About(self.settings, self.registry, ambient.current(), self._next_id, connection)
+        about = About(self.settings, self.registry, ambient.current(), self._next_ids, connection)
         formed = form(calls, about)
         remark(formed, self.settings)
         return tuple(item.job for item in formed)
@@ -135,8 +135,8 @@ class Client:
         must_be_declared = self.settings.tenancy == "declared"
         return EnqueueRequest(scope=scope, jobs=jobs, must_be_declared=must_be_declared)
 
-    def _next_id(self) -> UUID:
-        return self._makers.maker.next(self.clock.wall())
+    def _next_ids(self, count: int) -> list[UUID]:
+        return self._makers.maker.many(self.clock.wall(), count)
 
     async def _send(self, request: EnqueueRequest) -> EnqueueReply:
         """Ask the store; if it cannot say what became of the request, ask once more under the same ids."""

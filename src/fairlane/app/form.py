@@ -129,6 +129,7 @@ class _Shaper:
         self._about = about
         self._connection = connection
         self._running = None if about.ambient is None else about.ambient.job
+        self._is_asking = self._running is not None or bool(about.settings.require)
         self._patterns: dict[tuple[int, object], _Pattern] = {}
 
     def shape(self, index: int, id: UUID, call: Call[Any]) -> Formed:
@@ -140,22 +141,27 @@ class _Shaper:
         settings, options, pattern = self._about.settings, call.options, self._pattern(call)
         tenant = tenant_of(sheet, call, settings.tenancy, self._about.ambient)
         sheet.take(pattern.problems)
-        key = _label(sheet, options, "idempotency_key", settings)
         encoded, findings = _payload(sheet, call, settings, pattern.beside)
+        data = encoded.data
+        job = replace(pattern.job, id=id, tenant=tenant, payload=data, checksum=encoded.checksum)
+        if self._is_asking or options.has_ties:
+            job = self._tied(sheet, call, job)
+        return Formed(job, sheet.problems, len(data) + pattern.beside, encoded.large, findings)
+
+    def _tied(self, sheet: Sheet, call: Call[Any], job: NewJob) -> NewJob:
+        """Fill in what ties a job to others: its keys, its correlation id, its parent."""
+        settings, options = self._about.settings, call.options
+        key = _label(sheet, options, "idempotency_key", settings)
         job = replace(
-            pattern.job,
-            id=id,
-            tenant=tenant,
-            payload=encoded.data,
-            checksum=encoded.checksum,
+            job,
             idempotency_key=key,
             dedup_key=_label(sheet, options, "dedup_key", settings),
             correlation_id=_correlation(sheet, options, settings, self._running),
-            parent_id=parent_of(sheet, options.parent, tenant, self._running),
+            parent_id=parent_of(sheet, options.parent, job.tenant, self._running),
         )
-        if key is not None and not sheet.problems:
-            job = replace(job, fingerprint=fingerprint(job.task, call.arguments))
-        return Formed(job, sheet.problems, len(encoded.data) + pattern.beside, encoded.large, findings)
+        if key is None or sheet.problems:
+            return job
+        return replace(job, fingerprint=fingerprint(job.task, call.arguments))
 
     def _pattern(self, call: Call[Any]) -> _Pattern:
         key = (id(call.task), call.options.manner)  # both live as long as the calls do

@@ -44,6 +44,11 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     connection: Any = UNSET
     manner: object = None
 
+    @property
+    def has_ties(self) -> bool:
+        """Whether anything is given that ties a job to others."""
+        return not (self.idempotency_key is self.dedup_key is self.correlation_id is self.parent is UNSET)
+
     def under(self, **said: Any) -> Options:
         """Give these options with others laid over them; None was not said, except for `timeout`.
 

@@ -13,7 +13,7 @@ from fairlane.model.errors import EnqueueUnknown, StoreBusy
 from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord, NewJob
 from fairlane.model.moves import born
-from fairlane.store.contract.jobs import Enqueued, EnqueueReply, EnqueueRequest, OverLimit
+from fairlane.store.contract.jobs import Created, Enqueued, EnqueueReply, EnqueueRequest, OverLimit
 from fairlane.store.redis.connect import Wire
 from fairlane.store.redis.rows import STATES, new_body, pack, read
 from fairlane.store.redis.scripts import CLAIM_MOST, STAGED_LASTS
@@ -32,9 +32,7 @@ async def enqueue(wire: Wire, request: EnqueueRequest) -> EnqueueReply:
         return EnqueueReply(refused=tuple(_refusal(jobs[one[0]], one) for one in refused))
     earlier = {one[0]: one[1:] for one in repeats}
     enqueued = (
-        Enqueued(_earlier(new, *earlier[index]), is_created=False)
-        if index in earlier
-        else Enqueued(born(new, now), is_created=True)
+        Enqueued(_earlier(new, *earlier[index]), is_created=False) if index in earlier else Created(new, now)
         for index, new in enumerate(jobs)
     )
     above = (OverLimit(jobs[i].tenant, jobs[i].queue, waiting, limit) for i, waiting, limit in over)
@@ -92,7 +90,7 @@ def _item(new: NewJob) -> tuple[Any, ...]:
         new.on_duplicate == "raise",
         new.dedup_key or "",
         new.dedup_until == "started",
-        "" if new.correlation_id in {None, str(new.id)} else new.correlation_id,
+        "" if new.correlation_id is None or new.correlation_id == str(new.id) else new.correlation_id,
         -1 if new.timeout is None else new.timeout,
     )
 

@@ -25,8 +25,8 @@ from tests.servers.postgres import HASTY, MEMORY, PostgresServer
 BATCHES: Final = 20
 BATCH: Final = 20
 TENANTS: Final = 20
-TICK: Final = 0.02
-"""Seconds from claim to claim, by the store's clock."""
+TICK: Final = 1 / BATCHES
+"""Seconds from claim to claim, by the store's clock: a round is a second."""
 GOAL: Final = 0.8
 """What must be left of the speed of the start."""
 
@@ -38,7 +38,7 @@ FROM pg_statio_user_tables WHERE schemaname = 'churn'
 
 
 class Way(NamedTuple):
-    """How jobs go through: the rules, what they carry, and how many of them fail once and wait for a retry."""
+    """How jobs go through: under which rules, with what, and how many of them need a second try."""
 
     rules: Mapping[Subject, Rules] = {}
     values: Mapping[str, Any] = {}

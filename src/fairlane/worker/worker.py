@@ -22,7 +22,7 @@ from fairlane.runtime.absence import Absence, enduring
 from fairlane.runtime.clock import Clock, MachineClock
 from fairlane.runtime.identity import new_name
 from fairlane.runtime.loops import beside, repeat
-from fairlane.store.contract.registry import LeaveRequest, Pulse, RegisterRequest, WaitRequest
+from fairlane.store.contract.registry import LeaveRequest, Pulse, RegisterRequest, WaitRequest, WorkerCard
 from fairlane.store.contract.request import Request
 from fairlane.worker import report
 from fairlane.worker.attempt import Attempt, Cause
@@ -110,10 +110,7 @@ class Worker:
         floor = Floor(self.id, client, self.settings, self._clock, desks)
         floor.is_burst = self._is_burst
         card = card_of(self._app, self.id, self._lanes)
-        pulse = await client.portal.aside(self._declare())
-        every, lanes = self.settings.renew_every, len(desks)
-        introduction = RegisterRequest(scope=Scope.all(), card=card, renew_every=every, lanes=lanes)
-        await client.store.registry.register(introduction)
+        pulse = await client.portal.aside(self._introduce(card))
         floor.times.learn(pulse.now, self._clock.elapsed())
         self._floor = floor
         client.is_at_work = True
@@ -172,11 +169,15 @@ class Worker:
 
     # ── parts ─────────────────────────────────────────────────────────────────
 
-    async def _declare(self) -> Pulse:
-        """Declare, and read the store's clock."""
+    async def _introduce(self, card: WorkerCard) -> Pulse:
+        """Declare, register, and read the store's clock."""
         store = self._app.client.store
         await declare_policies(self._app, store)
-        return await store.registry.pulse(Request(scope=Scope.all()))
+        pulse = await store.registry.pulse(Request(scope=Scope.all()))
+        every, lanes = self.settings.renew_every, len(self._lanes)
+        introduction = RegisterRequest(scope=Scope.all(), card=card, renew_every=every, lanes=lanes)
+        await store.registry.register(introduction)
+        return pulse
 
     async def _serve(self, floor: Floor, desk: Desk) -> None:
         turns = Fetch(desk, floor, self._app.client, self._clock, self._absence)

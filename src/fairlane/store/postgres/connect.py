@@ -87,9 +87,11 @@ class Server:
         """
         return self._transaction()
 
-    def expect(self, lanes: int) -> None:
-        """Let each event loop that comes now have a connection for every lane of a worker."""
-        self._lanes = max(self._lanes, lanes)
+    async def expect(self, lanes: int) -> None:
+        """Let this loop have a connection for each of so many lanes of a worker; a smaller pool is replaced."""
+        if lanes > self._lanes:
+            self._lanes = lanes
+            await self._end_pool()
 
     def hint(self, queues: Iterable[str] = (), workers: Iterable[str] = ()) -> None:
         """Tell waiting workers, after a commit, of something for them. Never waits, never fails."""
@@ -110,6 +112,9 @@ class Server:
     async def close(self) -> None:
         """Send what is to be said and close this loop's connections; those that hang are cut."""
         await self.wake.close()
+        await self._end_pool()
+
+    async def _end_pool(self) -> None:
         pool = self._pools.pop(asyncio.get_running_loop(), None)
         if pool is None or self._pid != os.getpid():
             return
@@ -153,8 +158,8 @@ class Server:
     def _room(self) -> int:
         """Say how many connections a pool that is made now may have: one for every lane and one that listens.
 
-        The loop that renews, beats and does the duties has a store of its own, on which nobody registers with
-        lanes: with its two connections a worker has lanes + 3 in all.
+        A worker calls its store from one loop; its async handlers enqueue from another, which has a store of its
+        own and two connections: lanes + 3 in all.
         """
         return self.location.pool or self._lanes + 1
 

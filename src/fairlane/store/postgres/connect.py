@@ -88,7 +88,7 @@ class Server:
         return self._transaction()
 
     async def expect(self, lanes: int) -> None:
-        """Let this loop have a connection for each of so many lanes of a worker; a smaller pool is replaced."""
+        """Let this loop have a connection for each of so many lanes; a smaller pool is replaced."""
         if lanes > self._lanes:
             self._lanes = lanes
             await self._end_pool()
@@ -158,8 +158,8 @@ class Server:
     def _room(self) -> int:
         """Say how many connections a pool that is made now may have: one for every lane and one that listens.
 
-        A worker calls its store from one loop; its async handlers enqueue from another, which has a store of its
-        own and two connections: lanes + 3 in all.
+        A worker calls its store from one loop; its async handlers enqueue from another, which has a store of
+        its own and two connections: lanes + 3 in all.
         """
         return self.location.pool or self._lanes + 1
 

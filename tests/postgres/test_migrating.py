@@ -99,7 +99,7 @@ async def test_an_older_release_does_not_put_its_functions_back(
     try:
         assert (await store.registry.pulse(Request(scope=ALL))).now > 0
         for verb in (store.upkeep.migrate(), store.upkeep.plan()):
-            with pytest.raises(SchemaTooNew, match="the functions of Fairlane 99.1, newer than"):
+            with pytest.raises(SchemaTooNew, match=r"the functions of Fairlane 99\.1, newer than"):
                 await verb
         query = SQL("SELECT value FROM {}.meta WHERE name = 'functions'").format(Identifier(schema))
         assert admin.execute(query).fetchone() == ("those of a newer release",)

@@ -19,8 +19,8 @@ STEPS: Final = texts("migrations")
 NEWEST: Final = len(STEPS)
 FUNCTIONS: Final = texts("functions")
 SERVES: Final = 1
-"""The lowest number of a schema whose workers can work on this one, too (S67). A step that takes away what they
-need, or a function that answers them otherwise, raises it."""
+"""The lowest number of a schema whose workers can work on this one, too (S67). A step that takes away what
+they need, or a function that answers them otherwise, raises it."""
 
 # Functions may call each other, whatever their order is.
 _SETTINGS: Final = (
@@ -36,7 +36,7 @@ INSERT INTO {s}.meta (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE 
 
 
 class Standing(msgspec.Struct, frozen=True):
-    """How far a schema is: its number, the lowest it serves, the digest of its functions and whose they are."""
+    """How far a schema is: its number, the lowest it serves, its functions' digest, and whose they are."""
 
     schema: int = 0
     serves: int = 0

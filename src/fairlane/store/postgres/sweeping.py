@@ -15,7 +15,7 @@ _CHEAP: Final[Micros] = SECOND // 10
 
 
 class Floor:
-    """The floor of one recurring pass. Statements go some seconds deeper, and more after a clock went back."""
+    """The floor of one recurring pass. Statements go some seconds deeper, more after a clock went back."""
 
     def __init__(self) -> None:
         """Begin with a sweep."""
@@ -27,7 +27,7 @@ class Floor:
         return self._last if self._passes % _SWEEP_EVERY else 0
 
     def passed(self, at: Instant, *, is_whole: bool, took: Micros = SECOND) -> None:
-        """Note a pass at an instant; one that left something behind, or a cheap sweep, is followed by a sweep."""
+        """Note a pass; one that left something behind, or a cheap sweep, is followed by a sweep."""
         is_cheap = self() == 0 and took < _CHEAP
         self._last = at
         self._passes = self._passes + 1 if is_whole and not is_cheap else 0

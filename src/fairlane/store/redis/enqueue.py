@@ -15,6 +15,7 @@ from fairlane.model.job import JobRecord, NewJob
 from fairlane.model.moves import born
 from fairlane.store.contract.jobs import Enqueued, EnqueueReply, EnqueueRequest, OverLimit
 from fairlane.store.redis.connect import Wire
+from fairlane.store.redis.forms import ITEM
 from fairlane.store.redis.rows import STATES, new_body, pack, read
 from fairlane.store.redis.scripts import CLAIM_MOST, STAGED_LASTS
 
@@ -74,27 +75,23 @@ def _options(request: EnqueueRequest) -> bytes:
 
 def _parts(jobs: Sequence[NewJob]) -> list[bytes]:
     """Give items, ids and bodies of some jobs as scripts take them."""
-    return [pack([_item(new) for new in jobs]), b"".join(new.id.bytes for new in jobs), *map(new_body, jobs)]
+    return [b"".join(map(_item, jobs)), b"".join(new.id.bytes for new in jobs), *map(new_body, jobs)]
 
 
-def _item(new: NewJob) -> tuple[Any, ...]:
-    return (
-        new.tenant,
-        new.queue,
-        new.task,
+def _item(new: NewJob) -> bytes:
+    correlation = "" if new.correlation_id in {None, str(new.id)} else new.correlation_id
+    numbers = ITEM.pack_numbers(
         new.priority,
         -1 if new.run_at is None else max(0, new.run_at),
         new.delay,
         0 if new.expires_at is None else new.expires_at,
         -1 if new.expires_in is None else new.expires_in,
-        new.idempotency_key or "",
-        new.fingerprint.hex(),
-        new.on_duplicate == "raise",
-        new.dedup_key or "",
-        new.dedup_until == "started",
-        "" if new.correlation_id in {None, str(new.id)} else new.correlation_id,
         -1 if new.timeout is None else new.timeout,
+        new.on_duplicate == "raise",
+        new.dedup_until == "started",
     )
+    names = f"{new.tenant}\0{new.queue}\0{new.task}\0{new.idempotency_key or ''}\0"
+    return numbers + f"{names}{new.fingerprint.hex()}\0{new.dedup_key or ''}\0{correlation}\0".encode()
 
 
 def _refusal(new: NewJob, answer: list[Any]) -> Refusal:

@@ -13,6 +13,7 @@ from fairlane.model.judge import heed
 from fairlane.model.lifecycle import target
 from fairlane.model.moves import born
 from fairlane.store.contract.claims import SettleRequest
+from fairlane.store.redis.forms import ENDING
 from fairlane.store.redis.rows import NIL, NUMBERS, pack
 
 _ANY: Final[JobRecord] = born(
@@ -35,35 +36,33 @@ def settlement_arguments(
     return (
         request.worker,
         request.scope.tenant or "",
-        pack([_forms(one) for one in settlements]),
+        b"".join(map(_forms, settlements)),
         b"".join(one.id.bytes for one in settlements),
         claim,
         *parts,
     )
 
 
-def _forms(settlement: Settlement) -> dict[str, Any]:
-    forms: dict[str, Any] = {
-        "fence": settlement.fence,
-        "has_result": settlement.result is not None,
-        "plain": _form(settlement),
-    }
-    for name, job in (("asked", _ASKED), ("late", _LATE)):
-        heeded = heed(job, settlement, 0)
-        if heeded is not settlement:
-            forms[name] = _form(heeded)
-    return forms
+def _forms(settlement: Settlement) -> bytes:
+    """Pack a settlement as it is, then the other forms that it may have."""
+    forms = [heed(job, settlement, 0) for job in (_ASKED, _LATE)]
+    has_asked, has_late = (form is not settlement for form in forms)
+    others = (_form(form) for form in forms if form is not settlement)
+    return b"".join((_form(settlement, has_asked=has_asked, has_late=has_late), *others))
 
 
-def _form(settlement: Settlement) -> dict[str, Any]:
-    return {
-        "state": NUMBERS[target(settlement.event)],
-        "outcome": settlement.outcome,
-        "because": settlement.because or "",
-        "delay": settlement.delay,
-        "failures": settlement.failures,
-        "crashes": settlement.crashes,
-        "crashes_alone": settlement.crashes_alone,
-        "snoozes": settlement.snoozes,
-        "is_suspect": settlement.is_suspect,
-    }
+def _form(settlement: Settlement, *, has_asked: bool = False, has_late: bool = False) -> bytes:
+    numbers = ENDING.pack_numbers(
+        settlement.fence,
+        settlement.result is not None,
+        has_asked,
+        has_late,
+        NUMBERS[target(settlement.event)],
+        settlement.delay,
+        settlement.failures,
+        settlement.crashes,
+        settlement.crashes_alone,
+        settlement.snoozes,
+        settlement.is_suspect,
+    )
+    return numbers + f"{settlement.outcome}\0{settlement.because or ''}\0".encode()

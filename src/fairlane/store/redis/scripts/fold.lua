@@ -10,10 +10,8 @@ NOW, outcome = batch.now, batch.outcome
 
 local function take_in(key)
   local parts = call('LRANGE', key, 0, -1)
-  local items, ids = unpack_one(parts[1]), {}
-  for i = 1, #items do
-    ids[i] = parts[2]:sub(i * 16 - 15, i * 16)
-  end
+  local ids = read_ids(parts[2])
+  local items = read_items(parts[1], #ids)
   know_items(ids, items)
   for i, item in ipairs(items) do
     admit((batch.at - 1) * CLAIM_MOST + i, ids[i], item, parts[2 + i], batch.options)

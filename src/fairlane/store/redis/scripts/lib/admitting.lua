@@ -2,10 +2,18 @@
 -- scripts before this one too. What was refused, what an earlier job answers for and who is above a limit is noted in
 -- `outcome`, by the number of the item in its batch.
 
-local TENANT_IN, QUEUE_IN, TASK_IN, PRIORITY_IN, RUN_AT_IN, DELAY_IN, EXPIRES_AT_IN, EXPIRES_IN = 1, 2, 3, 4, 5, 6, 7, 8
-local KEY_IN, FINGERPRINT_IN, RAISES_IN, DEDUP_IN, IS_SHORT_IN, CORRELATION_IN, TIMEOUT_IN = 9, 10, 11, 12, 13, 14, 15
+-- An item is unpacked by the form of enqueue.py; the field after its last is where the next one begins.
+local function read_items(bytes, count)
+  local items, at = {}, 1
+  for i = 1, count do
+    items[i] = {struct.unpack(FORM_IN, bytes, at)}
+    at = items[i][NEXT_IN]
+  end
+  return items
+end
 
-local subject_of = {{}, {}, {}} -- of the tenants, queues and tasks by name
+local subject_of = {[TENANT_IN] = {}, [QUEUE_IN] = {}, [TASK_IN] = {}} -- by name
+local KINDS = {[TENANT_IN] = 'tenant ', [QUEUE_IN] = 'queue ', [TASK_IN] = 'task '}
 
 local function know_items(ids, items)
   local tenants_of, subjects = {}, {EVERYONE}
@@ -13,7 +21,7 @@ local function know_items(ids, items)
     local tenants = tenants_of[item[QUEUE_IN]] or {}
     tenants_of[item[QUEUE_IN]] = tenants
     tenants[#tenants + 1] = item[TENANT_IN]
-    for field, kind in ipairs({'tenant ', 'queue ', 'task '}) do
+    for field, kind in pairs(KINDS) do
       if not subject_of[field][item[field]] then
         subject_of[field][item[field]] = kind .. item[field]
         subjects[#subjects + 1] = kind .. item[field]
@@ -73,26 +81,19 @@ local function let_in(id, body, item, turn)
   local tenant, task = item[TENANT_IN], item[TASK_IN]
   local run_at = item[RUN_AT_IN] >= 0 and item[RUN_AT_IN] or NOW + item[DELAY_IN]
   local is_due = run_at <= NOW
-  local head = {}
-  for field = 1, FIELDS do
-    head[field] = 0
-  end
-  head[STATE], head[RUN_AT], head[BECAUSE] = DELAYED, run_at, LATER
-  if is_due then
-    head[STATE], head[RUN_AT], head[BECAUSE] = READY, NOW, ''
-  end
-  head[TENANT], head[QUEUE], head[TASK], head[PRIORITY] = tenant, item[QUEUE_IN], task, item[PRIORITY_IN]
-  head[ENQUEUED_AT] = NOW
-  head[EXPIRES_AT] = item[EXPIRES_IN] >= 0 and NOW + item[EXPIRES_IN] or math.max(0, item[EXPIRES_AT_IN])
-  head[WORKER], head[GATE], head[PROGRESS], head[CHARGED], head[TIMEOUT] = '', '', '', -1, item[TIMEOUT_IN]
-  head[IS_SUSPECT], head[IS_CANCEL_ASKED], head[IS_ALONE], head[HAS_RESULT] = false, false, false, false
-  head[DEDUP_KEY], head[IS_DEDUP_SHORT] = item[DEDUP_IN], item[IS_SHORT_IN]
-  head[IDEMPOTENCY_KEY], head[CORRELATION_ID] = item[KEY_IN], item[CORRELATION_IN]
+  local expires_at = item[EXPIRES_IN_IN] >= 0 and NOW + item[EXPIRES_IN_IN] or math.max(0, item[EXPIRES_AT_IN])
+  local bytes = struct.pack(
+    BIRTH_FORM, 1, is_due and READY or DELAYED, item[PRIORITY_IN], item[IS_SHORT_IN],
+    NOW, is_due and NOW or run_at, expires_at, item[TIMEOUT_IN],
+    tenant, item[QUEUE_IN], task, is_due and '' or LATER, item[DEDUP_IN], item[KEY_IN], item[CORRELATION_IN]
+  )
+  local head = read_head(bytes)
   outcome.made[#outcome.made + 1] = id
   local strand = strand_of(turn, task)
   strand[1] = strand[1] + 1
   enter(id, head, turn)
-  put_head(id, head)
+  heads[id] = head
+  put('$heads', id, bytes)
   put('$bodies', id, body)
   sorted('$all'):add(NOW, id)
   sorted('$by_tenant' .. tenant):add(NOW, id)
@@ -136,7 +137,7 @@ local function admit(i, id, item, body, options)
     if holder[2] ~= item[FINGERPRINT_IN] then
       return refuse(i, 'idempotency_mismatch', '', holder[1])
     end
-    if item[RAISES_IN] then
+    if item[RAISES_IN] == 1 then
       return refuse(i, 'duplicate', '', holder[1])
     end
     return answer(i, holder[1], name)

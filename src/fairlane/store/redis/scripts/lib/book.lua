@@ -38,6 +38,14 @@ local function read_fields(key, fields)
   return found
 end
 
+local function read_ids(bytes) -- 16 each
+  local ids = {}
+  for i = 1, #bytes / 16 do
+    ids[i] = bytes:sub(i * 16 - 15, i * 16)
+  end
+  return ids
+end
+
 -- Lua's own `<` compares strings by the server's locale; ids and names go by their bytes.
 local function is_before(a, b)
   local shorter = math.min(#a, #b)

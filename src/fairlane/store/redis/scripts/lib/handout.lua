@@ -219,8 +219,8 @@ local function hand_over(request, served)
     local id, head = one[1], heads[one[1]]
     head[STATE], head[ATTEMPT], head[FENCE] = CLAIM_TO, head[ATTEMPT] + 1, math.max(head[FENCE] + 1, NOW)
     head[WORKER], head[STARTED_AT], head[LEASE_UNTIL] = request.worker, NOW, NOW + request.lease
-    head[GATE], head[CHARGED], head[IS_ALONE] = one[2], one[3], head[IS_SUSPECT] and request.isolates
-    if head[IS_DEDUP_SHORT] then
+    head[GATE], head[CHARGED], head[IS_ALONE] = one[2], one[3], request.isolates and head[IS_SUSPECT] or 0
+    if head[IS_DEDUP_SHORT] == 1 then
       free_dedup(id, head)
     end
     if head[EXPIRES_AT] > 0 then

@@ -15,7 +15,7 @@ local function know_heads(ids)
   end
   local found = read_fields('$heads', unknown)
   for i, id in ipairs(unknown) do
-    heads[id] = found[i] and unpack_one(found[i]) or false
+    heads[id] = found[i] and read_head(found[i]) or false
   end
 end
 
@@ -27,16 +27,12 @@ local function head_of(id)
 end
 
 local function copy(head)
-  local other = {}
-  for i = 1, #head do
-    other[i] = head[i]
-  end
-  return other
+  return {unpack(head, 1, FIELDS)}
 end
 
 local function put_head(id, head)
   heads[id] = head
-  put('$heads', id, pack(head))
+  put('$heads', id, write_head(head))
 end
 
 local function turn_of(head)
@@ -180,7 +176,7 @@ local function move(id, before, after)
   if was == RUNNING and is ~= RUNNING then
     charge_time(turn, before, true)
     sorted('$asked'):remove(id)
-    after[GATE], after[IS_ALONE], after[CHARGED] = '', false, -1
+    after[GATE], after[IS_ALONE], after[CHARGED] = '', 0, -1
   end
   if was ~= is then
     leave(id, before, turn)
@@ -203,7 +199,7 @@ local function move(id, before, after)
   put_head(id, after)
   if was == RUNNING and is ~= RUNNING then
     release(before, turn)
-  elseif is == RUNNING and after[IS_CANCEL_ASKED] then
+  elseif is == RUNNING and after[IS_CANCEL_ASKED] == 1 then
     sorted('$asked'):add(0, id)
     hint_worker(after[WORKER])
   end

@@ -1,4 +1,25 @@
--- The record of a turn in the hash "turns" of its queue, packed by hand: it is what scripts read and write most.
+-- Records, packed by hand since they are what scripts read and write most: `struct` gives all fields at once, and a
+-- table that is made of them has its size from the start.
+
+-- ── the head of a job: its fields and their forms are in heads.py; a flag is 0 or 1 ───────────────────────────
+
+local function read_head(bytes)
+  if bytes:byte() == 1 then -- IS_SHORT
+    bytes = bytes .. NO_LIFE
+  end
+  return {struct.unpack(HEAD_FORM, bytes)}
+end
+
+local function write_head(head)
+  if head[ATTEMPT] == 0 and head[SETTLED_AT] == 0 then
+    head[IS_SHORT] = 1
+    return struct.pack(BIRTH_FORM, unpack(head, 1, BIRTH_FIELDS))
+  end
+  head[IS_SHORT] = 0
+  return struct.pack(HEAD_FORM, unpack(head, 1, FIELDS))
+end
+
+-- ── the record of a turn, in the hash "turns" of its queue ─────────────────────────────────────────────────
 -- Clock, ready since, counts of the six states, arrival and pace of its rate, strands; then, if anything of it is
 -- parked, what and why. A strand is {jobs, ready, sort key and id of its head, parked}.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 from uuid import UUID, uuid4
 
 import msgspec
@@ -18,6 +18,9 @@ from fairlane.store.redis.connect import Wire
 from fairlane.store.redis.forms import ITEM
 from fairlane.store.redis.rows import STATES, new_body, pack, read
 from fairlane.store.redis.scripts import CLAIM_MOST, STAGED_LASTS
+
+_STAGED_BYTES: Final = 100_000
+"""How much is sent at a time, about: taking it in must not hold others up."""
 
 
 async def enqueue(wire: Wire, request: EnqueueRequest) -> EnqueueReply:
@@ -60,13 +63,46 @@ async def publish(wire: Wire, request: EnqueueRequest) -> str:
     visible at once, and whoever comes next brings it to its end if its sender does not.
     """
     name = uuid4().hex
-    starts = range(0, len(request.jobs), CLAIM_MOST)
-    for number, start in enumerate(starts, 1):
-        await wire.run("stage", name, number, *_parts(request.jobs[start : start + CLAIM_MOST]))
-    if not await wire.run("publish", name, len(starts), _options(request), enqueues=True):
+    staged = _Staging(request.jobs)
+    while part := staged.take():
+        await wire.run("stage", name, *part, meanwhile=staged.prepare)
+    if not await wire.run("publish", name, len(staged), _options(request), enqueues=True):
         message = f"sending the batch took longer than {STAGED_LASTS // 1_000} seconds; nothing was stored"
         raise StoreBusy(message)
     return name
+
+
+class _Staging:
+    """The parts of a batch, some to a call; they are packed while the server takes the ones before."""
+
+    def __init__(self, jobs: Sequence[NewJob]) -> None:
+        """Pack nothing yet."""
+        self._jobs = jobs
+        self._count = -(-len(jobs) // CLAIM_MOST)
+        self._next = 1
+        self._packed: list[Any] = []
+
+    def __len__(self) -> int:
+        """Say how many parts there are."""
+        return self._count
+
+    def prepare(self) -> None:
+        """Pack what the next call says: the number of its first part, then each part with its size."""
+        if self._packed or self._next > len(self):
+            return
+        self._packed.append(self._next)
+        size = 0
+        while size < _STAGED_BYTES and self._next <= len(self):
+            values = _parts(self._jobs[(self._next - 1) * CLAIM_MOST : self._next * CLAIM_MOST])
+            self._packed += (len(values), *values)
+            size += sum(map(len, values))
+            self._next += 1
+
+    def take(self) -> list[Any]:
+        """Give what the next call says; nothing at the end."""
+        self.prepare()
+        packed, self._packed = self._packed, []
+        return packed
 
 
 def _options(request: EnqueueRequest) -> bytes:

@@ -27,8 +27,8 @@ from fairlane.store.redis.rows import NUMBERS
 STAGED_LASTS: Final = 60_000
 """How many milliseconds a batch that is being sent, or an answer that nobody fetches, stays."""
 
-CLAIM_MOST: Final = 40
-"""How many jobs one script settles, hands out, or makes ready, at the most: it holds everybody else up."""
+CLAIM_MOST: Final = 50
+"""How many jobs one script takes in, settles, hands out, or makes ready at most: it holds all others up."""
 
 _CONSTANTS: Final[dict[str, int | str]] = {
     **{state.name: number for state, number in NUMBERS.items()},

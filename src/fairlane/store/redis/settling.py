@@ -24,13 +24,40 @@ _LATE: Final = msgspec.structs.replace(_ANY, expires_at=0)
 """Jobs of which nothing matters but that they were asked to stop, or expire before any next attempt."""
 
 
-def settlement_arguments(
-    request: SettleRequest, settlements: Sequence[Settlement], claim: bytes
-) -> tuple[Any, ...]:
-    """Give what `settle.lua` takes for some of the settlements."""
+class SettlementPages:
+    """What `settle.lua` takes for a request, page by page; the last one brings the claim with it."""
+
+    def __init__(self, request: SettleRequest, claim: bytes, size: int) -> None:
+        """Pack nothing yet: the next page is packed while the server works on the one before."""
+        self._request = request
+        self._claim = claim
+        self._size = size
+        self._packed: dict[int, tuple[Any, ...]] = {}
+
+    def __len__(self) -> int:
+        """Say how many there are: one at least, for a claim alone."""
+        return max(1, -(-len(self._request.settlements) // self._size))
+
+    def __getitem__(self, number: int) -> tuple[Any, ...]:
+        """Give the arguments of one page."""
+        self.prepare(number)
+        return self._packed.pop(number)
+
+    def prepare(self, number: int) -> None:
+        """Pack a page, if there is such a one and it is not packed yet."""
+        if number < len(self) and number not in self._packed:
+            page = self._request.settlements[number * self._size : (number + 1) * self._size]
+            claim = self._claim if number == len(self) - 1 else b""
+            self._packed[number] = _arguments(self._request, page, claim)
+
+
+def _arguments(request: SettleRequest, settlements: Sequence[Settlement], claim: bytes) -> tuple[Any, ...]:
     parts: list[bytes] = []
     for one in settlements:
-        parts += (NIL if one.failure is None else pack(one.failure), pack(one.log))
+        parts += (
+            NIL if one.failure is None else pack(one.failure),
+            NIL if one.log is None else pack(one.log),
+        )
         if one.result is not None:
             parts.append(one.result)
     return (

@@ -1,4 +1,4 @@
--- uses: rules records turns parking homes admitting
+-- uses: rules records lines turns parking homes admitting
 -- Enqueue: store a small batch whole, or nothing of it. ARGV: options, the ids (16 bytes each), the items, then a body
 -- each. Gives the instant, the refusals, the repeats with the jobs that answer for them, and who is above a limit.
 local options, ids = unpack_one(ARGV[2]), read_ids(ARGV[3])

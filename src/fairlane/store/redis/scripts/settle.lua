@@ -1,4 +1,4 @@
--- uses: rules records turns parking blocks homes handout
+-- uses: rules records lines turns parking blocks homes handout
 -- Settle: end attempts as their settlements say, and claim the next (S35-S37). ARGV: worker, tenant of the scope
 -- or '', the settlements, results and packed failures and logs, a claim or ''. Each settlement has up to three
 -- forms, worked out by `judge.heed` beforehand: as it is, for a job that was asked to stop, for one that would
@@ -95,4 +95,5 @@ if ARGV[6] == '' then
   commit()
   return {states}
 end
-return {states, claim(unpack_one(ARGV[6]), begin_claim())}
+-- Both together take no longer than a claim of the usual size: the rest of it is the next script's.
+return {states, claim(unpack_one(ARGV[6]), begin_claim(), CLAIM_MOST - floor(#ids / 2))}

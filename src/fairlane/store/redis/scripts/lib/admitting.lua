@@ -13,20 +13,27 @@ local function read_items(bytes, count)
 end
 
 local subject_of = {[TENANT_IN] = {}, [QUEUE_IN] = {}, [TASK_IN] = {}} -- by name
-local KINDS = {[TENANT_IN] = 'tenant ', [QUEUE_IN] = 'queue ', [TASK_IN] = 'task '}
+
+local function know_subject(field, kind, name, subjects)
+  if not subject_of[field][name] then
+    subject_of[field][name] = kind .. name
+    subjects[#subjects + 1] = kind .. name
+  end
+end
 
 local function know_items(ids, items)
   local tenants_of, subjects = {}, {EVERYONE}
   for _, item in ipairs(items) do
-    local tenants = tenants_of[item[QUEUE_IN]] or {}
-    tenants_of[item[QUEUE_IN]] = tenants
-    tenants[#tenants + 1] = item[TENANT_IN]
-    for field, kind in pairs(KINDS) do
-      if not subject_of[field][item[field]] then
-        subject_of[field][item[field]] = kind .. item[field]
-        subjects[#subjects + 1] = kind .. item[field]
-      end
+    local queue, tenant = item[QUEUE_IN], item[TENANT_IN]
+    local tenants = tenants_of[queue]
+    if not tenants then
+      tenants = {}
+      tenants_of[queue] = tenants
     end
+    tenants[#tenants + 1] = tenant
+    know_subject(TENANT_IN, 'tenant ', tenant, subjects)
+    know_subject(QUEUE_IN, 'queue ', queue, subjects)
+    know_subject(TASK_IN, 'task ', item[TASK_IN], subjects)
   end
   know_policies(subjects)
   for name, tenants in pairs(tenants_of) do
@@ -42,14 +49,16 @@ local function refuse(i, kind, detail, existing, waiting, limit)
   refused[#refused + 1] = {i - 1, kind, detail or '', existing or '', waiting or 0, limit or 0}
 end
 
-local function closed(item)
-  for _, field in ipairs({QUEUE_IN, TENANT_IN, TASK_IN}) do
-    local subject = subject_of[field][item[field]]
-    local policy = policy_of(subject)
-    if policy.closed_until and is_living(policy.closed_until) then
-      return subject .. ': ' .. policy.closed_because
-    end
+local function closed_by(field, item)
+  local subject = subject_of[field][item[field]]
+  local policy = policy_of(subject)
+  if policy.closed_until and is_living(policy.closed_until) then
+    return subject .. ': ' .. policy.closed_because
   end
+end
+
+local function closed(item)
+  return closed_by(QUEUE_IN, item) or closed_by(TENANT_IN, item) or closed_by(TASK_IN, item)
 end
 
 local function answer(i, existing, name)
@@ -130,8 +139,8 @@ local function admit(i, id, item, body, options)
   if same then
     return refuse(i, 'id_taken', '', is_own and id)
   end
-  local name = tenant .. '\0' .. item[KEY_IN]
-  local stored = item[KEY_IN] ~= '' and look('$keys', name)
+  local name = item[KEY_IN] ~= '' and tenant .. '\0' .. item[KEY_IN]
+  local stored = name and look('$keys', name)
   if stored then
     local holder = unpack_one(stored)
     if holder[2] ~= item[FINGERPRINT_IN] then

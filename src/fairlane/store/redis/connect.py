@@ -14,6 +14,7 @@ from fairlane.model.errors import ConfigError, EnqueueUnknown, StoreBusy, StoreE
 from fairlane.model.instants import Instant
 from fairlane.store.redis.location import Location
 from fairlane.store.redis.scripts import Script, load
+from fairlane.store.redis.server import greet
 
 if TYPE_CHECKING:
     from redis.asyncio import BlockingConnectionPool
@@ -26,6 +27,12 @@ _CONNECTIONS: Final = 16
 _MOVES: Final = 5
 _LAST_WORDS: Final = ("enqueue", "outcome")
 """The scripts that answer an enqueue."""
+
+_AWAY: Final = ("UNKILLABLE", "MISCONF", "NOREPLICAS")
+"""Answers of a server that does not write now, and has written nothing."""
+
+_BEGIN: Final = ("enqueue", "stage", "register")
+"""The scripts that clients and workers begin with: here a server is looked at first."""
 
 _PATIENCE: Final = 5.0
 """How many seconds a call may take, and a connection may take to come free."""
@@ -75,7 +82,9 @@ class Wire:
         self._location = location
         self._clock = clock
         self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, _Pools] = WeakKeyDictionary()
+        self._greeted: set[str | None] = set()
         self.keys = location.keys
+        self.replicas = location.replicas
 
     async def run(
         self,
@@ -89,12 +98,15 @@ class Wire:
 
         `meanwhile` is called as soon as the script is sent, and again if it has to be sent again.
         """
+        if name in _BEGIN and self._location.url not in self._greeted:
+            await greet(self.ask, str(self._location), self.replicas)
+            self._greeted.add(self._location.url)
         script = load(name)
         instant = at if at is not None else "" if self._clock is None else self._clock()
         command = ("EVALSHA", script.sha, 1, self.keys.base, instant, *arguments)
         while True:
             try:
-                replicas = self._location.replicas if name in _LAST_WORDS else 0
+                replicas = self.replicas if name in _LAST_WORDS else 0
                 return await self._ask(
                     _Call(command, script, enqueues=enqueues, replicas=replicas, meanwhile=meanwhile)
                 )
@@ -146,7 +158,7 @@ class Wire:
             await _await_replicas(connection, call.replicas)
             return answer  # noqa: TRY300
         except (exceptions.RedisError, OSError) as error:
-            is_answer = isinstance(error, exceptions.ResponseError)
+            is_answer = isinstance(error, (exceptions.ResponseError, exceptions.BusyLoadingError))
             if is_answer:
                 self._heed(error, pools.url)
             else:
@@ -191,11 +203,13 @@ class Wire:
                 exceptions.ReadOnlyError,
                 exceptions.ClusterError,
                 exceptions.TryAgainError,
-                exceptions.AskError,
                 OSError,
             ),
         )
-        if is_away or text.startswith(("LOADING", "MASTERDOWN", "UNKILLABLE")):
+        if isinstance(error, exceptions.AskError):
+            # Half of the installation is here, half there: whoever followed would see a half.
+            return StoreUnavailable(f"{place}: its slot is being moved to another node ({text})")
+        if is_away or text.startswith(_AWAY):
             return StoreUnavailable(f"{place}: {text}")
         if text.startswith("BUSY"):
             return StoreBusy(f"{place}: {text}")

@@ -138,11 +138,11 @@ class StoreMachine(RuleBasedStateMachine):
 
     opener: ClassVar[Opener]
     visits: ClassVar[Visits]
+    runner: ClassVar[asyncio.Runner]
 
     def __init__(self) -> None:
         """Open both, empty, on one clock."""
         super().__init__()
-        self._runner = asyncio.Runner()
         self._stack = AsyncExitStack()
         self.clock = DrivenClock()
         self.oracle: Store = OracleStore(self.clock)
@@ -158,13 +158,12 @@ class StoreMachine(RuleBasedStateMachine):
             self._run(check(self.store))
         finally:
             self._run(self._stack.aclose())
-            self._runner.close()
 
     def _run(self, awaitable: Awaitable[R]) -> R:
         async def wait() -> R:
             return await awaitable
 
-        return self._runner.run(wait())
+        return self.runner.run(wait())
 
     def both(self, verb: Callable[[Store], Awaitable[R]]) -> R:
         """Ask both and compare; an error must be the same error."""

@@ -115,8 +115,11 @@ BEGIN
       ORDER BY queue, tenant, task, sort_key, id LIMIT s.most + 1) j ON s.place <= s.most),
   tagged AS MATERIALIZED (
     SELECT *, row_number() OVER (ORDER BY job IS NULL OR nth >= most, vt + nth * stride, ready_since) AS rank FROM jobs),
-  chosen AS MATERIALIZED (
-    SELECT *, job IS NOT NULL AND nth < most AND rank <= p_most AS is_served FROM tagged),
+  chosen AS MATERIALIZED (  -- past the last clock that was read others may come first, if one that was read had no room
+    SELECT *, job IS NOT NULL AND nth < most AND rank <= p_most
+              AND ((SELECT count(*) < p_most FROM low) OR (vt + nth * stride, ready_since) <= (
+                    SELECT vt, ready_since FROM low ORDER BY vt DESC, ready_since DESC LIMIT 1)) AS is_served
+    FROM tagged),
   last AS MATERIALIZED (
     SELECT vt + nth * stride AS tag, ready_since FROM chosen WHERE is_served ORDER BY rank DESC LIMIT 1),
   moved AS MATERIALIZED (

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
+import subprocess
+import sys
 
 import pytest
 from redis import Redis
@@ -106,3 +109,14 @@ async def test_replicas_that_an_enqueue_would_await_in_vain_are_missed_at_the_st
     await other.register()
     assert "wait for 2 replicas, and there are 0" in caplog.text
     await other.store.upkeep.aclose()
+
+
+def test_doctor_says_what_is_bad_and_what_to_do(server: ValkeyServer, client: Redis) -> None:
+    """By the command itself."""
+    configure(client, **EVICTING)
+    command = (sys.executable, "-m", "fairlane", "doctor", "--problems")
+    environment = {**os.environ, "FAIRLANE_URL": server.url}
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
+    assert ran.returncode == 1
+    assert "bad: maxmemory-policy is allkeys-lru: a full server may throw away all jobs" in ran.stdout
+    assert "Set maxmemory-policy noeviction" in ran.stdout

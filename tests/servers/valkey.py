@@ -74,7 +74,7 @@ class ValkeyServer:
         self.socket = self.home / "socket"
         self.log = self.home / "log"
         self.port = port
-        self._settings = settings
+        self.settings = settings
         self._process: subprocess.Popen[bytes] | None = None
         self._keeper = subprocess.Popen(  # noqa: S603 (its own text)
             ["/bin/sh", "-c", _KEEPER, "keeper", str(self.home)],
@@ -97,7 +97,7 @@ class ValkeyServer:
         """Start, and return when it takes connections."""
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 (its own program)
-                [str(self._program.path), *self._arguments()],
+                self._command(),
                 env=self._program.environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -111,17 +111,28 @@ class ValkeyServer:
                 raise RuntimeError(message)
             time.sleep(0.01)
 
+    def _command(self) -> list[str]:
+        return [str(self._program.path), *self._arguments()]
+
     def _arguments(self) -> tuple[str, ...]:
         listens = ("--port", str(self.port), "--bind", "127.0.0.1", "--unixsocket", str(self.socket))
-        return (*listens, "--dir", str(self.home), "--save", "", *self._settings)
+        quick = ("--save", "", "--repl-diskless-sync-delay", "0")
+        return (*listens, "--dir", str(self.home), *quick, *self.settings)
+
+    def is_loading(self) -> bool:
+        """Whether it runs and reads what it has written."""
+        return self._ping().startswith(b"-LOADING")
 
     def _answers(self) -> bool:
+        return self._ping().startswith((b"+PONG", b"-NOAUTH"))
+
+    def _ping(self) -> bytes:
         with suppress(OSError), socket.socket(socket.AF_UNIX) as probe:
             probe.settimeout(1)
             probe.connect(str(self.socket))
             probe.sendall(b"PING\r\n")
-            return probe.recv(16).startswith(b"+PONG")
-        return False
+            return probe.recv(16)
+        return b""
 
     def kill(self) -> None:
         """End it as a crash does."""
@@ -141,7 +152,7 @@ class ValkeyServer:
 class ValkeySentinel(ValkeyServer):
     """A Sentinel that watches one primary, under the name "jobs", and decides alone."""
 
-    def __init__(self, primary: ValkeyServer, folder: Path | str | None = None) -> None:
+    def __init__(self, primary: ValkeyServer, *settings: str, folder: Path | str | None = None) -> None:
         """Write its configuration, in which it also keeps what it has decided."""
         super().__init__(folder=folder, port=free_port())
         lines = (
@@ -152,6 +163,7 @@ class ValkeySentinel(ValkeyServer):
             f"sentinel monitor jobs 127.0.0.1 {primary.port} 1",
             "sentinel down-after-milliseconds jobs 1000",
             "sentinel failover-timeout jobs 5000",
+            *settings,
         )
         (self.home / "sentinel.conf").write_text("\n".join(lines) + "\n")
 

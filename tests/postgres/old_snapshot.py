@@ -65,6 +65,10 @@ WAYS: Final[Mapping[str, Way]] = {
     "seconds": Way({_QUEUE: QueueRules(cost="seconds")}),
 }  # fmt: skip
 
+FLAT: Final = ("many at once", "one after the other", "expiry")
+"""Those that must not get slower. The others walk over what they leave behind; docs/explanation/postgresql.md
+says how much that is."""
+
 
 class Round(NamedTuple):
     """What one round of jobs has cost."""
@@ -175,9 +179,9 @@ def main() -> None:
     """Print each way's figures; fail where less than the goal is left."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=10, help="in all, shared by the ways")
-    parser.add_argument("--way", action="append", choices=WAYS, help="only this one; may be repeated")
+    parser.add_argument("--way", action="append", choices=WAYS, help="this one; may be repeated")
     options = parser.parse_args()
-    ways = options.way or list(WAYS)
+    ways = options.way or FLAT
     server = PostgresServer(*HASTY, folder=MEMORY)
     server.start()
     try:

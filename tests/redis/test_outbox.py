@@ -22,7 +22,6 @@ from tests.redis.relay_child import connect, style
 from tests.servers import postgres
 from tests.servers.valkey import ValkeyServer
 
-
 SCHEMA = f"shop_{os.getpid()}"
 
 

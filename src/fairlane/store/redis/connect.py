@@ -80,6 +80,7 @@ class Wire:
     async def run(self, name: str, *arguments: Any, at: Instant | None = None, enqueues: bool = False) -> Any:
         """Run the script of a verb at the server's own instant, or at one that it gave before."""
         if name in _BEGIN and self._location.url not in self._greeted:
+            await self.ask("EXISTS", self.keys("meta"))  # by a key: so that a cluster says where it is
             await greet(self.ask, str(self._location), self.replicas)
             self._greeted.add(self._location.url)
         script = load(name)

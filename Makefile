@@ -84,10 +84,8 @@ peers: $(READY) ## other Python job queues beside Fairlane, some ten minutes; AR
 proofs: $(READY) ## measure all that docs/proofs shows (half an hour); ONLY=fairness for one, ARGS='--render' for none
 	$(BIN)/python -m tools.proofs $(if $(ONLY),--only $(ONLY)) $(ARGS)
 
-# ── not there yet ────────────────────────────────────────────────────────────
-
-prove: ## (not yet) the long campaigns, with published figures
-	@echo "make prove: the campaigns are not written yet; see CHANGELOG.md" >&2; exit 1
+prove: $(READY) ## faults on real stores, an hour of them, added up in docs/proofs; ARGS='--minutes 10 --only worker-kill'
+	$(BIN)/python -m tests.campaigns $(ARGS)
 
 sabotage: $(READY) ## break each promise, one at a time, and see its test go red; ARGS='-k fence' tries some
 	$(BIN)/python -m tools.sabotage $(ARGS)

@@ -46,8 +46,16 @@ class _ElsewhereError(Exception):
     """Nothing was done: the installation is on another server."""
 
 
+def _nothing() -> None:
+    """Have nothing to do meanwhile."""
+
+
 class _Call(NamedTuple):
-    """What is sent, what the server may have to be told first, and what an unknown end of it means."""
+    """What is sent, what the server may have to be told first, and what an unknown end of it means.
+
+    `meanwhile` is called once the command is on its way: what the caller has to do anyway, it does while the
+    server works.
+    """
 
     command: tuple[Any, ...]
     script: Script | None = None
@@ -55,6 +63,7 @@ class _Call(NamedTuple):
     enqueues: bool = False
     waits: bool = False
     replicas: int = 0
+    meanwhile: Callable[[], None] = _nothing
 
 
 class _Pools(NamedTuple):
@@ -77,8 +86,18 @@ class Wire:
         self.keys = location.keys
         self.replicas = location.replicas
 
-    async def run(self, name: str, *arguments: Any, at: Instant | None = None, enqueues: bool = False) -> Any:
-        """Run the script of a verb at the server's own instant, or at one that it gave before."""
+    async def run(
+        self,
+        name: str,
+        *arguments: Any,
+        at: Instant | None = None,
+        enqueues: bool = False,
+        meanwhile: Callable[[], None] = _nothing,
+    ) -> Any:
+        """Run the script of a verb at the server's own instant, or at one that it gave before.
+
+        `meanwhile` is called as soon as the script is sent, and again if it has to be sent again.
+        """
         if name in _BEGIN and self._location.url not in self._greeted:
             await self.ask("EXISTS", self.keys("meta"))  # by a key: so that a cluster says where it is
             await greet(self.ask, str(self._location), self.replicas)
@@ -89,7 +108,9 @@ class Wire:
         while True:
             try:
                 replicas = self.replicas if name in _LAST_WORDS else 0
-                return await self._ask(_Call(command, script, enqueues=enqueues, replicas=replicas))
+                return await self._ask(
+                    _Call(command, script, enqueues=enqueues, replicas=replicas, meanwhile=meanwhile)
+                )
             except _BatchFirstError:
                 await self.fold(enqueues=enqueues)
 
@@ -239,7 +260,7 @@ async def _exchange(connection: AbstractConnection, call: _Call) -> Any:
     from redis import exceptions  # noqa: PLC0415
 
     try:
-        return await _send(connection, call.command, call.patience)
+        return await _send(connection, call.command, call.patience, call.meanwhile)
     except exceptions.NoScriptError:
         if call.script is None:
             raise
@@ -259,11 +280,17 @@ async def _await_replicas(connection: AbstractConnection, replicas: int) -> None
         raise EnqueueUnknown(message)
 
 
-async def _send(connection: AbstractConnection, command: tuple[Any, ...], patience: float) -> Any:
+async def _send(
+    connection: AbstractConnection,
+    command: tuple[Any, ...],
+    patience: float,
+    meanwhile: Callable[[], None] = _nothing,
+) -> Any:
     # The time limit is ours. The library's own for sending (`asyncio.wait_for`) loses a cancellation on
     # Python 3.11; its own for reading answers None and keeps the connection, on which the answer comes.
     async with asyncio.timeout(patience):
         await connection.send_command(*command)
+        meanwhile()
         return await connection.read_response()
 
 

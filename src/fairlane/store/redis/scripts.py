@@ -19,19 +19,23 @@ from fairlane.model.lifecycle import Because, Event, State, because, target
 from fairlane.model.priority import STEP
 from fairlane.model.scope import SYSTEM
 from fairlane.store.contract.claims import DUE_MOST, PARK_MOST, WAKE_MOST
+from fairlane.store.redis.forms import ENDING, ITEM
+from fairlane.store.redis.heads import FIELDS, FORMS
 from fairlane.store.redis.keys import NAMES
-from fairlane.store.redis.rows import NUMBERS, Head
+from fairlane.store.redis.rows import NUMBERS
 
 STAGED_LASTS: Final = 60_000
 """How many milliseconds a batch that is being sent, or an answer that nobody fetches, stays."""
 
-CLAIM_MOST: Final = 40
-"""How many jobs one script settles, hands out, or makes ready, at the most: it holds everybody else up."""
+CLAIM_MOST: Final = 50
+"""How many jobs one script takes in, settles, hands out, or makes ready at most: it holds all others up."""
 
 _CONSTANTS: Final[dict[str, int | str]] = {
     **{state.name: number for state, number in NUMBERS.items()},
-    **{name.upper(): number for number, name in enumerate(Head.__struct_fields__, 1)},
-    "FIELDS": len(Head.__struct_fields__),
+    **FIELDS,
+    **FORMS,
+    **ITEM.words,
+    **ENDING.words,
     "STATES": len(State),
     "DUE_TO": NUMBERS[target(Event.DUE)],
     "CLAIM_TO": NUMBERS[target(Event.CLAIM)],

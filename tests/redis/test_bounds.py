@@ -23,7 +23,7 @@ from tests.redis.test_scripts import calls
 TENANTS = 2_000
 BATCH = 1_000
 PER_JOB = 12
-"""What a script may do for each job of its part, each of another tenant; one more script is the rest of it."""
+"""What a script may do for each job of its part, all of different tenants."""
 
 
 class Meter:

@@ -45,9 +45,11 @@ def main() -> int:
                 break
             found = run_piece(name, store, said.n or CAMPAIGNS[name].portion, left, said.seed)
             append(found, said.book)
+            if said.book == BOOK:
+                write_page()
             failed += bool(found.failures)
             print(told(found, tallies(read(said.book)).get((name, store))), flush=True)
-    if said.book == BOOK:
+    else:
         write_page()
     return 1 if failed else 0
 

@@ -18,7 +18,7 @@ _LONG: Final = (0.2, 0.5, 1.0)
 _ASKED: Final = 20.0
 """Seconds in which the jobs of a killed worker are to run elsewhere. Told, not judged: others may slow us."""
 _STUCK: Final = 30.0
-"""Seconds after which a stopped worker is let go on although nobody could take its jobs: a lead is over by then."""
+"""Seconds after which a stopped worker goes on although nobody took its jobs; a lead is over by then."""
 
 
 async def kill_workers(errand: Errand) -> None:

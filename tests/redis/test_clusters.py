@@ -9,8 +9,9 @@ from contextlib import suppress
 
 import pytest
 from redis import Redis
+from redis.exceptions import ResponseError
 
-from fairlane.model.errors import EnqueueUnknown, StoreError
+from fairlane.model.errors import EnqueueUnknown, StoreError, StoreUnavailable
 from fairlane.store.contract.jobs import EnqueueRequest
 from fairlane.store.opening import open_store
 from fairlane.store.redis import connect
@@ -38,9 +39,9 @@ def await_fact(fact: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def ask(server: ValkeyServer, *command: object) -> object:
+def ask(server: ValkeyServer, *command: object, password: str | None = None) -> object:
     """Send a command to one node."""
-    with Redis.from_url(server.url) as client:
+    with Redis.from_url(server.url, password=password) as client:
         return client.execute_command(*command)
 
 
@@ -105,6 +106,55 @@ async def test_two_installations_live_on_different_nodes(cluster: list[ValkeySer
                 assert bool(client.keys(f"{{{prefix}}}:*")) == (node is home)
 
 
+async def test_while_a_slot_is_moved_key_by_key_nothing_is_done_and_then_work_goes_on(
+    cluster: list[ValkeyServer],
+) -> None:
+    """S66: ASK. Half of an installation would be on either node: nobody may follow, and nothing is torn."""
+    home = home_of(cluster, "moved")
+    other = cluster[(cluster.index(home) + 1) % 3]
+    slot = ask(home, "CLUSTER", "KEYSLOT", "{moved}:")
+    world = world_at(f"{home.tcp_url}?prefix=moved")
+    await world.enqueue_many(3)
+    claim = await world.claim_one()
+    ask(other, "CLUSTER", "SETSLOT", slot, "IMPORTING", ask(home, "CLUSTER", "MYID"))
+    ask(home, "CLUSTER", "SETSLOT", slot, "MIGRATING", ask(other, "CLUSTER", "MYID"))
+    for moved in range(3):
+        with pytest.raises(StoreUnavailable, match="its slot is being moved to another node") as caught:
+            await (world.enqueue, world.claim, lambda: world.settle(claim))[moved]()
+        assert caught.value.retry_safe
+        keys = ask(home, "CLUSTER", "GETKEYSINSLOT", slot, 1 if moved < 2 else 1_000)
+        assert isinstance(keys, list)
+        ask(home, "MIGRATE", "127.0.0.1", other.port, "", 0, 5_000, "KEYS", *keys)
+    for node in (other, home):
+        ask(node, "CLUSTER", "SETSLOT", slot, "NODE", ask(other, "CLUSTER", "MYID"))
+    await world.settle(claim)
+    await world.enqueue()
+    assert len(await world.claim(9)) == 3
+    await world.check_invariants()
+    await world.store.upkeep.aclose()
+    assert ask(home, "CLUSTER", "COUNTKEYSINSLOT", slot) == 0
+
+
+async def test_a_slot_that_is_moved_as_a_whole_takes_its_workers_along(cluster: list[ValkeyServer]) -> None:
+    """S66: as Valkey 9 can; no call is refused for longer than the handover, and nothing is lost."""
+    home = home_of(cluster, "whole")
+    other = cluster[(cluster.index(home) + 1) % 3]
+    slot = ask(home, "CLUSTER", "KEYSLOT", "{whole}:")
+    world = world_at(f"{home.tcp_url}?prefix=whole")
+    await world.enqueue_many(3)
+    try:
+        ask(home, "CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", slot, slot, "NODE", ask(other, "CLUSTER", "MYID"))
+    except ResponseError as error:
+        pytest.skip(f"this server does not move slots as a whole: {error}")
+    await pour(world, 3)
+    await_fact(lambda: ask(other, "CLUSTER", "COUNTKEYSINSLOT", slot) != 0)
+    await_fact(lambda: ask(home, "CLUSTER", "COUNTKEYSINSLOT", slot) == 0)
+    await pour(world, 1)
+    assert len(await world.claim(9)) == 7
+    await world.check_invariants()
+    await world.store.upkeep.aclose()
+
+
 async def test_a_failover_under_load_loses_nobody_the_way(cluster: list[ValkeyServer]) -> None:
     """S66: the node of an installation dies while jobs come in; its replica takes over and work goes on."""
     home, replica = home_of(cluster, "fail"), cluster[3]
@@ -127,25 +177,30 @@ async def test_a_failover_under_load_loses_nobody_the_way(cluster: list[ValkeySe
 
 
 async def test_a_sentinel_tells_where_the_service_is_before_and_after_a_failover() -> None:
-    """S66: its primary dies; the store asks again and finds the replica that took over."""
-    primary, replica = (ValkeyServer(folder=MEMORY, port=free_port()) for _ in range(2))
-    sentinel = ValkeySentinel(primary, folder=MEMORY)
+    """S66: its primary dies; the store asks again, and enters the new one by the servers' own password."""
+    locked = ("--requirepass", "served", "--masterauth", "served")
+    primary, replica = (ValkeyServer(*locked, folder=MEMORY, port=free_port()) for _ in range(2))
+    sentinel = ValkeySentinel(primary, "requirepass watched", "sentinel auth-pass jobs served", folder=MEMORY)
     try:
         primary.start()
         replica.start()
-        ask(replica, "REPLICAOF", "127.0.0.1", primary.port)
-        await_fact(lambda: is_linked(replica))
+        ask(replica, "REPLICAOF", "127.0.0.1", primary.port, password="served")
+        await_fact(lambda: is_linked(replica, "served"))
         sentinel.start()
-        await_fact(lambda: bool(ask(sentinel, "SENTINEL REPLICAS", "jobs")))
-        world = world_at(f"redis+sentinel://127.0.0.1:1,127.0.0.1:{sentinel.port}/jobs?prefix=watched")
+        await_fact(lambda: bool(ask(sentinel, "SENTINEL REPLICAS", "jobs", password="watched")))
+        url = f"redis+sentinel://:served@127.0.0.1:1,127.0.0.1:{sentinel.port}/jobs?prefix=watched"
+        stranger = world_at(url)
+        with pytest.raises(StoreUnavailable, match="no Sentinel knows where jobs is"):
+            await stranger.enqueue()
+        world = world_at(f"{url}&sentinel_password=watched")
         await live(world)
-        with Redis.from_url(primary.url) as client:
-            client.wait(1, 5_000)
+        ask(primary, "WAIT", 1, 5_000, password="served")
         primary.kill()
         await pour(world, 5)
         assert len(await world.claim(9)) >= 5
         await world.check_invariants()
         await world.store.upkeep.aclose()
+        await stranger.store.upkeep.aclose()
     finally:
         for server in (sentinel, replica, primary):
             server.remove()
@@ -188,7 +243,7 @@ async def pour(world: World, number: int) -> None:
         await asyncio.sleep(0.05)
 
 
-def is_linked(replica: ValkeyServer) -> bool:
+def is_linked(replica: ValkeyServer, password: str | None = None) -> bool:
     """Whether a replica follows its primary."""
-    with Redis.from_url(replica.url) as client:
+    with Redis.from_url(replica.url, password=password) as client:
         return bool(client.info("replication").get("master_link_status") == "up")

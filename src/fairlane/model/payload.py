@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from enum import Enum
 from hashlib import blake2b
 from typing import Any, Final
@@ -42,10 +43,24 @@ ENVELOPE: Final = 1
 
 RESULT_SIZE: Final = 65_536
 
+_ARGUMENTS: Final = b'{"v":%d,"arguments":' % ENVELOPE
+_RESULT: Final = b'{"v":%d,"result":' % ENVELOPE
+"""How an envelope opens; what it holds and a brace follow."""
+
 _ENCODE = msgspec.json.Encoder().encode
 _ENCODE_SORTED = msgspec.json.Encoder(order="deterministic").encode
 _DECODE = msgspec.json.Decoder().decode
 _NO_LIMIT: Final = 1 << 62
+
+
+class _Arguments(msgspec.Struct, forbid_unknown_fields=True):
+    """An envelope of arguments, checked while it is decoded: a third of the time of looking afterwards."""
+
+    v: int
+    arguments: dict[str, Any]
+
+
+_DECODE_ARGUMENTS = msgspec.json.Decoder(_Arguments).decode
 
 
 class PayloadRules(msgspec.Struct, frozen=True):
@@ -86,9 +101,10 @@ def encode_arguments(
     >>> encode_arguments({"to": "ada", "copies": 2}).data
     b'{"v":1,"arguments":{"to":"ada","copies":2}}'
     """
-    data = _envelope(b"arguments", _arguments_json(dict(arguments), rules, enums))
+    data = _ARGUMENTS + _arguments_json(dict(arguments), rules, enums) + b"}"
     size = len(data) + beside
-    _check_size("arguments", size, rules.max_size)
+    if size > rules.max_size:
+        raise _oversized("arguments", size, rules.max_size)
     return Encoded(data, checksum(data), size > rules.warn_over)
 
 
@@ -98,10 +114,24 @@ def decode_arguments(data: bytes, *, enums: Mapping[str, type[Enum]] = NO_ENUMS)
     >>> decode_arguments(b'{"v":1,"arguments":{"due":{"$date":"2026-01-02"}}}')
     {'due': datetime.date(2026, 1, 2)}
     """
-    arguments = as_object(Reader(enums).read(_opened(data, "arguments"), "arguments", 0))
+    content = _quickly(data)
+    if content is None:
+        content = _opened(data, "arguments")
+    if content == {}:
+        return {}
+    arguments = as_object(Reader(enums).read(content, "arguments", 0))
     if arguments is None:
         raise Undecodable("arguments is not an object")
     return arguments
+
+
+def _quickly(data: bytes) -> object:
+    """Look into an envelope that is as it should be; None if it is not, which `_opened` puts into words."""
+    with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        envelope = _DECODE_ARGUMENTS(data)
+        if envelope.v == ENVELOPE:
+            return envelope.arguments
+    return None
 
 
 def encode_result(value: Any, *, max_size: int = RESULT_SIZE) -> bytes | None:
@@ -113,8 +143,9 @@ def encode_result(value: Any, *, max_size: int = RESULT_SIZE) -> bytes | None:
     if value is None:
         return None
     plain = Writer("result", _DEFAULT.max_depth, max_size).write(value, 1)
-    data = _envelope(b"result", _ENCODE(plain))
-    _check_size("result", len(data), max_size)
+    data = _RESULT + _ENCODE(plain) + b"}"
+    if len(data) > max_size:
+        raise _oversized("result", len(data), max_size)
     return data
 
 
@@ -163,14 +194,9 @@ def _arguments_json(
     return _ENCODE(Writer("arguments", rules.max_depth, rules.max_size, enums).write(arguments, 0))
 
 
-def _envelope(field: bytes, content: bytes) -> bytes:
-    return b'{"v":%d,"%s":%s}' % (ENVELOPE, field, content)
-
-
-def _check_size(field: str, size: int, limit: int) -> None:
-    if size > limit:
-        message = f"takes {size:,} bytes, the limit is {limit:,}"
-        raise Unencodable((Problem(0, field, message, TOO_LARGE_HINT, "too_large"),))
+def _oversized(field: str, size: int, limit: int) -> Unencodable:
+    message = f"takes {size:,} bytes, the limit is {limit:,}"
+    return Unencodable((Problem(0, field, message, TOO_LARGE_HINT, "too_large"),))
 
 
 def _opened(data: bytes, field: str) -> object:

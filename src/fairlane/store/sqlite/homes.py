@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any
 from uuid import UUID
 
 import msgspec
 
 from fairlane.model.instants import Micros
-from fairlane.model.job import JobRecord, NewJob
+from fairlane.model.job import JobRecord
 from fairlane.model.lifecycle import State, is_finished
+from fairlane.model.moves import beginning
+from fairlane.store.contract.jobs import Created
 from fairlane.store.sqlite.asking import one_row
 from fairlane.store.sqlite.rows import (
     BODY_WIDTH,
+    DEDUP_KEY,
+    IDEMPOTENCY_KEY,
     LIVE_WIDTH,
     STATUS_WIDTH,
     Row,
@@ -22,6 +26,7 @@ from fairlane.store.sqlite.rows import (
     to_claim,
     to_record,
     to_status,
+    to_text,
 )
 from fairlane.store.sqlite.statements import load
 from fairlane.store.sqlite.strands import Strand
@@ -39,13 +44,15 @@ class Held(msgspec.Struct):
     gate: str | None = None
     is_alone: bool = False
     charged: Micros | None = None
+    has_keys: bool = False
 
 
 def read_live(row: Row) -> Held:
     """Read a row of `body` joined with `live` and the columns of a holding."""
     status = row[BODY_WIDTH : BODY_WIDTH + LIVE_WIDTH]
     strand, _, gate, is_alone, charged = row[BODY_WIDTH + LIVE_WIDTH :]
-    return Held(row[0], to_record(row[:BODY_WIDTH], status), strand, gate, bool(is_alone), charged)
+    has_keys = row[IDEMPOTENCY_KEY] is not None or row[DEDUP_KEY] is not None
+    return Held(row[0], to_record(row[:BODY_WIDTH], status), strand, gate, bool(is_alone), charged, has_keys)
 
 
 def find_live(tx: Tx, id: UUID) -> Held | None:
@@ -73,39 +80,23 @@ def find_any(tx: Tx, ids: Iterable[UUID]) -> dict[UUID, JobRecord]:
     return found
 
 
-class Arrival(NamedTuple):
-    """A new job on its way in, with the bytes of its id, which three tables want."""
-
-    id: bytes
-    new: NewJob
-    job: JobRecord
-
-
-def bring_in(tx: Tx, arrivals: Sequence[Arrival]) -> None:
-    """Write new jobs: their bodies, their rows in the hot home, their places."""
+def bring_in(tx: Tx, created: Mapping[bytes, Created]) -> None:
+    """Write new jobs, by the bytes of their ids: their bodies, their rows in the hot home, their places."""
     bodies, rows, places = [], [], []
     strands: dict[tuple[str, str, str], Strand] = {}
-    for seq, (id, new, job) in enumerate(arrivals, tx.take_seqs(len(arrivals))):
+    for seq, (id, one) in enumerate(created.items(), tx.take_seqs(len(created))):
+        new = one.new
         where = (new.queue, new.tenant, new.task)
         strand = strands.get(where)
         if strand is None:
             strand = strands[where] = tx.turns.strand(tx.turns.turn(new.queue, new.tenant), new.task)
         strand.jobs += 1
-        bodies.append(new_body(seq, id, new, job))
-        entry = (
-            seq,
-            job.state.value,
-            job.because,
-            job.run_at,
-            job.sort_key,
-            strand.id,
-            job.expires_at,
-            new.queue,
-        )
-        rows.append(entry)
-        if job.state is State.READY:
-            places.append((strand.id, job.sort_key, id, seq))
-            tx.turns.add_ready(strand, (job.sort_key, id))
+        state, why, run_at, key, expires_at = beginning(new, tx.now)
+        bodies.append(new_body(seq, id, new, tx.now, expires_at))
+        rows.append((seq, state, why, run_at, key, strand.id, expires_at, new.queue))
+        if state is State.READY:
+            places.append((strand.id, key, id, seq))
+            tx.turns.add_ready(strand, (key, id))
         else:
             strand.turn.delayed += 1
             strand.is_changed = strand.turn.is_changed = True
@@ -183,7 +174,7 @@ def _bury(tx: Tx, seq: int, job: JobRecord) -> None:
 
 def free_keys(tx: Tx, job: JobRecord) -> None:
     """Let a finished job's keys go: the idempotency key lives on for a while, the other is free at once."""
-    if job.idempotency_key != str(job.id):
+    if job.idempotency_key != to_text(job.id):
         ended = (job.state.value, job.settled_at)
         tx.write(_SQL.key_ended, *ended, job.tenant, job.idempotency_key, job.id.bytes)
     free_dedup(tx, job)

@@ -56,17 +56,17 @@ BEGIN
     hints := coalesce(hints, '{}') || {s}.queues_at(array(SELECT DISTINCT unnest(v_gates)));
   END IF;
   IF cardinality(v_n) = cardinality(p_id) THEN
-    PERFORM {s}.end_jobs(at, v_noted, v_tid, p_id, p_state, p_because, p_delay, p_failures, p_crashes, p_crashes_alone,
+    PERFORM {s}.end_jobs(at, v_noted, v_tid, p_state, p_because, p_delay, p_failures, p_crashes, p_crashes_alone,
                          p_snoozes, p_suspect, p_tail, p_learns, p_result);
   ELSE
-    PERFORM {s}.end_jobs(at, v_noted, array_agg(a.tid), array_agg(a.id), array_agg(a.state), array_agg(a.because),
+    PERFORM {s}.end_jobs(at, v_noted, array_agg(a.tid), array_agg(a.state), array_agg(a.because),
                          array_agg(a.delay), array_agg(a.failures), array_agg(a.crashes), array_agg(a.crashes_alone),
                          array_agg(a.snoozes), array_agg(a.suspect), array_agg(a.tail), array_agg(a.learns),
                          array_agg(a.result))
     FROM (SELECT * FROM unnest(v_n, v_tid) l (n, tid)
-          JOIN unnest(p_id, p_state, p_because, p_delay, p_failures, p_crashes, p_crashes_alone, p_snoozes, p_suspect,
+          JOIN unnest(p_state, p_because, p_delay, p_failures, p_crashes, p_crashes_alone, p_snoozes, p_suspect,
                       p_tail, p_learns, p_result) WITH ORDINALITY
-               a (id, state, because, delay, failures, crashes, crashes_alone, snoozes, suspect, tail, learns, result, n)
+               a (state, because, delay, failures, crashes, crashes_alone, snoozes, suspect, tail, learns, result, n)
             USING (n) ORDER BY n) a;
   END IF;
 END $$;

@@ -129,9 +129,7 @@ def _parts(text: str) -> list[str]:
 def main() -> None:
     """Read the arguments, measure, print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.contract", description=__doc__)
-    parser.add_argument(
-        "--url", help="measure throughput on this server, under names of its own"
-    )
+    parser.add_argument("--url", help="measure throughput on this server, under names of its own")
     parser.add_argument("--only", type=_parts, default=["throughput"], help=", ".join(PARTS))
     parser.add_argument("--jobs", type=int, default=20_000)
     parser.add_argument("--tenants", type=_numbers, default=[1, 1_000, 100_000])

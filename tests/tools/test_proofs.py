@@ -127,13 +127,22 @@ def test_figures_of_scale_answer_for_what_has_grown_in_their_case() -> None:
 
 def test_an_idle_worker_is_not_charged_for_leaving() -> None:
     """It asks the store that only because it was told to stop."""
-    idle = {"cpu_percent": 0.4, "pss_mb": 24.0, "asked_per_s": {"claim": 0.5, "wait": 0.5, "leave": 9.0}}
+    asked = {"claim": 0.5, "wait": 0.5, "leave": 9.0}
+    idle = {
+        "cpu_percent": 0.4,
+        "pss_mb": 24.0,
+        "asked_per_s": asked,
+        "connections": 2,
+        "connections_busy": 101,
+    }
     report = msgspec.json.encode({"host": {}, "idle, duties": idle})
     found = worker_page.figures(Kept("c", "command", small=False, report=msgspec.Raw(report)))
     assert {one.name: (one.median, one.met) for one in found} == {
         "memory": (24.0, True),
         "processor": (0.4, True),
         "queries": (1.0, True),
+        "connections": (2, True),
+        "connections while busy": (101, False),
     }
 
 

@@ -77,7 +77,7 @@ SPEED: Final = (
     Asked("each worker process", "at least 1,000 jobs/s", "throughput", "async", ".*: drained"),
     Asked("a claim, p99", "at most 50 ms", "scale", "claims", "smallest p99"),
     Asked("working again after a server restart", "within 5 min", why="SQLite has no server"),
-    Asked("connections of a worker", "at most 100", why="not counted yet; SQLite's are open files"),
+    Asked("connections of a worker, idle and busy", "at most 100", "worker", "at rest", "connections.*"),
     Asked("a page with 10,000 finished jobs", "at most 2 s", why=_NO_DASHBOARD),
 )
 
@@ -88,16 +88,13 @@ GROWTH: Final = (
     Asked("backlog 10⁴ → 10⁶", "a claim costs at most 2 ×", "scale", "claims", "backlog p50|p95"),
     Asked("the same, enqueue", "flat: at most 25 % more", "scale", "claims", "backlog enqueue.*"),
     Asked(
-        "a capped or paused tenant with 10⁶ jobs",
+        "a capped, rate-limited or paused tenant, a paused task, a full gate, with 10⁶ jobs each",
         "others' claims cost at most 10 % more",
         "scale",
         "claims",
         "held p50|p95",
     ),
     Asked("the same, overshoot", "none", "scale", "claims", "held claimed.*"),
-    Asked(
-        "a rate-limited tenant, or a held task, with 10⁶ jobs", "as above", why="only tenants are held so far"
-    ),
     Asked(
         "10⁵ tenants with one job each, against the same jobs under one",
         "at least half the throughput",

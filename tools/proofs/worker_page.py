@@ -16,7 +16,8 @@ _HEAD: Final = """\
 Generated from `docs/proofs/worker.json`, which `make proofs` writes; do not edit by hand.
 
 One `fairlane worker` process with its duties and an empty queue, watched from outside. A query is a call of
-the store's contract, waiting for a wake-up included.
+the store's contract, waiting for a wake-up included. Connections are those to a server, or open database
+files; they are counted while it runs jobs, too.
 """
 
 _AT_THE_END: Final = frozenset({"leave", "aclose"})
@@ -27,6 +28,8 @@ class _Idle(msgspec.Struct):
     cpu_percent: float
     pss_mb: float
     asked_per_s: dict[str, float]
+    connections: int
+    connections_busy: int
 
 
 class _Report(msgspec.Struct):
@@ -43,6 +46,8 @@ def figures(kept: Kept) -> list[Measure]:
         "queries": Amount(
             sum(n for verb, n in idle.asked_per_s.items() if verb not in _AT_THE_END), "a second"
         ),
+        "connections": Amount(idle.connections, ""),
+        "connections while busy": Amount(idle.connections_busy, ""),
     }
     return conclude("at rest", [Round(amounts)], _goals)
 
@@ -69,4 +74,6 @@ def _goals(_: Medians) -> dict[str, Goal]:
         "memory": Goal("at most 50 MB", 50),
         "processor": Goal("at most 1 %", 1),
         "queries": Goal("at most 2", 2),
+        "connections": Goal("at most 100", 100),
+        "connections while busy": Goal("at most 100", 100),
     }

@@ -81,8 +81,8 @@ bench-worker-profile: $(READY) ## where one job's time goes in a worker; ARGS='-
 peers: $(READY) ## other Python job queues beside Fairlane, some ten minutes; ARGS='--help' shows the options
 	$(BIN)/python -m benchmarks.peers $(ARGS)
 
-proofs: $(READY) ## measure all that docs/proofs shows (half an hour); ONLY=fairness for one, ARGS='--render' for none
-	$(BIN)/python -m tools.proofs $(if $(ONLY),--only $(ONLY)) $(ARGS)
+proofs: $(READY) ## measure what docs/proofs shows; STORE=postgres or redis, ONLY=fairness for one page, ARGS='--render' for none
+	$(BIN)/python -m tools.proofs $(if $(STORE),--store $(STORE)) $(if $(ONLY),--only $(ONLY)) $(ARGS)
 
 # ── not there yet ────────────────────────────────────────────────────────────
 

@@ -88,8 +88,8 @@ bench-worker-profile: $(READY) ## where one job's time goes in a worker; ARGS='-
 peers: $(READY) ## other Python job queues beside Fairlane, some ten minutes; ARGS='--help' shows the options
 	$(BIN)/python -m benchmarks.peers $(ARGS)
 
-proofs: $(READY) ## measure all that docs/proofs shows (half an hour); ONLY=fairness for one, ARGS='--render' for none
-	$(BIN)/python -m tools.proofs $(if $(ONLY),--only $(ONLY)) $(ARGS)
+proofs: $(READY) ## measure what docs/proofs shows; STORE=postgres or redis, ONLY=fairness for one page, ARGS='--render' for none
+	$(BIN)/python -m tools.proofs $(if $(STORE),--store $(STORE)) $(if $(ONLY),--only $(ONLY)) $(ARGS)
 
 prove: $(READY) ## faults on real stores, an hour of them, added up in docs/proofs; ARGS='--minutes 10 --only worker-kill'
 	$(BIN)/python -m tests.campaigns $(ARGS)

@@ -101,6 +101,7 @@ class Wire:
         `meanwhile` is called as soon as the script is sent, and again if it has to be sent again.
         """
         if name in _BEGIN and self._location.url not in self._greeted:
+            await self.ask("EXISTS", self.keys("meta"))  # by a key: so that a cluster says where it is
             await greet(self.ask, str(self._location), self.replicas)
             self._greeted.add(self._location.url)
         script = load(name)

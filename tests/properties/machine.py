@@ -56,6 +56,8 @@ from fairlane.store.contract.jobs import (
     Count,
     CountRequest,
     EditRequest,
+    Enqueued,
+    EnqueueReply,
     EnqueueRequest,
     ExplainRequest,
     FindRequest,
@@ -107,6 +109,13 @@ mostly_all = st.sampled_from(SCOPES)
 seeds = st.integers(0, 2**16 - 1)
 picks = st.lists(st.integers(0, 10_000), min_size=1, max_size=3)
 maybe_until = st.sampled_from((None, None, 2 * SECOND, 60 * SECOND))
+
+
+async def _enqueue_whole(store: Store, request: EnqueueRequest) -> EnqueueReply:
+    """Enqueue, and make every record that a store leaves to be made by who asks for it."""
+    reply = await store.jobs.enqueue(request)
+    whole = tuple(Enqueued(one.job, one.is_created) for one in reply.enqueued)
+    return msgspec.structs.replace(reply, enqueued=whole)
 
 
 class Visits:
@@ -265,7 +274,7 @@ class StoreMachine(RuleBasedStateMachine):
         )
 
     def _enqueue(self, request: EnqueueRequest) -> None:
-        reply = self.both(lambda s: s.jobs.enqueue(request))
+        reply = self.both(lambda s: _enqueue_whole(s, request))
         if reply is None:
             return  # a tenant outside the scope: both raised
         for one in reply.enqueued:

@@ -56,6 +56,8 @@ from fairlane.store.contract.jobs import (
     Count,
     CountRequest,
     EditRequest,
+    Enqueued,
+    EnqueueReply,
     EnqueueRequest,
     ExplainRequest,
     FindRequest,
@@ -266,7 +268,12 @@ class StoreMachine(RuleBasedStateMachine):
         )
 
     def _enqueue(self, request: EnqueueRequest) -> None:
-        reply = self.both(lambda s: s.jobs.enqueue(request))
+        async def send(store: Store) -> EnqueueReply:
+            reply = await store.jobs.enqueue(request)
+            whole = tuple(Enqueued(one.job, is_created=one.is_created) for one in reply.enqueued)
+            return msgspec.structs.replace(reply, enqueued=whole)  # whoever made the record, and when
+
+        reply = self.both(send)
         if reply is None:
             return  # a tenant outside the scope: both raised
         for one in reply.enqueued:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import random
+import signal
 import time
 import traceback
 from pathlib import Path
@@ -35,6 +36,8 @@ def main() -> int:
     parser.add_argument("--book", type=Path, default=BOOK, help="the file that lines are appended to")
     parser.add_argument("--render", action="store_true", help="do nothing, and write the page anew")
     said = parser.parse_args()
+    for number in (signal.SIGTERM, signal.SIGINT):  # so that nothing that was started is left behind
+        signal.signal(number, signal.default_int_handler)
     failed = 0
     if not said.render:
         deadline = time.monotonic() + said.minutes * 60
@@ -45,9 +48,11 @@ def main() -> int:
                 break
             found = run_piece(name, store, said.n or CAMPAIGNS[name].portion, left, said.seed)
             append(found, said.book)
+            if said.book == BOOK:
+                write_page()
             failed += bool(found.failures)
             print(told(found, tallies(read(said.book)).get((name, store))), flush=True)
-    if said.book == BOOK:
+    else:
         write_page()
     return 1 if failed else 0
 

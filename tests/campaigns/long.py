@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import statistics
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -14,8 +15,9 @@ from tests.campaigns.clock import SharedClock
 from tests.campaigns.errand import Errand
 from tests.campaigns.field import Field, Worker, staged
 from tests.faults.campaign import moment
+from tests.simulation.crowd import run_seeds
 from tests.simulation.replay import record, replay
-from tests.simulation.seeds import quiet, run_seed, seams
+from tests.simulation.seeds import quiet, seams
 from tests.stores import STORES
 
 JUMPS: Final = (-5.0, -0.5, 0.5, 6.0, 30.0, 3_600.0)
@@ -36,13 +38,15 @@ def _next_seed(campaign: str, store: str) -> int:
 async def simulate(errand: Errand) -> None:
     """Run seeds of the simulation that no piece has run before."""
     seed = _next_seed("simulation", errand.store)
-    with seams(), quiet():
-        while errand.goes_on:
-            outcome = await asyncio.to_thread(run_seed, seed)
+    with closing(run_seeds(range(seed, seed + errand.wanted))) as outcomes:
+        for outcome in outcomes:
             if outcome.wrong:
-                errand.fail(f"seed {seed}: {outcome.wrong[0]}")
-            seed += 1
+                errand.fail(f"seed {outcome.seed}: {outcome.wrong[0]}")
+            seed = outcome.seed + 1
+            errand.figures["steps"] += outcome.steps
             errand.done()
+            if not errand.goes_on:
+                break
     errand.figures["next_seed"] = seed
 
 

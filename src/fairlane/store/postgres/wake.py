@@ -145,10 +145,13 @@ class Wake:
                 return
             try:
                 await ear.add_listener(self._channel, self._receive)
+                ear.add_termination_listener(self._lose)
+            except DRIVER_ERRORS:  # it was lost as it began: the poll suffices, and the next wait tries again
+                _give_up(ear)
+                return
             except BaseException:
-                ear.terminate()
+                _give_up(ear)
                 raise
-            ear.add_termination_listener(self._lose)
             self._ear = ear
             self._probe_at = asyncio.get_running_loop().time() + PROBE_SECONDS
         self._hearing.hear()
@@ -165,7 +168,7 @@ class Wake:
                 await ear.execute("SELECT 1", timeout=POLL_SECONDS)
             except DRIVER_ERRORS:
                 self._ear = None
-                ear.terminate()
+                _give_up(ear)
 
     def _receive(self, _ear: Any, _pid: int, _channel: str, letter: object) -> None:
         with suppress(msgspec.MsgspecError):
@@ -203,3 +206,9 @@ class Wake:
                 ear.remove_termination_listener(self._lose)
                 await ear.remove_listener(self._channel, self._receive)
                 await self._line.take_ear(ear)
+
+
+def _give_up(ear: Any) -> None:
+    """End a connection. One whose server has ended it is the pool's again, and says so."""
+    with suppress(*DRIVER_ERRORS):
+        ear.terminate()

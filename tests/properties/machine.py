@@ -56,6 +56,8 @@ from fairlane.store.contract.jobs import (
     Count,
     CountRequest,
     EditRequest,
+    Enqueued,
+    EnqueueReply,
     EnqueueRequest,
     ExplainRequest,
     FindRequest,
@@ -131,6 +133,13 @@ class Visits:
         states = "  ".join(f"{state.value} {self.states[state]}" for state in State)
         pairs = (f"{a or '-'}:{event} {self.transitions[a, event]}" for a, event in TRANSITIONS)
         return f"states: {states}\ntransitions: {'  '.join(pairs)}"
+
+
+async def enqueued(store: Store, request: EnqueueRequest) -> EnqueueReply:
+    """Enqueue and look at every record: a store may make those of new jobs when they are asked for."""
+    reply = await store.jobs.enqueue(request)
+    looked_at = tuple(Enqueued(one.job, one.is_created) for one in reply.enqueued)
+    return msgspec.structs.replace(reply, enqueued=looked_at)
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -266,7 +275,7 @@ class StoreMachine(RuleBasedStateMachine):
         )
 
     def _enqueue(self, request: EnqueueRequest) -> None:
-        reply = self.both(lambda s: s.jobs.enqueue(request))
+        reply = self.both(lambda s: enqueued(s, request))
         if reply is None:
             return  # a tenant outside the scope: both raised
         for one in reply.enqueued:

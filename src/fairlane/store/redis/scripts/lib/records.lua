@@ -20,30 +20,30 @@ local function write_head(head)
 end
 
 -- ── the record of a turn, in the hash "turns" of its queue ─────────────────────────────────────────────────
--- Clock, ready since, counts of the six states, arrival and pace of its rate, strands; then, if anything of it is
--- parked, what and why. A strand is {jobs, ready, sort key and id of its head, parked}; a script adds
--- the set of its other ready jobs.
+-- Clock, ready since, counts of the six states, strands; then, if anything of it is parked or counted against a rate,
+-- what and why, and the arrival and pace of its rate. A strand is {jobs, ready, sort key and id of its head, parked};
+-- a script adds the set of its other ready jobs.
 
-local TURN, STRAND = '>c8I6I4I4I4I4I4I4I8sI2', '>sI4I4dc16'
+local TURN, STRAND = '>c8I6I4I4I4I4I4I4I2', '>sI4I4dc16'
 local NO_ID = string.rep('\0', 16)
 
 local function read_turn(bytes)
-  local clock, since, a, b, c, d, e, f, arrival, pace, count, at = struct.unpack(TURN, bytes)
+  local clock, since, a, b, c, d, e, f, count, at = struct.unpack(TURN, bytes)
   local strands = {}
   for _ = 1, count do
     local task, jobs, ready, key, id
     task, jobs, ready, key, id, at = struct.unpack(STRAND, bytes, at)
     strands[task] = {jobs, ready, key, id, false, false}
   end
-  local parked = false
+  local parked, arrival = false, false
   if at <= #bytes then
-    local parks = cmsgpack.unpack(bytes:sub(at))
-    parked = parks[1]
-    for task, park in pairs(parks[2]) do
+    local rest = cmsgpack.unpack(bytes:sub(at))
+    parked, arrival = rest[1], rest[3]
+    for task, park in pairs(rest[2]) do
       strands[task][5] = park
     end
   end
-  return clock, since, {a, b, c, d, e, f}, arrival > 0 and {arrival, pace}, parked, strands
+  return clock, since, {a, b, c, d, e, f}, arrival, parked, strands
 end
 
 -- Give the place in the ready index that a record stands for, without the tenant: clock and "ready since".
@@ -61,13 +61,9 @@ local function write_turn(clock, since, counts, arrival, parked, strands)
       parks[task] = strand[5]
     end
   end
-  if parked or parks then
-    bytes = bytes .. cmsgpack.pack({parked, parks or {}})
+  if parked or parks or arrival then
+    bytes = bytes .. cmsgpack.pack({parked, parks or {}, arrival})
   end
   local a, b, c, d, e, f = unpack(counts)
-  local at, pace = 0, ''
-  if arrival then
-    at, pace = arrival[1], arrival[2]
-  end
-  return struct.pack(TURN, clock, since, a, b, c, d, e, f, at, pace, count) .. bytes
+  return struct.pack(TURN, clock, since, a, b, c, d, e, f, count) .. bytes
 end

@@ -218,8 +218,8 @@ class Field:
         known = {str(job.id) for job in jobs}
         figures = self.errand.figures
         figures["jobs"] += len(jobs)
-        figures["starts"] += sum(map(len, self.starts.values()))
-        for name, kind in (("stale", ledger.Stale), ("reclaimed", ledger.Reclaimed)):
+        kinds = {"starts": ledger.Started, "stale": ledger.Stale, "reclaimed": ledger.Reclaimed}
+        for name, kind in kinds.items():
             figures[name] += sum(isinstance(one, kind) for one in records)
         acknowledged = {one.job for one in records if isinstance(one, ledger.Acknowledged)}
         figures["acknowledged_lost"] += len(acknowledged - known)

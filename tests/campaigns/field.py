@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import signal
 import sys
@@ -227,8 +226,7 @@ class Field:
     def close(self) -> None:
         """Leave nothing running."""
         for worker in self._all:
-            with suppress(ProcessLookupError):
-                os.kill(worker.popen.pid, signal.SIGCONT)
+            worker.signal(signal.SIGCONT)  # which does nothing to one that has ended
             worker.stop()
 
 

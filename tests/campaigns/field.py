@@ -141,8 +141,21 @@ class Field:
 
     async def busy_workers(self, draw: random.Random, number: int) -> list[Worker]:
         """Give some workers that are in the middle of jobs."""
-        await self.until(lambda: sum(bool(one.running) for one in self.workers) >= number, "nobody works")
-        return draw.sample([one for one in self.workers if one.running], number)
+        await self.until(
+            lambda: sum(bool(self.jobs_of(one)) for one in self.workers) >= number, "nobody works"
+        )
+        return draw.sample([one for one in self.workers if self.jobs_of(one)], number)
+
+    def jobs_of(self, worker: Worker) -> set[str]:
+        """Give the jobs in whose middle a worker is, under the last fence that anybody has.
+
+        A handler that was told to stop, because its claim was lost, leaves without a last line.
+        """
+        return {
+            one.job
+            for one in worker.running.values()
+            if one.fence >= max(other.fence for other in self.starts[one.job])
+        }
 
     async def until_it_starts(self, worker: Worker, since: ledger.Moment) -> float:
         """Wait until a worker has started a job after some moment; give the seconds until then."""

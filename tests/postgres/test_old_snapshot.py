@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.postgres.old_snapshot import WAYS, churning
+from tests.postgres.old_snapshot import FLAT, churning
 from tests.servers.postgres import HASTY, MEMORY, PostgresServer
 
 ROUNDS = 6
@@ -25,7 +25,7 @@ def churned() -> Iterator[PostgresServer]:
     server.close()
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", FLAT)
 async def test_an_old_snapshot_does_not_slow_claims_and_settlements(
     churned: PostgresServer, way: str
 ) -> None:

@@ -21,7 +21,7 @@ from tests.contract.world import ALL, World
 from tests.oracle.clock import START, DrivenClock
 from tests.servers.postgres import HASTY, MEMORY, PostgresServer
 
-JOBS = int(os.environ.get("FAIRLANE_PLAN_JOBS", "100000"))
+JOBS = int(os.environ.get("FAIRLANE_PLAN_JOBS", "20000"))
 FEW = 200
 BATCH = 20
 LONG = 600

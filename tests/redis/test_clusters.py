@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
@@ -17,63 +17,17 @@ from fairlane.store.opening import open_store
 from fairlane.store.redis import connect
 from tests.contract.world import ALL, World
 from tests.oracle.clock import DrivenClock
+from tests.servers.cluster import PATIENCE, ask, await_fact, follow, home_of, is_linked, start_cluster
 from tests.servers.valkey import MEMORY, ValkeySentinel, ValkeyServer, free_port
-
-SLOTS = ((0, 5_460), (5_461, 10_922), (10_923, 16_383))
-NODE = (
-    "--cluster-enabled",
-    "yes",
-    "--cluster-node-timeout",
-    "2000",
-    "--cluster-replica-validity-factor",
-    "0",
-)
-PATIENCE = 60
-
-
-def await_fact(fact: Callable[[], bool]) -> None:
-    """Look until something is so."""
-    until = time.monotonic() + PATIENCE
-    while not fact():
-        assert time.monotonic() < until, "it did not come about"
-        time.sleep(0.05)
-
-
-def ask(server: ValkeyServer, *command: object, password: str | None = None) -> object:
-    """Send a command to one node."""
-    with Redis.from_url(server.url, password=password) as client:
-        return client.execute_command(*command)
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[list[ValkeyServer]]:
-    """Start three primaries that share the slots, and one replica for each prefix to fall back on."""
-    nodes = [ValkeyServer(*NODE, folder=MEMORY, port=free_port()) for _ in range(4)]
-    for node in nodes:
-        node.start()
-    for node, slots in zip(nodes, SLOTS, strict=False):
-        ask(node, "CLUSTER", "ADDSLOTSRANGE", *slots)
-    for node in nodes[1:]:
-        ask(nodes[0], "CLUSTER", "MEET", "127.0.0.1", node.port)
-    await_fact(lambda: all(f"{info(node, 'cluster_state')}" == "ok" for node in nodes))
-    await_fact(lambda: all(info(node, "cluster_known_nodes") == "4" for node in nodes))
+    """Start three primaries that share the slots, and one node more that may follow any of them."""
+    nodes = start_cluster()
     yield nodes
     for node in nodes:
         node.remove()
-
-
-def info(node: ValkeyServer, name: str) -> str:
-    """Give one line of what a node says of its cluster."""
-    with Redis.from_url(node.url) as client:
-        return str(client.execute_command("CLUSTER INFO")[name])
-
-
-def home_of(nodes: list[ValkeyServer], prefix: str) -> ValkeyServer:
-    """Give the primary that has an installation."""
-    slot = ask(nodes[0], "CLUSTER", "KEYSLOT", f"{{{prefix}}}:")
-    assert isinstance(slot, int)
-    (index,) = [i for i, (first, last) in enumerate(SLOTS) if first <= slot <= last]
-    return nodes[index]
 
 
 def world_at(url: str) -> World:
@@ -158,9 +112,7 @@ async def test_a_slot_that_is_moved_as_a_whole_takes_its_workers_along(cluster: 
 async def test_a_failover_under_load_loses_nobody_the_way(cluster: list[ValkeyServer]) -> None:
     """S66: the node of an installation dies while jobs come in; its replica takes over and work goes on."""
     home, replica = home_of(cluster, "fail"), cluster[3]
-    node_id = ask(home, "CLUSTER", "MYID")
-    ask(replica, "CLUSTER", "REPLICATE", node_id)
-    await_fact(lambda: is_linked(replica))
+    follow(replica, home)
     seeds = ",".join(f"127.0.0.1:{node.port}" for node in cluster)
     world = world_at(f"redis://{seeds}?prefix=fail")
     await world.enqueue_many(5)
@@ -241,9 +193,3 @@ async def pour(world: World, number: int) -> None:
             await world.store.jobs.enqueue(EnqueueRequest(scope=ALL, jobs=(world.new(),)))
             number -= 1
         await asyncio.sleep(0.05)
-
-
-def is_linked(replica: ValkeyServer, password: str | None = None) -> bool:
-    """Whether a replica follows its primary."""
-    with Redis.from_url(replica.url, password=password) as client:
-        return bool(client.info("replication").get("master_link_status") == "up")

@@ -24,6 +24,8 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
+from redis import Redis
+
 from tests.servers.debian import Program, find
 
 MEMORY: Final = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 (a folder of its own inside)
@@ -200,19 +202,17 @@ async def lent_prefix() -> AsyncIterator[str]:
     try:
         yield prefix
     finally:
-        await _empty(prefix)
-
-
-async def _empty(prefix: str) -> None:
-    from redis.asyncio import Redis  # noqa: PLC0415 (only where there is such a store)
-
-    client = Redis.from_url(shared_url())
-    try:
-        keys = [key async for key in client.scan_iter(match=f"{{{prefix}}}:*", count=10_000)]
+        keys = list(_admin().scan_iter(match=f"{{{prefix}}}:*", count=10_000))
         for page in _pages(keys):
-            await client.unlink(*page)
-    finally:
-        await client.aclose()
+            _admin().unlink(*page)
+
+
+@cache
+def _admin() -> Redis:
+    """Keep one connection for all tests of the process, which have a loop each."""
+    client = Redis.from_url(shared_url())
+    atexit.register(client.close)
+    return client
 
 
 def _pages(keys: list[bytes]) -> Iterator[list[bytes]]:

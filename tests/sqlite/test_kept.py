@@ -15,6 +15,7 @@ from fairlane.model.moves import settled
 from fairlane.model.scope import Scope
 from fairlane.store.contract.claims import SettleRequest
 from fairlane.store.opening import open_store
+from fairlane.store.sqlite.store import SqliteStore
 from tests.contract.world import World
 from tests.oracle.clock import DrivenClock
 
@@ -99,3 +100,21 @@ async def test_a_plain_success_is_kept_as_the_model_says(
     request = SettleRequest(scope=Scope.all(), worker="w1", settlements=tuple(asked))
     assert len((await one.store.claims.settle(request)).settled) == 2
     assert [await one.get(claim.job.id) for claim in claims] == expected
+
+
+async def test_a_writer_is_not_woken_by_what_it_writes_itself(two: tuple[World, World]) -> None:
+    """S56: the look for changes sees another's commit, and not the own heartbeat, which brings no work."""
+    one, other = two
+    await one.register()
+    seen = await _version(one)
+    one.advance(1)
+    await one.beat()
+    assert await _version(one) == seen
+    one.advance(1)
+    await other.beat()
+    assert await _version(one) != seen
+
+
+async def _version(world: World) -> int:
+    assert isinstance(world.store, SqliteStore)
+    return await world.store._writer.version()

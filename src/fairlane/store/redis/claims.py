@@ -146,7 +146,9 @@ class RedisClaims:
             promoted += count
         is_partial, times = bool(is_more), []
         for queue in await self._wire.ask("HKEYS", self._wire.keys("queues")):
-            is_left, due = await self._wire.run("wake", queue)
+            carry, is_left, due = await self._wire.run("wake", queue, b"")
+            while carry:
+                carry, is_left, due = await self._wire.run("wake", queue, carry)
             is_partial = is_partial or bool(is_left)
             times += [due] if due else []
         return PromoteReply(promoted, min(times, default=None), is_partial)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -19,6 +20,7 @@ from fairlane.store.redis.server import greet
 if TYPE_CHECKING:
     from redis.asyncio import BlockingConnectionPool
     from redis.asyncio.connection import AbstractConnection
+    from redis.driver_info import DriverInfo
 
 NO_JOINING: Final = (
     "a Redis or Valkey server cannot join a transaction of your database; use the outbox in your own database"
@@ -99,6 +101,7 @@ class Wire:
         `meanwhile` is called as soon as the script is sent, and again if it has to be sent again.
         """
         if name in _BEGIN and self._location.url not in self._greeted:
+            await self.ask("EXISTS", self.keys("meta"))  # by a key: so that a cluster says where it is
             await greet(self.ask, str(self._location), self.replicas)
             self._greeted.add(self._location.url)
         script = load(name)
@@ -310,5 +313,14 @@ def _open_pool(url: str) -> BlockingConnectionPool:
         socket_connect_timeout=_PATIENCE,
         # A repeat is our own decision: an enqueue that is sent twice must say so.
         retry=Retry(NoBackoff(), 0),
+        driver_info=_driver_info(),
     )
     return pool
+
+
+@cache
+def _driver_info() -> DriverInfo:
+    """Say once who we are: the library would look its own version up on the disk for each connection."""
+    from redis.driver_info import DriverInfo  # noqa: PLC0415
+
+    return DriverInfo()

@@ -90,13 +90,13 @@ FORMS: Final[dict[str, int | str]] = {
 
 def read_head(raw: bytes) -> Head:
     """Unpack a head."""
-    numbers = _BIRTH_NUMBERS.unpack_from(raw)
+    numbers: Any = _BIRTH_NUMBERS.unpack_from(raw)
     *texts, rest = raw[_BIRTH_NUMBERS.size :].split(b"\0", _BIRTH_TEXTS)
-    born: Any = (*numbers, *(text.decode() for text in texts))
-    if numbers[0]:
-        return Head(*born)
-    life = rest[_LIFE_NUMBERS.size :].split(b"\0")
-    return Head(*born, *_LIFE_NUMBERS.unpack_from(rest), *(text.decode() for text in life[:-1]))
+    if not rest:
+        return Head(*numbers, *map(bytes.decode, texts))
+    lived: Any = _LIFE_NUMBERS.unpack_from(rest)
+    *words, _ = rest[_LIFE_NUMBERS.size :].split(b"\0")
+    return Head(*numbers, *map(bytes.decode, texts), *lived, *map(bytes.decode, words))
 
 
 def write_head(head: Head) -> bytes:

@@ -27,7 +27,7 @@ from fairlane.store.redis.rows import NUMBERS
 STAGED_LASTS: Final = 60_000
 """How many milliseconds a batch that is being sent, or an answer that nobody fetches, stays."""
 
-CLAIM_MOST: Final = 50
+CLAIM_MOST: Final = 40
 """How many jobs one script takes in, settles, hands out, or makes ready at most: it holds all others up."""
 
 _CONSTANTS: Final[dict[str, int | str]] = {
@@ -50,6 +50,7 @@ _CONSTANTS: Final[dict[str, int | str]] = {
     "DUE_MOST": DUE_MOST,
     "PARK_MOST": PARK_MOST,
     "WAKE_MOST": WAKE_MOST,
+    "WAKE_STEP": 100,
     "CLAIM_MOST": CLAIM_MOST,
     "AHEAD_MOST": 10_000,
     "HINT_LASTS": 3_600_000,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, Final
 from uuid import UUID
 
@@ -10,7 +11,7 @@ import msgspec
 
 from fairlane.model.job import JobRecord, NewJob, Settlement
 from fairlane.model.judge import heed
-from fairlane.model.lifecycle import target
+from fairlane.model.lifecycle import Event, target
 from fairlane.model.moves import born
 from fairlane.store.contract.claims import SettleRequest
 from fairlane.store.redis.forms import ENDING
@@ -72,10 +73,16 @@ def _arguments(request: SettleRequest, settlements: Sequence[Settlement], claim:
 
 def _forms(settlement: Settlement) -> bytes:
     """Pack a settlement as it is, then the other forms that it may have."""
-    forms = [heed(job, settlement, 0) for job in (_ASKED, _LATE)]
-    has_asked, has_late = (form is not settlement for form in forms)
-    others = (_form(form) for form in forms if form is not settlement)
-    return b"".join((_form(settlement, has_asked=has_asked, has_late=has_late), *others))
+    jobs = _heeded(settlement.event)
+    plain = _form(settlement, has_asked=_ASKED in jobs, has_late=_LATE in jobs)
+    return plain + b"".join(_form(heed(job, settlement, 0)) for job in jobs) if jobs else plain
+
+
+@cache
+def _heeded(event: Event) -> tuple[JobRecord, ...]:
+    """Give those of the two jobs that make another settlement of one with this event."""
+    any_ = Settlement(id=_ANY.id, fence=0, event=event, outcome="succeeded")
+    return tuple(job for job in (_ASKED, _LATE) if heed(job, any_, 0) is not any_)
 
 
 def _form(settlement: Settlement, *, has_asked: bool = False, has_late: bool = False) -> bytes:

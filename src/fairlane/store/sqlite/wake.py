@@ -1,6 +1,7 @@
 """Wake waiting workers by a datagram to a Unix socket of theirs beside the file (S56).
 
-A hint may be lost: a waiting worker also looks, every 250 ms, whether anybody has written to the file.
+A hint may be lost between processes: a waiting worker also looks, every 250 ms, whether anybody else has
+written to the file. What its own process writes is told it without a datagram.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Wake:
     """The sockets of one file, and the hints that this process has heard."""
 
     def __init__(self, path: Path, version: Callable[[], Awaitable[int]], group: int | None = None) -> None:
-        """`version` tells a number that changes whenever anybody writes to the file; `group` may wake."""
+        """`version` tells a number that changes when somebody else writes to the file; `group` may wake."""
         self._folder = Path(f"{path}.wake")
         self._group = group
         self._version = version
@@ -77,7 +78,7 @@ class Wake:
     # ── waiting ───────────────────────────────────────────────────────────────
 
     async def wait(self, worker: str, queues: Iterable[str], seconds: float) -> bool:
-        """Wait for a hint that this worker has not seen yet, or for any write, at most so long."""
+        """Wait for a hint that this worker has not seen yet, or for another's write, at most so long."""
         self._listen()
         queues = tuple(queues)
         loop = asyncio.get_running_loop()

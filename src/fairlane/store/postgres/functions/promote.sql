@@ -67,7 +67,7 @@ DECLARE
   v_known text := (SELECT name FROM {s}.queue WHERE name > p_after ORDER BY name LIMIT 1);
 BEGIN
   RETURN coalesce(
-    (SELECT queue FROM {s}.delta WHERE queue > p_after AND (v_known IS NULL OR queue < v_known)
+    (SELECT queue FROM {s}.delta WHERE queue > p_after AND queue < coalesce(v_known, '~')  -- behind every name
      ORDER BY queue LIMIT 1), v_known);
 END $$;
 

@@ -96,7 +96,7 @@ local function serve_one(queue, waking, carry, is_new, most, only)
       turn = next_turn(queue, is_new, most)
     end
     if not turn then
-      if not fill_gates(queue, waking) then
+      if not fill_gates(queue, waking, WAKE_STEP) then
         return nil
       end
     else
@@ -134,8 +134,7 @@ local function make_ready(queue, waking, carry, most)
   elseif count == most then
     return false
   end
-  wake(queue, waking)
-  return true
+  return wake(queue, waking, WAKE_STEP)
 end
 
 local function begin_claim()
@@ -150,7 +149,7 @@ local function hand_out(request, carry, most, only)
     local name, wanted = unpack(request.wishes[carry.wish])
     local queue, waking = queue_named(name), carry.queues[name]
     if not waking then
-      waking = {left = WAKE_MOST, due = 0, is_partial = false, is_awake = false, only = only}
+      waking = begin_waking(only)
       carry.queues[name] = waking
     end
     if not waking.is_awake then

@@ -21,8 +21,8 @@ end
 
 -- ── the record of a turn, in the hash "turns" of its queue ─────────────────────────────────────────────────
 -- Clock, ready since, counts of the six states, arrival and pace of its rate, strands; then, if anything of it is
--- parked, what and why. A strand is {jobs, ready, sort key and id of its head, parked}, and in a
--- script the set of its other ready jobs.
+-- parked, what and why. A strand is {jobs, ready, sort key and id of its head, parked}; a script adds
+-- the set of its other ready jobs.
 
 local TURN, STRAND = '>c8I6I4I4I4I4I4I4I8sI2', '>sI4I4dc16'
 local NO_ID = string.rep('\0', 16)

@@ -72,10 +72,21 @@ local function turn_named(queue, tenant)
   return turn
 end
 
+local taken = {} -- by the names of sets that nothing else is done to: the one job that leaves it
+
+local function name_of(turn, task)
+  return '$strand' .. turn.queue.name .. '\0' .. turn.tenant .. '\0' .. task
+end
+
 local function jobs_of(turn, task)
   local strand = turn.strands[task]
   if not strand[6] then
-    strand[6] = sorted('$strand' .. turn.queue.name .. '\0' .. turn.tenant .. '\0' .. task)
+    local name = name_of(turn, task)
+    strand[6] = sorted(name)
+    if taken[name] then
+      strand[6]:remove(taken[name])
+      taken[name] = nil
+    end
   end
   return strand[6]
 end
@@ -197,6 +208,12 @@ local function add_ready(turn, task, key, id)
 end
 
 local function set_head(turn, task, strand)
+  local name = name_of(turn, task)
+  if not sets[name] and not taken[name] then -- of most strands a script takes one job
+    local found = call('ZRANGE', P .. name, 0, 0, 'WITHSCORES')
+    strand[3], strand[4], taken[name] = tonumber(found[2]), found[1], found[1]
+    return
+  end
   local jobs = jobs_of(turn, task)
   local head = jobs:first()
   jobs:remove(head[3])
@@ -290,6 +307,9 @@ local function write(queue, turn)
 end
 
 flushers[#flushers + 1] = function()
+  for name, id in pairs(taken) do
+    call('ZREM', P .. name, id)
+  end
   for name, queue in pairs(queues) do
     for _, turn in pairs(queue.turns) do
       if turn.is_changed then

@@ -7,9 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from fairlane.model.judge import Snoozed, Succeeded
 from fairlane.model.layers import Kind, QueueRules
+from fairlane.model.lifecycle import State
 from fairlane.model.limits import Limits
+from fairlane.model.moves import settled
+from fairlane.model.scope import Scope
+from fairlane.store.contract.claims import SettleRequest
 from fairlane.store.opening import open_store
+from fairlane.store.sqlite.store import SqliteStore
 from tests.contract.world import World
 from tests.oracle.clock import DrivenClock
 
@@ -59,3 +65,56 @@ async def test_what_was_undone_is_not_remembered(two: tuple[World, World]) -> No
     assert [job.id for job in await one.peek(3)] == [job.id for job in jobs]
     more = await one.enqueue()
     assert [claim.job.id for claim in await one.claim(9)] == [*(job.id for job in jobs), more.id]
+
+
+async def test_a_claim_that_another_writer_took_back_is_stale_to_who_remembers_it(
+    two: tuple[World, World],
+) -> None:
+    """S36: a success is settled from what the claim told, but only the file says that the claim stands."""
+    one, other = two
+    await one.enqueue()
+    late = await one.claim_one()
+    await other.lose()
+    again = await other.claim_one()
+    assert (await one.settle_reply(one.verdict(late))).stale == (late.job.id,)
+    assert await other.settle(again) is State.SUCCEEDED
+    assert (await one.get(late.job.id)).attempts[-1].number == again.job.attempt
+
+
+@pytest.mark.parametrize("log", [None, "said"])
+@pytest.mark.parametrize("result", [None, b"42"])
+async def test_a_plain_success_is_kept_as_the_model_says(
+    two: tuple[World, World], result: bytes | None, log: str | None
+) -> None:
+    """S24, S50: the row of a success settled in bulk equals that of the general way, first attempt or not."""
+    one, _ = two
+    await one.enqueue_many(2)
+    for _ in range(2):
+        for claim in await one.claim(1):
+            await one.settle(claim, Snoozed(0))
+            one.advance(1)
+    claims = await one.claim(2)
+    one.advance(1)
+    asked = [one.verdict(claim, Succeeded(result), log=log) for claim in claims]
+    expected = [settled(claim.job, word, one.now) for claim, word in zip(claims, asked, strict=True)]
+    request = SettleRequest(scope=Scope.all(), worker="w1", settlements=tuple(asked))
+    assert len((await one.store.claims.settle(request)).settled) == 2
+    assert [await one.get(claim.job.id) for claim in claims] == expected
+
+
+async def test_a_writer_is_not_woken_by_what_it_writes_itself(two: tuple[World, World]) -> None:
+    """S56: the look for changes sees another's commit, and not the own heartbeat, which brings no work."""
+    one, other = two
+    await one.register()
+    seen = await _version(one)
+    one.advance(1)
+    await one.beat()
+    assert await _version(one) == seen
+    one.advance(1)
+    await other.beat()
+    assert await _version(one) != seen
+
+
+async def _version(world: World) -> int:
+    assert isinstance(world.store, SqliteStore)
+    return await world.store._writer.version()

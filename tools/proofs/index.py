@@ -24,6 +24,7 @@ that repeats it, the machine, the versions, the settings, and how far the rounds
 _OTHERS: Final = {
     "sqlite-contract": "where the time of a job goes in the SQLite store",
     "worker-profile": "where the time of a job goes in a worker",
+    "faults": "workers, servers, networks and disks harmed on purpose, and what was lost: nothing, how often",
     "sabotage": "each promise broken on purpose, and the test that noticed",
 }
 """Pages that somebody else makes; one that is not there is not named."""

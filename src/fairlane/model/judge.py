@@ -120,20 +120,22 @@ def judge(
     An orderly end clears suspicion (S39). Only failures are compared with `max_attempts` (S24, S25).
     """
     job = claim.job
+    has_succeeded = isinstance(ending, Succeeded)
     base = Settlement(
         id=job.id,
         fence=claim.fence,
-        event=Event.HAND_BACK,
-        outcome="returned",
+        event=Event.SUCCEED if has_succeeded else Event.HAND_BACK,
+        outcome="succeeded" if has_succeeded else "returned",
         failures=job.failures,
         crashes=job.crashes,
         snoozes=job.snoozes,
         log=log,
+        result=ending.result if isinstance(ending, Succeeded) else None,
     )
     with_ = msgspec.structs.replace
     match ending:
         case Succeeded():
-            return with_(base, event=Event.SUCCEED, outcome="succeeded", result=ending.result)
+            return base
         case Failed():
             return _failed(claim, ending, base, policies, draw, max_crashes)
         case Ruined():

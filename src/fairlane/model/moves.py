@@ -144,8 +144,6 @@ def _ended(
     now: Instant,
     values: dict[str, Any],
 ) -> JobRecord:
-    started_at = now if job.started_at is None else job.started_at
-    attempt = AttemptRecord(job.attempt, str(job.worker), started_at, now, outcome, failure, log)
     return _replace(
         job,
         worker=None,
@@ -153,9 +151,18 @@ def _ended(
         lease_until=None,
         is_cancel_asked=False,
         progress=None,
-        attempts=(*job.attempts, attempt)[-ATTEMPTS_KEPT:],
+        attempts=ended(job, outcome, failure, log, now),
         **values,
     )
+
+
+def ended(
+    job: JobRecord, outcome: AttemptOutcome, failure: Failure | None, log: str | None, now: Instant
+) -> tuple[AttemptRecord, ...]:
+    """Give the attempts that are kept of a running job once the one that runs has ended (S24)."""
+    started_at = now if job.started_at is None else job.started_at
+    attempt = AttemptRecord(job.attempt, str(job.worker), started_at, now, outcome, failure, log)
+    return (*job.attempts, attempt)[-ATTEMPTS_KEPT:]
 
 
 def erased(job: JobRecord) -> JobRecord:

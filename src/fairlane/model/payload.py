@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from enum import Enum
 from hashlib import blake2b
 from typing import Any, Final
@@ -50,6 +51,16 @@ _ENCODE = msgspec.json.Encoder().encode
 _ENCODE_SORTED = msgspec.json.Encoder(order="deterministic").encode
 _DECODE = msgspec.json.Decoder().decode
 _NO_LIMIT: Final = 1 << 62
+
+
+class _Arguments(msgspec.Struct, forbid_unknown_fields=True):
+    """An envelope of arguments, checked while it is decoded: a third of the time of looking afterwards."""
+
+    v: int
+    arguments: dict[str, Any]
+
+
+_DECODE_ARGUMENTS = msgspec.json.Decoder(_Arguments).decode
 
 
 class PayloadRules(msgspec.Struct, frozen=True):
@@ -103,10 +114,24 @@ def decode_arguments(data: bytes, *, enums: Mapping[str, type[Enum]] = NO_ENUMS)
     >>> decode_arguments(b'{"v":1,"arguments":{"due":{"$date":"2026-01-02"}}}')
     {'due': datetime.date(2026, 1, 2)}
     """
-    arguments = as_object(Reader(enums).read(_opened(data, "arguments"), "arguments", 0))
+    content = _quickly(data)
+    if content is None:
+        content = _opened(data, "arguments")
+    if content == {}:
+        return {}
+    arguments = as_object(Reader(enums).read(content, "arguments", 0))
     if arguments is None:
         raise Undecodable("arguments is not an object")
     return arguments
+
+
+def _quickly(data: bytes) -> object:
+    """Look into an envelope that is as it should be; None if it is not, which `_opened` puts into words."""
+    with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        envelope = _DECODE_ARGUMENTS(data)
+        if envelope.v == ENVELOPE:
+            return envelope.arguments
+    return None
 
 
 def encode_result(value: Any, *, max_size: int = RESULT_SIZE) -> bytes | None:

@@ -19,13 +19,17 @@ _MAPS: Final[tuple[Mapping[type[BaseException], ErrorClass], ...]] = (
     BUILT_IN,
 )
 
+_NOTHING: Final = Succeeded()
+
 
 def returned(attempt: Attempt, result: Any) -> Ending:
     """Read what a handler returned; a result that cannot be kept is told apart from the work (S34)."""
+    if result is None:
+        return _NOTHING
     if issubclass(type(result), Outcome):  # not isinstance: a proxy's `__class__` is the application's code
         return raised(attempt, result)
-    if result is None or not attempt.declared.keep_result:
-        return Succeeded()
+    if not attempt.declared.keep_result:
+        return _NOTHING
     try:
         return Succeeded(encode_result(result))
     except Unencodable as error:

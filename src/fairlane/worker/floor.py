@@ -80,11 +80,12 @@ class Floor:
         if attempts and not self.holdings:
             self.watch.bell.ring()
         unknown: list[Attempt] = []
+        now = self._clock.elapsed()
         for attempt in attempts:
             older = self.holdings.take(attempt)
             if older is not None:
                 self.watch.stop(older, Cause.STALE)
-            is_late = attempt.cause is not None or may_be_lost(attempt, self._clock.elapsed(), self.lease)
+            is_late = attempt.cause is not None or may_be_lost(attempt, now, self.lease)
             if self.is_closing or is_late:
                 self._finish(attempt, HandedBack())
             elif attempt.declared is STRANGER:

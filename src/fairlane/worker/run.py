@@ -16,7 +16,7 @@ from functools import partial
 from types import coroutine
 from typing import Any, Final, TypeAlias
 
-from fairlane.app.ambient import enter
+from fairlane.app.ambient import Ambient, enter
 from fairlane.app.client import Client
 from fairlane.app.context import Context, SoftTimeout, ambient_of
 from fairlane.model.instants import to_datetime
@@ -54,28 +54,37 @@ class Runner:
 
     def start(self, attempt: Attempt, arguments: dict[str, Any]) -> None:
         """Begin an attempt; its end comes by `over`, never before this has returned."""
-        job, declared = attempt.claim.job, attempt.declared
-        deadline = None if job.timeout is None else to_datetime(self._clock.wall() + job.timeout)
-        context = Context(
+        declared, handler = attempt.declared, attempt.declared.handler
+        own = copy_context()
+        if handler.takes_context or self._client.tenant_context is not None:
+            context = self._context(attempt)
+            own.run(enter, ambient_of(context, is_system=declared.system))
+            given = (context,) if handler.takes_context else ()
+            call = partial(handler.func, *given, **arguments)
+            if self._client.tenant_context is not None:
+                attempt.task = start(self._run_surrounded(attempt, context, call), own)
+                return
+        else:
+            job = attempt.claim.job  # shown when somebody looks: most handlers never do
+            own.run(enter, Ambient(job.tenant, partial(self._client.show, job), declared.system))
+            call = partial(handler.func, **arguments)
+        if handler.is_async:
+            attempt.task = start(self._run_async(attempt, call), own)
+        else:
+            attempt.begin(self._clock.elapsed())
+            self._submit(attempt, partial(own.run, call))
+
+    def _context(self, attempt: Attempt) -> Context:
+        job = attempt.claim.job
+        return Context(
             tenant=job.tenant,
             attempt=job.attempt,
             show=partial(self._client.show, job),
             fence=attempt.claim.fence,
             rein=attempt.rein,
             succeed=partial(succeed_in, self._client, self._worker, attempt),
-            deadline=deadline,
+            deadline=None if job.timeout is None else to_datetime(self._clock.wall() + job.timeout),
         )
-        own = copy_context()
-        own.run(enter, ambient_of(context, is_system=declared.system))
-        given = (context,) if declared.handler.takes_context else ()
-        call = partial(declared.handler.func, *given, **arguments)
-        if self._client.tenant_context is not None:
-            attempt.task = start(self._run_surrounded(attempt, context, call), own)
-        elif declared.handler.is_async:
-            attempt.task = start(self._run_async(attempt, call), own)
-        else:
-            attempt.begin(self._clock.elapsed())
-            self._submit(attempt, partial(own.run, call))
 
     def abandon(self, attempt: Attempt) -> None:
         """Count no more on a handler that did not end in time."""
@@ -94,7 +103,7 @@ class Runner:
     async def _run_async(self, attempt: Attempt, call: Callable[[], Coroutine[Any, Any, Any]]) -> None:
         attempt.begin(self._clock.elapsed())
         try:
-            result = await self._called(attempt, call)
+            result = await (call() if attempt.soft_at is None else _softly(call(), attempt))
         except BaseException as error:  # noqa: BLE001 (S28: whatever a handler raises ends its attempt only)
             self._tell(attempt, None, error)
         else:
@@ -112,6 +121,8 @@ class Runner:
 
     def _tell(self, attempt: Attempt, result: Any, error: BaseException | None) -> None:
         self._end_fork(error)
+        # A task holds its context, that the attempt, and that the task: the collector would have to find out.
+        attempt.task = None
         self._over(attempt, result, error)
 
     async def _surrounded(self, attempt: Attempt, context: Context, call: Callable[[], Any]) -> Any:
@@ -202,6 +213,7 @@ class Runner:
             attempt, result, error = self._ended.popleft()
             if attempt.ticket is not None:
                 self._threads.ended(attempt.ticket)
+                attempt.ticket = None  # as above: the ticket holds the attempt
             self._over(attempt, result, error)
 
 

@@ -35,6 +35,7 @@ from fairlane.store.sqlite.handout import Handout, next_due
 from fairlane.store.sqlite.homes import Held, find_live, move, read_live
 from fairlane.store.sqlite.joining import Joining
 from fairlane.store.sqlite.statements import load
+from fairlane.store.sqlite.successes import settle_successes
 from fairlane.store.sqlite.tx import Tx
 from fairlane.store.sqlite.waking import Waking, hint_at_gate
 from fairlane.store.sqlite.writer import Reader, Writer
@@ -135,8 +136,14 @@ def _renew(tx: Tx, request: RenewRequest) -> RenewReply:
 
 def _settle(tx: Tx, request: SettleRequest) -> SettleReply:
     done, stale = [], []
+    plain = settle_successes(tx, request)
     seen: set[UUID] = set()
     for asked in request.settlements:
+        if asked.id in plain:
+            plain.remove(asked.id)
+            seen.add(asked.id)
+            done.append(Settled(asked.id, State.SUCCEEDED))
+            continue
         if asked.id in seen:
             tx.flush()  # the same job twice in a batch: the second must see what the first did
         seen.add(asked.id)

@@ -18,12 +18,12 @@ from fairlane.model.lifecycle import Because, State, because, is_expired
 from fairlane.model.moves import claimed, promoted, stopped
 from fairlane.store.contract.claims import DUE_MOST, PARK_MOST, ClaimRequest
 from fairlane.store.sqlite.asking import all_rows, one_value
-from fairlane.store.sqlite.blocks import count_start, queue_block, strand_block, turn_block
+from fairlane.store.sqlite.blocks import Terms, queue_block
 from fairlane.store.sqlite.homes import Held, free_dedup, move, read_live
 from fairlane.store.sqlite.rows import EXPIRES_AT, SORT_KEY, Row
 from fairlane.store.sqlite.statements import load
 from fairlane.store.sqlite.strands import Parked, Strand, Turn
-from fairlane.store.sqlite.tx import Tx
+from fairlane.store.sqlite.tx import HandedOut, Tx
 from fairlane.store.sqlite.waking import Waking
 
 _SQL = load("claim")
@@ -69,8 +69,11 @@ class _Strands:
         self._turn = turn
         self._heap: list[tuple[tuple[int, bytes], int, Strand]] = []
         self._edge: tuple[int, bytes] = _BEFORE_ALL
-        self._is_all = False
+        known = tx.turns.open_strands(turn)
+        self._is_all = known is not None
         self._jobs: dict[int, _Jobs] = {}
+        for strand in known or ():
+            self.push(strand)
 
     def push(self, strand: Strand) -> None:
         if strand.head is not None and strand.is_open:
@@ -154,6 +157,7 @@ class Handout:
         self._tx = tx
         self._request = request
         self._only = only
+        self._terms = Terms(tx)
         self._claims: list[Claim] = []
         self._wakings: dict[str, Waking] = {}
         self._turns: dict[tuple[str, bool], _Turns] = {}
@@ -195,7 +199,7 @@ class Handout:
             if not self._serve_one(queue, newcomers=left <= self._request.headroom):
                 return
             taken += 1
-            if self._tx.rules.queue(queue, self._tx.now).rate and queue_block(self._tx, queue) is not None:
+            if self._terms.queue(queue).rate and queue_block(self._tx, queue) is not None:
                 return
 
     def _serve_one(self, queue: str, *, newcomers: bool) -> bool:
@@ -208,19 +212,20 @@ class Handout:
                 if self._fill_gates(self._wakings[queue], turns):
                     continue
                 return False
-            block = turn_block(tx, turn)
+            block = self._terms.turn_block(turn)
             if block is not None:
                 turns.drop()
                 self._park(turn, block, turn)
                 continue
             strands = self._strands_of(turn)
             strand = strands.first()
-            block = strand_block(tx, strand.task)
+            block = self._terms.strand_block(strand.task)
             if block is not None:
                 strands.drop()
                 self._park(strand, block, turn)
                 continue
-            first = strands.jobs(strand).first()
+            jobs = strands.jobs(strand)
+            first = jobs.first()
             if first is None:
                 message = f"strand {strand.id} counts {strand.ready} ready jobs and has none"
                 raise AssertionError(message)
@@ -228,9 +233,9 @@ class Handout:
             turns.drop()
             is_served = not is_expired(first[EXPIRES_AT], tx.now)
             if is_served:
-                self._claims.append(self._serve(turn, strand, strands.jobs(strand), newcomers=newcomers))
+                self._claims.append(self._serve(turn, strand, jobs, newcomers=newcomers))
             else:
-                self._expire(strand, strands.jobs(strand))
+                self._expire(strand, jobs)
             strands.push(strand)
             turns.push(turn)
             if is_served:
@@ -251,12 +256,12 @@ class Handout:
         tx.turns.raise_floor(turn.queue, turn.vt if is_lowest else tx.turns.virtual_now(turn.queue))
         held = jobs.take()
         cost: Micros | None = None
-        if tx.rules.queue(turn.queue, tx.now).cost == "seconds":
+        if self._terms.queue(turn.queue).cost == "seconds":
             cost = tx.shelves.estimates[turn.queue, strand.task]
             if held.job.timeout is not None:
                 cost = min(cost, held.job.timeout)
-        tx.turns.charge(turn, charge(tx.rules.stride(turn.tenant, tx.now), SECOND if cost is None else cost))
-        gate = count_start(tx, turn, strand.task)
+        tx.turns.charge(turn, charge(self._terms.stride(turn), SECOND if cost is None else cost))
+        gate = self._terms.count_start(turn, strand.task)
         job = claimed(held.job, request.worker, request.lease, tx.now)
         if job.dedup_until == "started":
             free_dedup(tx, job)
@@ -266,8 +271,10 @@ class Handout:
         place = (job.sort_key, job.id.bytes)
         tx.write(_HOMES.ready_out, strand.id, *place)
         turn.running += 1
-        tx.turns.take_ready(strand, place)
-        self._next_head(strand, jobs)
+        following = jobs.first() if strand.ready > 1 else None
+        tx.turns.take_head(strand, place, None if following is None else _place(following))
+        if gate is None and cost is None and not held.has_keys:
+            tx.remember(HandedOut(held.seq, strand.id, job))
         return Claim(job, job.fence, tx.now + request.lease, is_alone)
 
     def _expire(self, strand: Strand, jobs: _Jobs) -> None:

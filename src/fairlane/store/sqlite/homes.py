@@ -16,6 +16,8 @@ from fairlane.store.contract.jobs import Created
 from fairlane.store.sqlite.asking import one_row
 from fairlane.store.sqlite.rows import (
     BODY_WIDTH,
+    DEDUP_KEY,
+    IDEMPOTENCY_KEY,
     LIVE_WIDTH,
     STATUS_WIDTH,
     Row,
@@ -24,6 +26,7 @@ from fairlane.store.sqlite.rows import (
     to_claim,
     to_record,
     to_status,
+    to_text,
 )
 from fairlane.store.sqlite.statements import load
 from fairlane.store.sqlite.strands import Strand
@@ -41,13 +44,15 @@ class Held(msgspec.Struct):
     gate: str | None = None
     is_alone: bool = False
     charged: Micros | None = None
+    has_keys: bool = False
 
 
 def read_live(row: Row) -> Held:
     """Read a row of `body` joined with `live` and the columns of a holding."""
     status = row[BODY_WIDTH : BODY_WIDTH + LIVE_WIDTH]
     strand, _, gate, is_alone, charged = row[BODY_WIDTH + LIVE_WIDTH :]
-    return Held(row[0], to_record(row[:BODY_WIDTH], status), strand, gate, bool(is_alone), charged)
+    has_keys = row[IDEMPOTENCY_KEY] is not None or row[DEDUP_KEY] is not None
+    return Held(row[0], to_record(row[:BODY_WIDTH], status), strand, gate, bool(is_alone), charged, has_keys)
 
 
 def find_live(tx: Tx, id: UUID) -> Held | None:
@@ -169,7 +174,7 @@ def _bury(tx: Tx, seq: int, job: JobRecord) -> None:
 
 def free_keys(tx: Tx, job: JobRecord) -> None:
     """Let a finished job's keys go: the idempotency key lives on for a while, the other is free at once."""
-    if job.idempotency_key != str(job.id):
+    if job.idempotency_key != to_text(job.id):
         ended = (job.state.value, job.settled_at)
         tx.write(_SQL.key_ended, *ended, job.tenant, job.idempotency_key, job.id.bytes)
     free_dedup(tx, job)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final, Generic, TypeVar
 
 K = TypeVar("K")
@@ -19,15 +19,26 @@ class Kept(Generic[K, V]):
         """Know nothing yet."""
         self._rows: dict[K, V | None] = {}
 
-    def keep(self, rows: dict[K, V | None]) -> None:
+    @property
+    def is_full(self) -> bool:
+        """Whether it is time to forget."""
+        return len(self._rows) > KEPT_MOST
+
+    def keep(self, rows: Mapping[K, V | None]) -> None:
         """Keep what was committed; it replaces what was known before."""
-        if len(self._rows) > KEPT_MOST:
-            self._rows.clear()
         self._rows |= rows
 
     def recall(self, names: Iterable[K]) -> dict[K, V | None]:
         """Give what is known of these."""
         return {name: self._rows[name] for name in names if name in self._rows}
+
+    def find(self, name: K) -> V | None:
+        """Give what is known of one; None if nothing is, or if there is none."""
+        return self._rows.get(name)
+
+    def drop(self, name: K) -> None:
+        """Know nothing any more of one."""
+        self._rows.pop(name, None)
 
     def forget(self) -> None:
         """Know nothing any more."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 import msgspec
 
 from fairlane.model.instants import Instant
-from fairlane.model.job import AttemptRecord, JobRecord, NewJob, Progress
+from fairlane.model.job import AttemptRecord, JobRecord, NewJob, Progress, Settlement
 from fairlane.model.lifecycle import State
+from fairlane.model.moves import ended
 
 Row: TypeAlias = Sequence[Any]
 
@@ -66,6 +67,8 @@ BODY_WIDTH: Final = len(BODY_COLUMNS)
 STATUS_WIDTH: Final = len(STATUS_COLUMNS)
 LIVE_WIDTH: Final = len(LIVE_COLUMNS)
 
+IDEMPOTENCY_KEY: Final = BODY_COLUMNS.index("idempotency_key")
+DEDUP_KEY: Final = BODY_COLUMNS.index("dedup_key")
 EXPIRES_AT: Final = BODY_COLUMNS.index("expires_at")
 SORT_KEY: Final = BODY_WIDTH + STATUS_COLUMNS.index("sort_key")
 """Where these stand in a body joined with its row in a home."""
@@ -77,6 +80,12 @@ _pack = msgspec.msgpack.Encoder().encode
 _unpack_attempts = msgspec.msgpack.Decoder(tuple[AttemptRecord, ...]).decode
 _unpack_progress = msgspec.msgpack.Decoder(Progress).decode
 _unpack_tags = msgspec.msgpack.Decoder(tuple[str, ...]).decode
+_unpack_id = msgspec.msgpack.Decoder(UUID).decode
+_ID_AHEAD: Final = b"\xc4\x10"
+"""What msgpack writes before 16 bytes. Read so, a UUID costs a fifth of `UUID(bytes=…)`; its text, by
+`to_builtins`, a third of `str`."""
+
+to_text: Callable[[UUID], str] = msgspec.to_builtins
 
 
 def to_record(body: Row, status: Row) -> JobRecord:
@@ -122,8 +131,8 @@ def to_record(body: Row, status: Row) -> JobRecord:
         attempts,
     ) = status[:STATUS_WIDTH]
     worker, started_at, lease_until, asked, progress = status[STATUS_WIDTH:LIVE_WIDTH] or _UNCLAIMED
-    uuid = UUID(bytes=id)
-    own = str(uuid) if idempotency_key is None or correlation_id is None else ""
+    uuid = _unpack_id(_ID_AHEAD + id)
+    own = to_text(uuid) if idempotency_key is None or correlation_id is None else ""
     return JobRecord(
         id=uuid,
         tenant=tenant,
@@ -198,7 +207,7 @@ def new_body(seq: int, id: bytes, new: NewJob, now: Instant, expires_at: Instant
 
 def to_body(seq: int, job: JobRecord) -> Row:
     """Give the row of `body`; generated keys and correlation ids cost nothing."""
-    own = str(job.id)
+    own = to_text(job.id)
     return (
         seq,
         job.id.bytes,
@@ -243,6 +252,48 @@ def to_status(job: JobRecord) -> Row:
         job.result,
         _pack(job.attempts) if job.attempts else None,
     )
+
+
+class Successes:
+    """Rows of `history` for attempts that succeeded at one instant: what `moves.settled` says, in one go.
+
+    Attempts that began and ended together have the same record, which is packed once.
+    """
+
+    def __init__(self, now: Instant) -> None:
+        """Have packed nothing yet."""
+        self._now = now
+        self._packed: dict[tuple[int, Instant | None], bytes] = {}
+
+    def row(self, seq: int, job: JobRecord, asked: Settlement) -> tuple[Any, ...]:
+        """Give the row of a running job that has succeeded."""
+        return (
+            seq,
+            State.SUCCEEDED.value,
+            asked.because,
+            job.run_at,
+            job.sort_key,
+            job.attempt,
+            asked.failures,
+            asked.crashes,
+            asked.crashes_alone,
+            asked.snoozes,
+            asked.is_suspect,
+            job.fence,
+            self._now,
+            asked.result,
+            self._attempts(job, asked),
+        )
+
+    def _attempts(self, job: JobRecord, asked: Settlement) -> bytes:
+        if job.attempts or asked.log is not None or asked.failure is not None:
+            return _pack(ended(job, asked.outcome, asked.failure, asked.log, self._now))
+        alike = (job.attempt, job.started_at)  # all are of one worker
+        found = self._packed.get(alike)
+        if found is None:
+            found = _pack(ended(job, asked.outcome, None, None, self._now))
+            self._packed[alike] = found
+        return found
 
 
 def to_claim(job: JobRecord) -> Row:

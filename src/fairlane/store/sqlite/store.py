@@ -20,7 +20,6 @@ from fairlane.store.sqlite.joining import Joining
 from fairlane.store.sqlite.migrating import is_empty, migrate, plan, planned, verify
 from fairlane.store.sqlite.policies import SqlitePolicies
 from fairlane.store.sqlite.registry import SqliteRegistry
-from fairlane.store.sqlite.tx import Tx
 from fairlane.store.sqlite.upkeep import SqliteUpkeep
 from fairlane.store.sqlite.wake import Wake
 from fairlane.store.sqlite.writer import Reader, Writer
@@ -67,10 +66,7 @@ class SqliteStore:
         return file
 
     async def _version(self) -> int:
-        def read(tx: Tx) -> int:
-            return int(tx.db.pragma("data_version") or 0)
-
-        return await self._reader.run(read)
+        return await self._writer.version()
 
     async def _migrate(self) -> MigrateReply:
         return await self._apart(migrate)

@@ -39,11 +39,11 @@ def _parked_values(parked: Parked) -> tuple[Any, ...]:
 
 
 class Turn:
-    """One tenant of one queue: its clock and its counts."""
+    """One tenant of one queue: its clock and its counts. `strands` are those of it that are known."""
 
     __slots__ = (
         "arrival", "delayed", "id", "is_changed", "is_new", "is_ready", "open_strands", "pace",
-        "parked", "queue", "ready", "ready_since", "running", "stored", "tenant", "vt",
+        "parked", "queue", "ready", "ready_since", "running", "stored", "strands", "tenant", "vt",
     )  # fmt: skip
 
     def __init__(self, row: tuple[Any, ...], *, is_new: bool = False) -> None:
@@ -56,6 +56,7 @@ class Turn:
         self.is_new = is_new
         self.is_changed = is_new
         self.stored = row[3:]  # in the order of `values`
+        self.strands: dict[int, Strand] = {}
 
     def values(self) -> tuple[Any, ...]:
         """Give what may have changed."""

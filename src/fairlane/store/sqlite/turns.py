@@ -36,19 +36,30 @@ class Turns:
         self._by_task: dict[tuple[int, str], Strand | None] = {}
         self._kept_turns: Kept[tuple[str, str], Turn] = Kept()
         self._kept_strands: Kept[tuple[int, str], Strand] = Kept()
+        self._numbered_turns: Kept[int, Turn] = Kept()
+        self._numbered_strands: Kept[int, Strand] = Kept()
+        self._kept: tuple[Kept[Any, Any], ...] = (
+            self._kept_turns, self._kept_strands, self._numbered_turns, self._numbered_strands,
+        )  # fmt: skip
         self._lowest: dict[str, int | None] = {}
         self._next: dict[str, int] = {}
         self._sequence = 0
 
     def keep(self) -> None:
         """Keep what is known for the next transaction."""
+        if any(kept.is_full for kept in self._kept):
+            self.forget()  # all of it: a turn that is kept holds on to its strands
         self._kept_turns.keep(self._by_name)
         self._kept_strands.keep(self._by_task)
+        self._numbered_turns.keep(self._turns)
+        self._numbered_strands.keep(self._strands)
 
     def forget(self) -> None:
         """Keep nothing."""
-        self._kept_turns.forget()
-        self._kept_strands.forget()
+        for kept in self._kept:
+            kept.forget()
+        for turn in self._turns.values():
+            turn.strands.clear()
 
     def clear(self) -> None:
         """Know nothing, but for what is kept."""
@@ -60,18 +71,32 @@ class Turns:
 
     def know(self, row: tuple[Any, ...]) -> Turn:
         """Give the turn of a row that was read; what is known already is newer."""
-        turn = self._turns.get(row[0])
-        if turn is None:
-            turn = self._turns[row[0]] = Turn(row)
-            self._by_name[turn.queue, turn.tenant] = turn
-        return turn
+        return self._known_turn(row[0]) or self._enter(Turn(row))
 
     def know_strand(self, row: tuple[Any, ...], turn: Turn) -> Strand:
         """Give the strand of a row that was read; what is known already is newer."""
-        strand = self._strands.get(row[0])
-        if strand is None:
-            strand = self._strands[row[0]] = Strand(row, turn)
-            self._by_task[turn.id, strand.task] = strand
+        return self._strands.get(row[0]) or self._enter_strand(Strand(row, turn))
+
+    def open_strands(self, turn: Turn) -> list[Strand] | None:
+        """Give the open strands of a turn, if all of them are known; else somebody has to read them."""
+        found = [strand for strand in turn.strands.values() if strand.is_open]
+        if len(found) != turn.open_strands:
+            return None
+        return [self._enter_strand(strand) for strand in found]
+
+    def _known_turn(self, number: int) -> Turn | None:
+        turn = self._turns.get(number)
+        if turn is None and (turn := self._numbered_turns.find(number)) is not None:
+            self._enter(turn)
+        return turn
+
+    def _enter(self, turn: Turn) -> Turn:
+        self._turns[turn.id] = self._by_name[turn.queue, turn.tenant] = turn
+        return turn
+
+    def _enter_strand(self, strand: Strand) -> Strand:
+        self._strands[strand.id] = self._by_task[strand.turn.id, strand.task] = strand
+        strand.turn.strands[strand.id] = strand
         return strand
 
     def gather(self, places: set[tuple[str, str, str]]) -> None:
@@ -92,7 +117,7 @@ class Turns:
             self._by_task[key] = strand
             if strand is not None:
                 strand.turn = self._turns[key[0]]
-                self._strands[strand.id] = strand
+                self._enter_strand(strand)
         unread = tasks - self._by_task.keys()
         self._by_task |= dict.fromkeys(unread)
         for row in each_row(self._db, _SQL.strand_named, unread):
@@ -111,8 +136,7 @@ class Turns:
         if turn is None:
             number = self._take("turn", _SQL.next_turn)
             row = (number, queue, tenant, 0, 0, 0, 0, 0, 0, 0, 0, "", None, None, 0, 0)
-            turn = Turn(row, is_new=True)
-            self._turns[number] = self._by_name[queue, tenant] = turn
+            turn = self._enter(Turn(row, is_new=True))
         return turn
 
     def strand(self, turn: Turn, task: str) -> Strand:
@@ -125,16 +149,21 @@ class Turns:
                 return self.know_strand(row, turn)
             number = self._take("strand", _SQL.next_strand)
             row = (number, turn.id, turn.queue, task, 0, 0, None, None, None, None, None, 0, 0)
-            strand = self._strands[number] = self._by_task[turn.id, task] = Strand(row, turn, is_new=True)
+            strand = self._enter_strand(Strand(row, turn, is_new=True))
         return strand
 
     def strand_by_id(self, number: int) -> Strand:
         """Give the strand that a live job names."""
         strand = self._strands.get(number)
-        if strand is None:
+        if strand is not None:
+            return strand
+        strand = self._numbered_strands.find(number)
+        turn = None if strand is None else self._known_turn(strand.turn.id)
+        if strand is None or turn is None:
             (row,) = all_rows(self._db, _SQL.strand_with_turn, (number,))
-            strand = self.know_strand(row[:13], self.know(row[13:]))
-        return strand
+            return self.know_strand(row[:13], self.know(row[13:]))
+        strand.turn = turn
+        return self._enter_strand(strand)
 
     def _take(self, table: str, statement: str) -> int:
         number = self._next.get(table) or int(one_value(self._db, statement))
@@ -169,6 +198,19 @@ class Turns:
         if not strand.ready:
             strand.parked, strand.head, strand.is_head_stale = None, None, False
         self._reopened(strand, was_open=was_open)
+
+    def take_head(
+        self, strand: Strand, place: tuple[int, bytes], following: tuple[int, bytes] | None
+    ) -> None:
+        """Discount the head of a strand, which was claimed; the caller has read which one follows."""
+        if following is None:
+            self.take_ready(strand, place)
+            return
+        # Nothing opens or closes while a ready job remains.
+        strand.ready -= 1
+        strand.turn.ready -= 1
+        strand.head = following
+        strand.is_changed = strand.turn.is_changed = True
 
     def shift_ready(self, strand: Strand, old: tuple[int, bytes], new: tuple[int, bytes]) -> None:
         """Note that a ready job has another place; the caller writes its rows."""
@@ -229,8 +271,9 @@ class Turns:
 
     def raise_floor(self, queue: str, floor: int) -> None:
         """Let the floor follow V."""
-        if floor > self._shelves.queues[queue].measure:
-            self._shelves.queues.set(queue, floor)
+        facts = self._shelves.queues[queue]
+        if floor > facts.measure:
+            facts.measure, facts.is_changed = floor, True
 
     def _next_sequence(self) -> int:
         if not self._sequence:
@@ -265,6 +308,8 @@ class Turns:
             strand.is_changed = strand.is_new = False
             if not strand.jobs:
                 del self._strands[strand.id]
+                strand.turn.strands.pop(strand.id, None)
+                self._numbered_strands.drop(strand.id)
                 self._by_task[strand.turn.id, strand.task] = None
         self._write_turns()
         self._drop_turns(now)
@@ -299,6 +344,7 @@ class Turns:
         self._put(_SQL.turn_out, [(turn.id,) for turn in idle])
         for turn in idle:
             del self._turns[turn.id]
+            self._numbered_turns.drop(turn.id)
             self._by_name[turn.queue, turn.tenant] = None
 
     def _put(self, statement: str, rows: list[tuple[Any, ...]]) -> None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import apsw
 
 from fairlane.model.instants import Instant
+from fairlane.model.job import JobRecord
 from fairlane.model.lifecycle import State
 from fairlane.store.sqlite.asking import one_value
 from fairlane.store.sqlite.rulebook import Rulebook
@@ -24,8 +25,24 @@ from fairlane.store.sqlite.turns import Turns
 _SQL = load("tx")
 
 
+HANDED_OUT_MOST: Final = 25_000
+"""How many claims are remembered: more than a worker holds, and those it lost do not pile up."""
+
+
+class HandedOut(NamedTuple):
+    """A claim as it was handed out: what settling it needs, if it succeeds."""
+
+    seq: int
+    strand: int
+    job: JobRecord
+
+
 class Tx:
-    """What a verb works with."""
+    """What a verb works with.
+
+    `handed_out` remembers claims by the number of their job's id. They may be lost by now, and another may
+    have settled them: whoever uses one asks the file whether it still stands.
+    """
 
     def __init__(self, db: apsw.Connection) -> None:
         """Belong to one connection for its life."""
@@ -34,6 +51,7 @@ class Tx:
         self.rules = Rulebook(db)
         self.shelves = Shelves(db)
         self.turns = Turns(db, self.shelves)
+        self.handed_out: dict[int, HandedOut] = {}
         self.tally: Counter[tuple[str, str, State]] = Counter()
         self._writes: defaultdict[str, list[tuple[Any, ...]]] = defaultdict(list)
         self._next_seq = 0
@@ -59,7 +77,14 @@ class Tx:
         """Keep nothing: what is known was not committed."""
         self.rules.forget()
         self.turns.forget()
+        self.handed_out.clear()
         self._clear()
+
+    def remember(self, claim: HandedOut) -> None:
+        """Remember a claim until it is settled."""
+        if len(self.handed_out) >= HANDED_OUT_MOST:
+            self.handed_out.clear()
+        self.handed_out[claim.job.id.int] = claim
 
     def mark(self) -> None:
         """Remember this point: `undo` comes back to it, `keep` forgets it."""

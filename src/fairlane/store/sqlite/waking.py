@@ -108,7 +108,8 @@ def mark(tx: Tx, subject: Subject) -> None:
         tx.hint(subject.name)
     if subject.kind is Kind.GATE:
         hint_at_gate(tx, subject.name)
-    tx.turns.clear()  # what it knows is older than the rows now
+    tx.turns.clear()  # what it knows, and keeps, is older than the rows now
+    tx.turns.forget()
 
 
 def hint_at_gate(tx: Tx, gate: str) -> None:

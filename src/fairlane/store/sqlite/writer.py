@@ -11,6 +11,7 @@ import asyncio
 import os
 import queue
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,6 +21,7 @@ import apsw
 
 from fairlane.model.errors import EnqueueUnknown, StoreError, StoreUnavailable
 from fairlane.model.instants import Instant
+from fairlane.store.sqlite.asking import one_value
 from fairlane.store.sqlite.checkpoints import IDLE_SECONDS, Checkpoints
 from fairlane.store.sqlite.connect import Opened, translated
 from fairlane.store.sqlite.tx import Tx
@@ -149,21 +151,41 @@ class Writer(Lane):
         self._wake = wake
         self._tx: Tx | None = None
         self._log: Checkpoints | None = None
+        self._rests_at = 0.0
+
+    async def version(self) -> int:
+        """Give a number that changes when anybody else has written to the file, another process or not.
+
+        What this writer has written itself it has told already (`wake`): a worker that is idle shall not be
+        woken by its own heartbeats.
+        """
+        return await self.run(_version)
 
     def _wait(self, waiting: queue.SimpleQueue[Any]) -> Any:
         if self._log is not None:
             self._log.after_commit()
         while self._log is not None and self._log.pages:
             try:
-                return waiting.get(timeout=IDLE_SECONDS)
+                return waiting.get(timeout=max(0.0, self._rests_at - time.monotonic()))
             except queue.Empty:
                 self._log.at_rest()
+                self._rests_at = time.monotonic() + IDLE_SECONDS
         return waiting.get()
 
     def _do(self, db: apsw.Connection, works: list[_Work]) -> None:
+        tx = self._tx if self._tx is not None and self._tx.db is db else Tx(db)
+        writes = [work for work in works if work.verb is not _version]
+        for work in works:
+            if work.verb is _version:  # takes no lock, and is no work for the log
+                work.answer = _version(tx)
+        if writes:
+            self._write(tx, writes)
+            self._rests_at = time.monotonic() + IDLE_SECONDS
+
+    def _write(self, tx: Tx, works: list[_Work]) -> None:
+        db = tx.db
         if self._log is None or self._log.db is not db:
             self._log = Checkpoints(db)
-        tx = self._tx if self._tx is not None and self._tx.db is db else Tx(db)
         self._tx = None  # what it knows of a transaction that failed is not true
         is_sent = False
         try:
@@ -250,6 +272,11 @@ class Reader(Lane):
                     work.error = error
         finally:
             _undo(db)
+
+
+def _version(tx: Tx) -> int:
+    """Read what changes with every commit of another connection."""
+    return int(one_value(tx.db, "PRAGMA data_version"))
 
 
 def _undo(db: apsw.Connection) -> None:

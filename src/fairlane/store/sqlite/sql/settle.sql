@@ -18,3 +18,6 @@ ORDER BY live.expires_at, body.id LIMIT ?2
 
 -- name: asked
 SELECT body.id, body.tenant FROM live JOIN body USING (seq) WHERE live.worker = ?1 AND live.is_cancel_asked = 1
+
+-- name: standing
+SELECT seq FROM live WHERE seq = ?1 AND fence = ?2 AND worker = ?3 AND state = {running}

@@ -25,6 +25,9 @@ else ifneq ($(call VERSION_OF,$(PYTHON)),$(call VERSION_OF,$(BIN)/python))
 $(READY): force
 endif
 
+# The tests start hundreds of processes: each would compile again what the first has imported.
+unexport PYTHONDONTWRITEBYTECODE
+
 SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
 
 help: ## show this list
@@ -46,11 +49,15 @@ types: $(READY) ## mypy strict on everything, pyright strict on the public face
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
 tests: export COVERAGE_FILE = .coverage$(patsubst .venv%,%,$(notdir $(ENV)))
-tests: $(READY) ## every test; the model must be covered to the last branch
-	@s=$(SEED); echo "seed $$s (repeat with: make $@ SEED=$$s)"; set -x; \
-	PYTHONHASHSEED=$$s $(BIN)/pytest -n 2 --hypothesis-seed=$$s --cov --cov-report= $(ARGS)
+tests: export PYTHONHASHSEED = $(SEED)
+tests: SEED := $(SEED)
+tests: PYTEST = $(BIN)/pytest -n 2 --hypothesis-seed=$(SEED)
+tests: $(READY) ## every test; those of the model must cover it to the last branch
+	@echo "seed $(SEED) (repeat with: make $@ SEED=$(SEED))"
+	$(PYTEST) --cov=fairlane.model --cov-report= tests/model src/fairlane/model $(ARGS)
 	@echo "coverage of src/fairlane/model, lines and branches (must be 100 %):"
-	@$(BIN)/coverage report --include='src/fairlane/model/*' --fail-under=100
+	@$(BIN)/coverage report --fail-under=100
+	$(PYTEST) --ignore=tests/model --ignore=src/fairlane/model $(ARGS)
 
 test-all: ## the tests on each Python of 3.11, 3.12, 3.13 that this machine has
 	@passed=; failed=; missing=; \
@@ -81,13 +88,11 @@ bench-worker-profile: $(READY) ## where one job's time goes in a worker; ARGS='-
 peers: $(READY) ## other Python job queues beside Fairlane, some ten minutes; ARGS='--help' shows the options
 	$(BIN)/python -m benchmarks.peers $(ARGS)
 
-proofs: $(READY) ## measure all that docs/proofs shows (half an hour); ONLY=fairness for one, ARGS='--render' for none
-	$(BIN)/python -m tools.proofs $(if $(ONLY),--only $(ONLY)) $(ARGS)
+proofs: $(READY) ## measure what docs/proofs shows; STORE=postgres or redis, ONLY=fairness for one page, ARGS='--render' for none
+	$(BIN)/python -m tools.proofs $(if $(STORE),--store $(STORE)) $(if $(ONLY),--only $(ONLY)) $(ARGS)
 
-# ── not there yet ────────────────────────────────────────────────────────────
-
-prove: ## (not yet) the long campaigns, with published figures
-	@echo "make prove: the campaigns are not written yet; see CHANGELOG.md" >&2; exit 1
+prove: $(READY) ## faults on real stores, an hour of them, added up in docs/proofs; ARGS='--minutes 10 --only worker-kill'
+	$(BIN)/python -m tests.campaigns $(ARGS)
 
 sabotage: $(READY) ## break each promise, one at a time, and see its test go red; ARGS='-k fence' tries some
 	$(BIN)/python -m tools.sabotage $(ARGS)

@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks import profile, reading
-from benchmarks.stage import Bench, drop_schemas, seconds
+from benchmarks.stage import Bench, clean, seconds
 from fairlane.bench.driver import ALL
 from fairlane.bench.place import host, versions
 from fairlane.model.lifecycle import Home
@@ -85,7 +85,7 @@ async def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         try:
             found["throughput"] = await throughputs(arguments.url, arguments)
         finally:
-            await drop_schemas(arguments.url)
+            await clean(arguments.url)
         return found
     with TemporaryDirectory(dir=arguments.folder) as folder:
         if "throughput" in arguments.only:
@@ -129,7 +129,7 @@ def _parts(text: str) -> list[str]:
 def main() -> None:
     """Read the arguments, measure, print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.contract", description=__doc__)
-    parser.add_argument("--url", help="measure throughput on this PostgreSQL server, in schemas of its own")
+    parser.add_argument("--url", help="measure throughput on this server, under names of its own")
     parser.add_argument("--only", type=_parts, default=["throughput"], help=", ".join(PARTS))
     parser.add_argument("--jobs", type=int, default=20_000)
     parser.add_argument("--tenants", type=_numbers, default=[1, 1_000, 100_000])

@@ -1,4 +1,4 @@
-"""What these measurements add to those of `fairlane bench`: a file for each, many producers, quantiles."""
+"""What these measurements add to those of `fairlane bench`: a store for each, many producers, quantiles."""
 
 from __future__ import annotations
 
@@ -9,21 +9,24 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final
 
+from redis.asyncio import Redis
+
 from fairlane.bench.driver import BATCH, Driver
 from fairlane.store.postgres.connect import Server
 from fairlane.store.postgres.location import Location
 from fairlane.store.postgres.statements import quoted
 
-_SCHEMAS: Final = f"fairlane_bench_{os.getpid()}_"
+_OURS: Final = f"fairlane_bench_{os.getpid()}_"
+"""What the schemas or keys of this process begin with."""
 
 
 class Bench(Driver):
     """One empty store of the kind that is measured."""
 
     def __init__(self, place: str, name: object) -> None:
-        """Give it a file of its own in a folder, or a schema of its own on the server of a URL."""
+        """Give it a file of its own in a folder, or a schema or keys of its own on the server of a URL."""
         is_url = "://" in place
-        super().__init__(schema_url(place, f"{name}") if is_url else f"sqlite:///{place}/bench{name}.db")
+        super().__init__(own_url(place, f"{name}") if is_url else f"sqlite:///{place}/bench{name}.db")
 
     async def fill_at_once(self, jobs: int, tenants: int, producers: int) -> float:
         """Enqueue as so many producers do at the same time; give the seconds it took."""
@@ -41,22 +44,39 @@ class Bench(Driver):
         return await seconds(lambda: asyncio.gather(*(produce() for _ in range(producers))))
 
 
-def schema_url(url: str, name: str) -> str:
-    """Name a schema that nobody else has.
+def own_url(url: str, name: str) -> str:
+    """Name a schema, or on Redis a prefix of keys, that nobody else has.
 
-    >>> schema_url("postgresql://host/db?pool=4", "a-b").partition("&")[2].endswith("_a_b")
+    >>> own_url("postgresql://host/db?pool=4", "a-b").partition("&")[2].startswith("schema=fairlane_bench_")
+    True
+    >>> own_url("redis://host", "a-b").partition("?")[2].startswith("prefix=fairlane_bench_")
     True
     """
-    return f"{url}{'&' if '?' in url else '?'}schema={_SCHEMAS}{name.replace('-', '_')}"
+    option = "schema" if url.startswith("postgres") else "prefix"
+    return f"{url}{'&' if '?' in url else '?'}{option}={_OURS}{name.replace('-', '_')}"
 
 
-async def drop_schemas(url: str) -> None:
-    """Remove the schemas that this process has made."""
+async def clean(url: str) -> None:
+    """Remove the schemas or keys that this process has made."""
+    if url.startswith("postgres"):
+        await _drop_schemas(url)
+    else:
+        await _drop_keys(url)
+
+
+async def _drop_schemas(url: str) -> None:
     async with Server(Location(url)).apart() as connection:
         for (schema,) in await connection.fetch(
-            "SELECT nspname FROM pg_namespace WHERE starts_with(nspname, $1)", _SCHEMAS
+            "SELECT nspname FROM pg_namespace WHERE starts_with(nspname, $1)", _OURS
         ):
             await connection.execute(f"DROP SCHEMA {quoted(schema)} CASCADE")
+
+
+async def _drop_keys(url: str) -> None:
+    async with Redis.from_url(url) as client:
+        keys = [key async for key in client.scan_iter(match=f"{{{_OURS}*", count=10_000)]
+        for start in range(0, len(keys), BATCH):
+            await client.unlink(*keys[start : start + BATCH])
 
 
 async def seconds(work: Callable[[], Awaitable[Any]]) -> float:

@@ -1,8 +1,8 @@
-"""Measure what a worker costs on SQLite beside its jobs: idling, memory, and how fast it stops.
+"""Measure what a worker costs beside its jobs: idling, connections, memory, and how fast it stops.
 
 Throughput and latency are `fairlane bench`. Each figure comes from a worker process of its own. Run with
 ``make bench-worker``, or ``python -m benchmarks.worker --help``. A folder on a real disk makes commits cost
-what they cost.
+what they cost; with --url it is a server, whose queue `default` must be empty and nobody else's.
 """
 
 from __future__ import annotations
@@ -16,23 +16,31 @@ import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, cast
+from typing import Any, Final, cast
 
-from fairlane import Fairlane, Lane
+from fairlane import Fairlane, Lane, chunks
 from fairlane.bench.place import host, versions
 from fairlane.store.contract import Store
 from fairlane.store.opening import StoreClock, open_store, register_scheme
 from fairlane.worker.command import run_worker
 from fairlane.worker.worker import Worker
 
-MB = 2**20
+COUNTED: Final = "counted+"
+"""Before the scheme of a URL: a store that counts what it is asked."""
+
+ESTABLISHED: Final = "01"
+"""The state of a connected socket in /proc/net/tcp."""
+
+BUSY: Final = 2_000
+"""Jobs over which a busy worker's connections are counted."""
 
 
-def make_app(file: str, slots: int, scheme: str = "sqlite") -> Fairlane:
+def make_app(url: str, slots: int) -> Fairlane:
     """Make the application that both sides share."""
-    app = Fairlane(f"{scheme}:///{file}", lanes=[Lane("main", slots, ["default"])])
+    app = Fairlane(url, config={}, lanes=[Lane("main", slots, ["default"])])
 
     @app.task(name="async")
     async def noop() -> None: ...
@@ -68,22 +76,22 @@ class _CountedStore:
 
 
 def _open(url: str, clock: StoreClock | None) -> Store:
-    return cast("Store", _CountedStore(open_store(url.replace("counted:", "sqlite:", 1), clock=clock)))
+    return cast("Store", _CountedStore(open_store(url.removeprefix(COUNTED), clock=clock)))
 
 
-def serve(file: str, slots: int, duties: str) -> int:
+def serve(url: str, slots: int, duties: str) -> int:
     """Be a worker until told to stop, then say what was asked of the store since SIGUSR1."""
-    register_scheme("counted", _open)
+    register_scheme(f"{COUNTED}{url.partition(':')[0]}", _open)
     signal.signal(signal.SIGUSR1, lambda *_: _asked.clear())
-    app = make_app(file, slots, "counted")
+    app = make_app(f"{COUNTED}{url}", slots)
     code = run_worker(app, duties=duties == "duties")
     print(json.dumps(_asked))
     return code
 
 
-def burst(file: str, slots: int) -> int:
+def burst(url: str, slots: int) -> int:
     """Run everything there is; say how much memory it needs on the way."""
-    app = make_app(file, slots)
+    app = make_app(url, slots)
     found: dict[int, float] = {}
 
     async def work() -> None:
@@ -117,22 +125,39 @@ def cpu(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def connections(pid: int) -> int:
+    """Count a process's connections to its store: open database files, or connected TCP sockets."""
+    process = Path(f"/proc/{pid}")
+    found = 0
+    connected = _connected(process)
+    for entry in (process / "fd").iterdir():
+        with suppress(OSError):  # closed meanwhile
+            target = str(entry.readlink())
+            found += target.endswith(".db") or target in connected
+    return found
+
+
+def _connected(process: Path) -> set[str]:
+    tables = (process / "net" / name for name in ("tcp", "tcp6"))
+    rows = (line.split() for table in tables if table.exists() for line in table.read_text().splitlines()[1:])
+    return {f"socket:[{row[9]}]" for row in rows if row[3] == ESTABLISHED}
+
+
 def child(*arguments: object) -> subprocess.Popen[str]:
     """Start this module as a worker's process."""
     command = (sys.executable, "-m", "benchmarks.worker", *map(str, arguments))
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603 (our own program)
 
 
-def memory(folder: str, jobs: int) -> dict[str, Any]:
-    """Fill a file, let one process empty it, and give its memory on the way."""
-    file = f"{folder}/memory.db"
-    app = make_app(file, 100)
+def memory(url: str, jobs: int) -> dict[str, Any]:
+    """Fill a store, let one process empty it, and give its memory on the way."""
+    app = make_app(url, 100)
     task = _task(app, "async")
     for start in range(0, jobs, 1_000):
         numbers = range(start, min(jobs, start + 1_000))
         app.enqueue_many(task.using(tenant=f"t{number % 10}").bind() for number in numbers)
     app.close()
-    said, _ = child("--burst", file, 100).communicate()
+    said, _ = child("--burst", url, 100).communicate()
     found: dict[str, Any] = json.loads(said)
     return found
 
@@ -146,14 +171,25 @@ def _task(app: Fairlane, name: str) -> Any:
     return Task(declared, app)
 
 
-def idling(folder: str, duties: str, seconds: float) -> dict[str, Any]:
-    """Watch a worker that has nothing to do, and stop it."""
-    file = f"{folder}/idle-{duties}.db"
-    app = make_app(file, 16)
-    process = child("--serve", file, 16, duties)
+def _busy(app: Fairlane, pid: int) -> int:
+    """Let a worker run many jobs and give the most connections that it had meanwhile."""
+    task = _task(app, "async").using(tenant="t0")
+    most = 0
+    for numbers in chunks(range(BUSY)):
+        *_, last = app.enqueue_many(task.bind() for _ in numbers)
+        while not last.refresh().is_finished:
+            most = max(most, connections(pid))
+    return most
+
+
+def idling(url: str, duties: str, seconds: float) -> dict[str, Any]:
+    """Watch a worker that has something to do, then one that has nothing, and stop it."""
+    app = make_app(url, 16)
+    process = child("--serve", url, 16, duties)
     task = _task(app, "async")
     for _ in range(20):
         task.using(tenant="t0").enqueue().result(timeout=30)
+    busy = _busy(app, process.pid)
     time.sleep(2)
     used, at = cpu(process.pid), time.perf_counter()
     process.send_signal(signal.SIGUSR1)
@@ -162,6 +198,8 @@ def idling(folder: str, duties: str, seconds: float) -> dict[str, Any]:
     found: dict[str, Any] = {
         "cpu_percent": 100 * (cpu(process.pid) - used) / took,
         "pss_mb": pss(process.pid),
+        "connections": connections(process.pid),
+        "connections_busy": busy,
     }
     told_at = time.perf_counter()
     process.send_signal(signal.SIGTERM)
@@ -176,10 +214,14 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     """Run every scenario and give all figures."""
     found: dict[str, Any] = {"host": {**host(), **versions()}}
     with TemporaryDirectory(dir=arguments.folder) as folder:
+
+        def place(name: str) -> str:
+            return arguments.url or f"sqlite:///{folder}/{name}.db"
+
         if arguments.memory:
-            found["pss_mb"] = memory(folder, arguments.memory)
+            found["pss_mb"] = memory(place("memory"), arguments.memory)
         for duties in ("duties", "none"):
-            found[f"idle, {duties}"] = idling(folder, duties, arguments.seconds)
+            found[f"idle, {duties}"] = idling(place(f"idle-{duties}"), duties, arguments.seconds)
     return found
 
 
@@ -188,13 +230,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.worker", description=__doc__)
     parser.add_argument("--seconds", type=float, default=20.0, help="how long to watch an idle worker")
     parser.add_argument("--memory", type=int, default=100_000, help="jobs to watch memory over; 0 for none")
+    parser.add_argument("--url", help="a server's, migrated, with nobody else at work")
     parser.add_argument("--folder", type=Path, default=None, help="where the files go; a real disk counts")
     parser.add_argument("--serve", nargs=3, help=argparse.SUPPRESS)
     parser.add_argument("--burst", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.serve:
-        file, slots, duties = arguments.serve
-        return serve(file, int(slots), duties)
+        url, slots, duties = arguments.serve
+        return serve(url, int(slots), duties)
     if arguments.burst:
         return burst(arguments.burst[0], int(arguments.burst[1]))
     json.dump(measure(arguments), sys.stdout, indent=1)

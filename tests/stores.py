@@ -41,12 +41,8 @@ async def open_sqlite(clock: DrivenClock) -> AsyncIterator[Store]:
 @asynccontextmanager
 async def open_postgres(clock: DrivenClock) -> AsyncIterator[Store]:
     """Open the PostgreSQL store on a schema that is as good as new, of a private server."""
-    async with schemas.lent_schema() as schema:
-        store = open_store(schemas.url_of(schema), clock=clock)
-        try:
-            yield store
-        finally:
-            await store.upkeep.aclose()
+    async with schemas.lent_store(clock) as store:
+        yield store
 
 
 @asynccontextmanager

@@ -9,11 +9,14 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import apsw
+import msgspec
 import psycopg
 import pytest
+from redis import Redis
 
 from fairlane import Backoff, ErrorClass, Job, Lane, Queue, Share, State
 from fairlane.store.postgres.location import Location
+from fairlane.store.redis.keys import Keys
 from tests.acceptance.presets import work
 from tests.acceptance.working import Stage, at_work, burst, until, until_ended
 from tests.acceptance.world import World
@@ -245,10 +248,22 @@ def flip_a_bit(world: World, job: Job[Any]) -> None:
             ((payload,),) = db.execute("SELECT payload FROM body WHERE id = ?", (job.id.bytes,))
             db.execute("UPDATE body SET payload = ? WHERE id = ?", (flipped(payload), job.id.bytes))
         return
+    if world.place.startswith(("redis", "unix")):
+        flip_a_bit_on_redis(world.place, job)
+        return
     place = Location(world.place)
     with psycopg.connect(place.dsn, options=f"-c search_path={place.schema}") as link:
         ((payload,),) = link.execute("SELECT payload FROM job WHERE id = %s", (job.id,))
         link.execute("UPDATE job SET payload = %s WHERE id = %s", (flipped(payload), job.id))
+
+
+def flip_a_bit_on_redis(place: str, job: Job[Any]) -> None:
+    """Change one bit in the body that a Redis server keeps."""
+    url, _, prefix = place.partition("?prefix=")
+    bodies = Keys(prefix)("bodies")
+    with Redis.from_url(url) as client:
+        payload, *rest = msgspec.msgpack.decode(client.hget(bodies, job.id.bytes))
+        client.hset(bodies, job.id.bytes, msgspec.msgpack.encode([flipped(payload), *rest]))
 
 
 def flipped(payload: bytes) -> bytes:

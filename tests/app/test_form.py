@@ -203,6 +203,32 @@ def test_an_argument_nested_too_deep_is_refused(world: World, value: Any) -> Non
     assert world.asked == []
 
 
+def test_what_is_said_for_one_call_holds_for_no_other_of_its_batch(world: World) -> None:
+    """Options that many calls share are judged once; each still has its own."""
+    app = world.app()
+    acme = declare(app).using(tenant="acme", queue="default")
+    urgent = acme.using(priority=9)
+    calls = [
+        acme.bind("a"),
+        urgent.using(idempotency_key="k").bind("b"),
+        acme.using(tenant="globex", correlation_id="c").bind("c"),
+        urgent.using(tenant="globex", tags=["t"]).bind("d"),
+        urgent.using(dedup_key="d").bind("e"),
+    ]
+    jobs = app.enqueue_many(calls)
+    assert [(job.tenant, job.priority) for job in jobs] == [
+        ("acme", 0),
+        ("acme", 9),
+        ("globex", 0),
+        ("globex", 9),
+        ("acme", 9),
+    ]
+    assert [job.idempotency_key == "k" for job in jobs] == [False, True, False, False, False]
+    assert [job.correlation_id == "c" for job in jobs] == [False, False, True, False, False]
+    assert [set(job.tags) for job in jobs] == [set(), set(), set(), {"t"}, set()]
+    assert [job.dedup_key for job in jobs] == [None, None, None, None, "d"]
+
+
 def test_all_bad_fields_of_all_bad_items_stand_in_one_error(world: World) -> None:
     """S12: a batch is refused whole, with every problem by index and field."""
     app = world.app(tenancy="required")
@@ -220,8 +246,8 @@ def test_all_bad_fields_of_all_bad_items_stand_in_one_error(world: World) -> Non
     assert type(caught.value) is InvalidJob
     assert [(one.index, one.field) for one in caught.value.problems] == [
         (1, "delay"),
-        (1, "arguments.text"),
         (1, "priority"),
+        (1, "arguments.text"),
         (2, "tenant"),
         (4, "tenant"),
         (4, "queue"),

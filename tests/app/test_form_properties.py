@@ -67,7 +67,7 @@ JUNK = st.recursive(
 def answer(calls: list[Call[Any]]) -> list[Formed] | InvalidJob:
     """Fill in a form outside of any tenant; anything but a refusal of form escapes."""
     try:
-        return form(calls, About(APP.settings, APP.registry, None, lambda: UUID(int=1)))
+        return form(calls, About(APP.settings, APP.registry, None, lambda count: [UUID(int=1)] * count))
     except InvalidJob as error:
         return error
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from fairlane.bench.holds import HOLDS
 from fairlane.bench.place import Place
 from fairlane.bench.report import Amount, Check, Round, conclude
 from fairlane.bench.scenario import Outcome, Setting, Stage
@@ -158,18 +159,17 @@ def test_as_many_jobs_are_held_as_are_asked_for(tmp_path: Path) -> None:
 
 
 def test_scale_claims_from_every_case(tmp_path: Path) -> None:
-    """Tenants, backlog, and what a pause and a limit hold."""
+    """Tenants, backlog, and all that can hold jobs."""
     report = measured(tmp_path, "scale", "--jobs", "5", "--tenants", "5,10", "--backlog", "50,100")
     assert [check["case"] for check in report["checks"]] == [
         "5 tenants, 50 jobs",
         "10 tenants, 50 jobs",
         "5 tenants, 100 jobs",
-        "5 tenants, 50 jobs and 100 held by a pause",
-        "5 tenants, 50 jobs and 100 held by a limit",
+        *(f"5 tenants, 50 jobs and 100 held by a {hold}" for hold in HOLDS),
     ]
     assert {check["history"] for check in report["checks"]} == {50}
-    # All against the first, the slowest claims of each, enqueues where only jobs grow, what is held twice.
-    assert len(goals(report)) == 4 * 4 + 5 + 3 + 2
+    # All against the first, the slowest claims of each, enqueues where only jobs grow, what is held.
+    assert len(goals(report)) == 4 * 7 + 8 + 6 + 5
     held = {one["median"] for one in report["measures"] if one["name"].endswith("claimed of what is held")}
     assert held == {0}
 

@@ -37,6 +37,14 @@ async def test_a_batch_takes_exactly_what_the_limit_leaves(world: World, limit: 
     assert await world.claim(50) == []
 
 
+async def test_a_turn_that_the_limit_takes_goes_to_the_next_tenant(world: World) -> None:
+    """S41, S45: not to one that was served already and has a heavy weight, in a claim of few."""
+    heavy = TenantRules(weight=4)
+    await world.put({Subject(Kind.TENANT, "full"): _tenant(0), ACME: heavy})
+    await world.send(*(world.new(name) for name in ("full", "acme", "acme", "globex", "initech")))
+    assert await world.tenants_served(2) == ["acme", "globex"]
+
+
 async def test_the_limit_is_of_each_tenant_in_each_queue(world: World) -> None:
     """S45: what runs elsewhere does not count; over workers it does."""
     await world.put({EVERYONE: _tenant(2, "*")})

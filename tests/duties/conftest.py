@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
+import pytest_asyncio
 
 from tests.contract.world import World
 from tests.oracle.clock import DrivenClock
 from tests.stores import STORES
 
 
-@pytest.fixture(params=sorted(STORES))
-async def world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
+@pytest_asyncio.fixture(params=sorted(STORES), loop_scope="session")
+async def world(request: pytest.FixtureRequest, kept: None) -> AsyncIterator[World]:
     """Open one store, empty, and close it afterwards; the books must balance at the end of every test."""
     clock = DrivenClock()
     async with STORES[request.param](clock) as store:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import time
@@ -14,7 +15,7 @@ from typing import Any
 import apsw
 
 from fairlane.model import ledger
-from fairlane.model.errors import EnqueueUnknown
+from fairlane.model.errors import EnqueueUnknown, StoreBusy, StoreUnavailable
 from fairlane.model.history import check as judge_history
 from fairlane.model.identifiers import IdMaker
 from fairlane.model.instants import SECOND, Instant
@@ -113,6 +114,26 @@ class Actor(World):
         at = moment()
         for job in jobs:
             self.write(ledger.Acknowledged(**_work(job), at=at, batch=batch))
+
+    async def insist(self, *jobs: NewJob) -> int:
+        """Enqueue one batch until the store says that it has it; say how often nobody knew whether it had."""
+        batch, repeats = str(jobs[0].id), 0
+        for job in jobs:
+            self.write(ledger.Attempted(**_work(job), at=moment(), batch=batch))
+        while True:
+            try:
+                reply = await self.send(*jobs, is_repeated=repeats > 0)
+            except EnqueueUnknown:
+                repeats += 1
+            except (StoreUnavailable, StoreBusy):
+                await asyncio.sleep(0.05)
+            else:
+                break
+        assert not reply.refused, reply.refused
+        at = moment()
+        for job in jobs:
+            self.write(ledger.Acknowledged(**_work(job), at=at, batch=batch))
+        return repeats
 
     async def start(self, total: int = 1, lease: int = 60 * SECOND) -> list[Claim]:
         """Claim, and begin what was claimed."""

@@ -8,17 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from fairlane.model import ledger
 from fairlane.model.errors import EnqueueUnknown, StoreUnavailable
 from fairlane.store.sqlite.store import SqliteStore
-from tests.faults.campaign import Actor, RealClock, seeded, times, verify
+from tests.faults.campaign import Actor, seeded, times
 from tests.faults.disk import Disk, Fault
+from tests.faults.failing import NEVER, fail_at_random
 from tests.faults.processes import run_program
-from tests.faults.scenes import SCENES, play
-
-NEVER = 1_000_000
-"""Checkpoint so seldom. SQLite keeps it to itself when one fails, but a disk in Python cannot be so discreet:
-the commit before it would seem to have failed. The really full file system below has its checkpoints."""
 
 
 @pytest.mark.parametrize("fault", ["full", "io"])
@@ -26,33 +21,7 @@ async def test_a_store_outlives_a_disk_that_fails(
     fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each scene fails by itself with a clear error, none hangs, and the same store goes on afterwards."""
-    draw, file = seeded(), tmp_path / "fairlane.db"
-    disk = Disk(draw, checkpoint=NEVER if fault == "full" else 12)
-    disk.mount(monkeypatch)
-    records: list[ledger.Record] = []
-    store = SqliteStore(f"sqlite:///{file}", clock=(clock := RealClock()).now)
-    actor = Actor(store, records.append, clock)
-    await play(actor, draw)
-    disk.steps = failures = 0
-    await play(actor, draw)
-    steps = disk.steps
-    for _ in range(times(10)):
-        disk.fail(fault, at=draw.randint(1, steps))
-        errors = await play(actor, draw)
-        disk.mend()
-        failures += bool(disk.failures)
-        disk.failures = 0
-        for error in errors:
-            assert isinstance(error, StoreUnavailable | EnqueueUnknown), error
-            assert error.retry_safe
-            assert str(file) in str(error)
-        if fault == "full":
-            assert not any(isinstance(error, EnqueueUnknown) for error in errors)
-    assert await play(actor, draw) == []
-    await store.upkeep.aclose()
-    jobs = await verify(file, records)
-    _nothing_refused_is_there(records, actor, {str(job.id) for job in jobs})
-    print(f"{failures} failures over {times(10)} runs of {len(SCENES)} scenes, {len(jobs)} jobs")
+    failures = await fail_at_random(fault, times(10), tmp_path / "fairlane.db", monkeypatch, seeded())
     assert failures > times(10) * 0.5
 
 
@@ -99,14 +68,6 @@ async def test_a_new_file_on_a_full_disk_is_one_clear_error_and_can_be_tried_aga
         await actor.enqueue()
         await actor.store.upkeep.aclose()
     assert steps > 30
-
-
-def _nothing_refused_is_there(records: list[ledger.Record], actor: Actor, found: set[str]) -> None:
-    """What failed with any error but "unknown" did not happen."""
-    sent = {one.job for one in records if isinstance(one, ledger.Attempted)}
-    kept = {one.job for one in records if isinstance(one, ledger.Acknowledged)}
-    assert kept <= found
-    assert found <= sent - (sent - kept - actor.unknown)
 
 
 def test_a_store_outlives_a_file_system_that_is_really_full(tmp_path: Path) -> None:

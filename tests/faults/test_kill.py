@@ -9,7 +9,7 @@ from fairlane.store.sqlite.store import SqliteStore
 from tests.faults.campaign import Actor, RealClock, recorded, seeded, times, verify
 from tests.faults.processes import Child, Start
 
-KILLS = 15
+KILLS = 8
 
 
 async def test_a_killed_process_loses_nothing_that_it_was_told_is_durable(

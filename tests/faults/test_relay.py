@@ -13,7 +13,7 @@ from tests.faults.processes import Child, Start
 from tests.invariants import check
 from tests.outbox.shop import PlainShop
 
-KILLS = 50
+KILLS = 10
 TENANTS = ("acme", "bolt", "core")
 
 

@@ -161,6 +161,14 @@ def test_two_errors_are_also_the_kind_that_python_users_expect() -> None:
             "breaker maps is open until 2026-03-01T12:00:00+00:00",
             {"name": "maps", "until": NOON},
         ),
+        (
+            ClaimLost(ID, 2),
+            (
+                f"attempt 2 no longer holds job {ID}: another has it, or it is settled; "
+                "roll the transaction back"
+            ),
+            {"id": ID},
+        ),
         (ConfigError("is wrong"), "is wrong", {"key": "", "source": "", "allowed": ""}),
         (
             ConfigError("is no number", key="slots", source="fairlane.toml", allowed="1 or more"),

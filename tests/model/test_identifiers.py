@@ -102,6 +102,16 @@ def test_every_random_bit_has_a_place() -> None:
     assert (ones_.int ^ zeros_.int).bit_count() == 41 + 32
 
 
+def test_ids_made_together_grow_and_are_those_of_their_millisecond() -> None:
+    """Also after one that was made alone, and before the next; none asked for is none given."""
+    made = maker()
+    found = [made.next(NOW), *made.many(NOW, 500), *made.many(NOW, 0), made.next(NOW)]
+    assert found == sorted(set(found))
+    assert len(found) == 502
+    assert {made_at(one) for one in found} == {NOW}
+    assert len({one.int & 2**32 - 1 for one in found}) > 490
+
+
 def test_a_fresh_millisecond_has_room_to_count() -> None:
     """Even the largest seed leaves half of the counter free."""
     made = IdMaker(ones)

@@ -107,6 +107,12 @@ def test_any_weights_are_kept_to_within_a_start_of_each_queue(weights: list[int]
         assert abs(starts.count(f"q{place}") - share) <= len(weights)
 
 
+def test_a_queue_alone_gets_what_is_free_and_it_has_room_for() -> None:
+    """The usual lane: nothing to share out."""
+    clock = LaneClock(Lane("main", 4, ["mail"]))
+    assert clock.wishes(3, {}) == [("mail", 3)]
+
+
 def test_ties_go_to_the_heavier_queue_then_to_the_listed_order() -> None:
     """At the start all clocks are equal."""
     assert Driven(Lane("main", 4, {"light": 1, "heavy": 2})).run([1]) == ["heavy"]

@@ -101,6 +101,20 @@ def test_the_kind_of_value_counts(name: Any, value: Any, found: Any) -> None:
     assert bool(find_sensitive({name: value})) is found
 
 
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        ({"number": 5, "ratio": 0.5, "is_new": True, "parent": None}, []),
+        ({"number": 5, "cvv": 123}, ["arguments.cvv"]),
+        ({"4111111111111111": 5}, ["arguments['[redacted]']"]),
+        ({"x" * 65: 5}, []),
+    ],
+)
+def test_numbers_are_found_by_their_names_alone(values: Any, found: Any) -> None:
+    """Also where there is nothing but numbers, which is not walked through."""
+    assert [one.path for one in find_sensitive(values)] == found
+
+
 def test_a_tasks_own_names_count_whatever_the_value_is() -> None:
     """`sensitive=` of a task: in any case, in longer names, at any depth, for every kind of value."""
     given_arguments = {

@@ -9,15 +9,15 @@ import pytest
 
 from fairlane.model.errors import ConfigError
 from fairlane.store.opening import open_store
-from fairlane.store.postgres.location import DEFAULT_POOL, Location
+from fairlane.store.postgres.location import Location
 
 URL = "postgresql://me:secret@db.example:6543/shop"
 
 
 def test_a_plain_url_has_defaults() -> None:
-    """The schema is named after us, the pool is small, and the driver gets the rest."""
+    """The schema is named after us, the pool is as large as needed, and the driver gets the rest."""
     location = Location(URL)
-    assert (location.schema, location.pool, location.is_pooled) == ("fairlane", DEFAULT_POOL, False)
+    assert (location.schema, location.pool, location.is_pooled) == ("fairlane", None, False)
     assert location.dsn == URL
 
 

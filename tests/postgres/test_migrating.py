@@ -14,7 +14,7 @@ from fairlane.model.errors import SchemaTooNew, SchemaTooOld, StoreError
 from fairlane.store.contract.request import Request
 from fairlane.store.contract.upkeep import MigrateReply
 from fairlane.store.postgres import migrating
-from fairlane.store.postgres.migrating import NEWEST
+from fairlane.store.postgres.migrating import NEWEST, SERVES
 from fairlane.store.postgres.store import PostgresStore
 from tests.contract.world import ALL, World
 from tests.oracle.clock import DrivenClock
@@ -34,8 +34,8 @@ async def bare(request: pytest.FixtureRequest, admin: psycopg.Connection) -> Asy
 
 def mark(admin: psycopg.Connection, schema: str, name: str, value: str) -> None:
     """Write into a schema's own notes."""
-    statement = SQL("UPDATE {}.meta SET value = %s WHERE name = %s").format(Identifier(schema))
-    admin.execute(statement, (value, name))
+    statement = "INSERT INTO {}.meta VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+    admin.execute(SQL(statement).format(Identifier(schema)), (name, value))
 
 
 async def test_a_store_that_was_never_made_says_how(bare: PostgresStore) -> None:
@@ -62,12 +62,50 @@ async def test_a_newer_schema_is_left_alone(
 ) -> None:
     """S67: by verbs and by migrating; the advice is to upgrade."""
     mark(admin, schema, "schema", str(NEWEST + 1))
+    mark(admin, schema, "serves", str(NEWEST + 1))
     try:
         for verb in (store.registry.pulse(Request(scope=ALL)), store.upkeep.migrate(), store.upkeep.plan()):
             with pytest.raises(SchemaTooNew, match=f"newer than {NEWEST}: upgrade Fairlane"):
                 await verb
     finally:
         mark(admin, schema, "schema", str(NEWEST))
+        mark(admin, schema, "serves", str(SERVES))
+
+
+async def test_a_newer_schema_that_serves_this_version_is_worked_on_but_not_migrated(
+    store: PostgresStore, schema: str, admin: psycopg.Connection
+) -> None:
+    """S67: workers of the version before go on while a deploy is under way; their `migrate` does nothing."""
+    mark(admin, schema, "schema", str(NEWEST + 1))
+    mark(admin, schema, "serves", str(NEWEST))
+    try:
+        world = World(store, DrivenClock())
+        job = await world.enqueue()
+        assert (await world.run()).id == job.id
+        for verb in (store.upkeep.migrate(), store.upkeep.plan()):
+            with pytest.raises(SchemaTooNew, match=f"newer than {NEWEST}: upgrade Fairlane"):
+                await verb
+    finally:
+        mark(admin, schema, "schema", str(NEWEST))
+        mark(admin, schema, "serves", str(SERVES))
+
+
+async def test_an_older_release_does_not_put_its_functions_back(
+    store: PostgresStore, schema: str, admin: psycopg.Connection
+) -> None:
+    """S67: a release may change functions alone; whoever is left behind must not undo that for all others."""
+    mark(admin, schema, "functions", "those of a newer release")
+    mark(admin, schema, "release", "99.1")
+    try:
+        assert (await store.registry.pulse(Request(scope=ALL))).now > 0
+        for verb in (store.upkeep.migrate(), store.upkeep.plan()):
+            with pytest.raises(SchemaTooNew, match=r"the functions of Fairlane 99\.1, newer than"):
+                await verb
+        query = SQL("SELECT value FROM {}.meta WHERE name = 'functions'").format(Identifier(schema))
+        assert admin.execute(query).fetchone() == ("those of a newer release",)
+    finally:
+        mark(admin, schema, "release", "0")
+        await store.upkeep.migrate()
 
 
 async def test_functions_are_installed_again_when_their_text_has_changed(

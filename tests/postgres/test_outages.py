@@ -218,6 +218,20 @@ async def test_a_listener_on_a_dead_network_is_noticed(
     assert hearing._ear not in {None, ear}
 
 
+async def test_a_line_that_is_cut_as_it_begins_to_listen_is_no_error(
+    distant: PostgresStore, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S56, S66: the poll suffices until it listens anew; an error of the driver would end a worker."""
+    monkeypatch.setattr(wake, "POLL_SECONDS", 0.1)
+    request = WaitRequest(scope=ALL, worker="w1", queues=(), at_most=SECOND)
+    proxy.cut_after(b"LISTEN")
+    assert await distant.registry.wait(request)
+    assert proxy.cuts_made == 1
+    assert distant._server.wake._ear is None
+    assert await distant.registry.wait(request)
+    assert distant._server.wake._ear is not None
+
+
 async def test_a_worker_listens_and_works_by_two_connections(
     distant: PostgresStore, breakable: PostgresServer
 ) -> None:

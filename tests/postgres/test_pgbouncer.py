@@ -26,8 +26,10 @@ def port(request: pytest.FixtureRequest, breakable: PostgresServer) -> Iterator[
     if request.param == "directly":
         yield breakable.port
         return
-    if program() is None:
-        pytest.skip("PgBouncer is not installed here")
+    try:
+        program()
+    except LookupError as error:
+        pytest.skip(str(error))
     with bouncing(breakable) as port:
         yield port
 

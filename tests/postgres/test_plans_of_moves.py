@@ -121,6 +121,15 @@ async def expire(world: World) -> None:
     assert await world.expire() == 1
 
 
+async def look(world: World) -> None:
+    """Get one job by its id and say why it waits."""
+    job = await world.enqueue("looking", delay=3_600 * SECOND)
+    assert (await world.get(job.id)).tenant == "looking"
+    assert not await world.is_known(uuid4())
+    await world.explain(job.id)
+    await world.cancel(job.id)
+
+
 VERBS: dict[str, Callable[[World], Awaitable[None]]] = {
     "enqueue": enqueue,
     "renew": renew,
@@ -128,6 +137,7 @@ VERBS: dict[str, Callable[[World], Awaitable[None]]] = {
     "change": change,
     "reclaim": reclaim,
     "expire": expire,
+    "look": look,
 }
 
 

@@ -132,6 +132,15 @@ async def test_a_listener_that_is_cut_off_listens_again(
     assert await waiting
 
 
+async def test_an_ear_that_ends_late_takes_no_other_with_it(other: PostgresStore) -> None:
+    """S56: one that was given up on a dead network ends minutes after another has taken its place."""
+    assert await is_quiet(other)
+    hearing = other._server.wake
+    ear = hearing._ear
+    hearing._lose(object())
+    assert hearing._ear is ear is not None
+
+
 async def test_behind_a_pooler_nobody_listens(schema: str, admin: psycopg.Connection) -> None:
     """S56: hints of the own process count all the same, and others are told."""
     behind = PostgresStore(url_of(schema) + "&pgbouncer=transaction")

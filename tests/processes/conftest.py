@@ -18,7 +18,6 @@ import pytest
 
 from fairlane import Fairlane
 from fairlane.model import ledger
-from tests.faults.campaign import recorded
 from tests.processes.program import make_app
 from tests.stores import MEMORY
 
@@ -35,11 +34,12 @@ class Process:
         """Start it on a store; its record is in the folder."""
         Process.made += 1
         self.record = folder / f"{role}-{Process.made}.jsonl"
-        command = (sys.executable, "-m", "tests.processes.program", role, str(place), str(self.record))
+        self._seen: list[ledger.Record] = []
+        self._read_to = 0
         self.popen = subprocess.Popen(  # noqa: S603 (our own program)
-            command,
+            self.command(role, str(place)),
             cwd=ROOT,
-            env={**os.environ, "PROGRAM_SETTINGS": json.dumps(settings)},
+            env={**os.environ, "PROGRAM_SETTINGS": json.dumps(settings), **self.surroundings(str(place))},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
@@ -47,6 +47,14 @@ class Process:
         self.lines: list[str] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
+
+    def command(self, role: str, place: str) -> tuple[str, ...]:
+        """Say what is run."""
+        return (sys.executable, "-m", "tests.processes.program", role, place, str(self.record))
+
+    def surroundings(self, place: str) -> dict[str, str]:
+        """Say what it finds in its environment besides our own."""
+        return {}
 
     def _read(self) -> None:
         assert self.popen.stderr is not None
@@ -56,9 +64,13 @@ class Process:
         """Give the log records so far; a line that is no record is an error that the process died of."""
         return [json.loads(line) for line in tuple(self.lines) if line.startswith("{")]
 
+    def has_said(self, event: str) -> bool:
+        """Whether it has logged an event so far."""
+        return any(one.get("event") == event for one in self.events())
+
     def until(self, event: str) -> dict[str, Any]:
         """Wait until the process has logged an event."""
-        wait_for(lambda: any(one.get("event") == event for one in self.events()), lambda: "".join(self.lines))
+        wait_for(lambda: self.has_said(event), lambda: "".join(self.lines))
         return next(one for one in self.events() if one.get("event") == event)
 
     def signal(self, number: signal.Signals) -> None:
@@ -72,8 +84,15 @@ class Process:
         return code
 
     def seen(self) -> list[ledger.Record]:
-        """Give what it has written down."""
-        return recorded([self.record]) if self.record.exists() else []
+        """Give what it has written down, in whole lines, so far."""
+        if self.record.exists():
+            with self.record.open("rb") as file:
+                file.seek(self._read_to)
+                data = file.read()
+            whole = data[: data.rfind(b"\n") + 1]
+            self._read_to += len(whole)
+            self._seen += ledger.decode_lines(whole.splitlines(keepends=True))
+        return self._seen
 
     def starts(self) -> list[ledger.Started]:
         """Give the handlers that began in it."""
@@ -95,6 +114,13 @@ def wait_for(is_so: Callable[[], bool], shown: Callable[[], str] = str) -> None:
     while not is_so():
         assert time.monotonic() < deadline, shown()
         time.sleep(0.01)
+
+
+def seconds_of_a_process() -> float:
+    """Say how long a process takes here that does nothing: a busy machine is no fault of a worker."""
+    began_at = time.monotonic()
+    subprocess.run([sys.executable, "-c", "import asyncio"], check=True)
+    return time.monotonic() - began_at
 
 
 class Site:

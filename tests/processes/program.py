@@ -42,6 +42,12 @@ def write(record: ledger.Record) -> None:
         _book.write(record)
 
 
+def keep_book(path: Path) -> None:
+    """Write down what is seen from now on, in a file of this process's own."""
+    global _book  # noqa: PLW0603 (there is one process)
+    _book = Ledger(path)
+
+
 class RecordedClaims:
     """The claims facet, with what it answers written down."""
 
@@ -137,10 +143,10 @@ def _open(url: str, clock: StoreClock | None) -> Store:
     return cast("Store", RecordedStore(open_store(url.removeprefix("recorded+"), clock=clock)))
 
 
-def make_app(place: Path | str) -> Fairlane:  # noqa: C901, PLR0915 (a list of handlers)
+def make_app(place: Path | str, clock: StoreClock | None = None) -> Fairlane:  # noqa: C901, PLR0915 (a list of handlers)
     """Make the application that all processes of a test share, on a file or on a server."""
     url = place if isinstance(place, str) and "://" in place else f"sqlite:///{place}"
-    register_scheme(f"recorded+{url.partition(':')[0]}", _open)
+    register_scheme(f"recorded+{url.partition(':')[0]}", lambda url, given: _open(url, clock or given))
     said = json.loads(os.environ.get("PROGRAM_SETTINGS", "{}"))
     slots = said.pop("slots", 4)
     config = {"worker": said}
@@ -250,12 +256,11 @@ def make_app(place: Path | str) -> Fairlane:  # noqa: C901, PLR0915 (a list of h
 
 def main(role: str, place: str, record: str) -> int:
     """Play one role to its end."""
-    global _book  # noqa: PLW0603 (there is one process)
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     if record != "-":
-        _book = Ledger(Path(record))
+        keep_book(Path(record))
     app = make_app(place)
     if role == "scheduler":
         return run_scheduler(app)

@@ -101,7 +101,7 @@ async def test_a_batch_outlives_the_death_of_the_server_in_its_middle(
 
 async def test_what_was_sent_and_never_published_goes_by_itself(world: World, client: Redis) -> None:
     """Every key is bounded or expires."""
-    await wire_of(world).run("stage", "name", 1, b"items", b"ids")
+    await wire_of(world).run("stage", "name", 1, 2, b"items", b"ids", 3, b"items", b"ids", b"body")
     staged = [key for key in client.scan_iter() if b":st:" in key]
-    assert [client.pttl(key) > 0 for key in staged] == [True]
+    assert [client.pttl(key) > 0 for key in staged] == [True, True]
     assert await world.find_all() == []

@@ -4,75 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
 from redis import Redis
+from redis.exceptions import ResponseError
 
-from fairlane.model.errors import EnqueueUnknown, StoreError
+from fairlane.model.errors import EnqueueUnknown, StoreError, StoreUnavailable
 from fairlane.store.contract.jobs import EnqueueRequest
 from fairlane.store.opening import open_store
 from fairlane.store.redis import connect
 from tests.contract.world import ALL, World
 from tests.oracle.clock import DrivenClock
+from tests.servers.cluster import PATIENCE, ask, await_fact, follow, home_of, is_linked, start_cluster
 from tests.servers.valkey import MEMORY, ValkeySentinel, ValkeyServer, free_port
-
-SLOTS = ((0, 5_460), (5_461, 10_922), (10_923, 16_383))
-NODE = (
-    "--cluster-enabled",
-    "yes",
-    "--cluster-node-timeout",
-    "2000",
-    "--cluster-replica-validity-factor",
-    "0",
-)
-PATIENCE = 60
-
-
-def await_fact(fact: Callable[[], bool]) -> None:
-    """Look until something is so."""
-    until = time.monotonic() + PATIENCE
-    while not fact():
-        assert time.monotonic() < until, "it did not come about"
-        time.sleep(0.05)
-
-
-def ask(server: ValkeyServer, *command: object) -> object:
-    """Send a command to one node."""
-    with Redis.from_url(server.url) as client:
-        return client.execute_command(*command)
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[list[ValkeyServer]]:
-    """Start three primaries that share the slots, and one replica for each prefix to fall back on."""
-    nodes = [ValkeyServer(*NODE, folder=MEMORY, port=free_port()) for _ in range(4)]
-    for node in nodes:
-        node.start()
-    for node, slots in zip(nodes, SLOTS, strict=False):
-        ask(node, "CLUSTER", "ADDSLOTSRANGE", *slots)
-    for node in nodes[1:]:
-        ask(nodes[0], "CLUSTER", "MEET", "127.0.0.1", node.port)
-    await_fact(lambda: all(f"{info(node, 'cluster_state')}" == "ok" for node in nodes))
-    await_fact(lambda: all(info(node, "cluster_known_nodes") == "4" for node in nodes))
+    """Start three primaries that share the slots, and one node more that may follow any of them."""
+    nodes = start_cluster()
     yield nodes
     for node in nodes:
         node.remove()
-
-
-def info(node: ValkeyServer, name: str) -> str:
-    """Give one line of what a node says of its cluster."""
-    with Redis.from_url(node.url) as client:
-        return str(client.execute_command("CLUSTER INFO")[name])
-
-
-def home_of(nodes: list[ValkeyServer], prefix: str) -> ValkeyServer:
-    """Give the primary that has an installation."""
-    slot = ask(nodes[0], "CLUSTER", "KEYSLOT", f"{{{prefix}}}:")
-    assert isinstance(slot, int)
-    (index,) = [i for i, (first, last) in enumerate(SLOTS) if first <= slot <= last]
-    return nodes[index]
 
 
 def world_at(url: str) -> World:
@@ -105,12 +60,59 @@ async def test_two_installations_live_on_different_nodes(cluster: list[ValkeySer
                 assert bool(client.keys(f"{{{prefix}}}:*")) == (node is home)
 
 
+async def test_while_a_slot_is_moved_key_by_key_nothing_is_done_and_then_work_goes_on(
+    cluster: list[ValkeyServer],
+) -> None:
+    """S66: ASK. Half of an installation would be on either node: nobody may follow, and nothing is torn."""
+    home = home_of(cluster, "moved")
+    other = cluster[(cluster.index(home) + 1) % 3]
+    slot = ask(home, "CLUSTER", "KEYSLOT", "{moved}:")
+    world = world_at(f"{home.tcp_url}?prefix=moved")
+    await world.enqueue_many(3)
+    claim = await world.claim_one()
+    ask(other, "CLUSTER", "SETSLOT", slot, "IMPORTING", ask(home, "CLUSTER", "MYID"))
+    ask(home, "CLUSTER", "SETSLOT", slot, "MIGRATING", ask(other, "CLUSTER", "MYID"))
+    for moved in range(3):
+        with pytest.raises(StoreUnavailable, match="its slot is being moved to another node") as caught:
+            await (world.enqueue, world.claim, lambda: world.settle(claim))[moved]()
+        assert caught.value.retry_safe
+        keys = ask(home, "CLUSTER", "GETKEYSINSLOT", slot, 1 if moved < 2 else 1_000)
+        assert isinstance(keys, list)
+        ask(home, "MIGRATE", "127.0.0.1", other.port, "", 0, 5_000, "KEYS", *keys)
+    for node in (other, home):
+        ask(node, "CLUSTER", "SETSLOT", slot, "NODE", ask(other, "CLUSTER", "MYID"))
+    await world.settle(claim)
+    await world.enqueue()
+    assert len(await world.claim(9)) == 3
+    await world.check_invariants()
+    await world.store.upkeep.aclose()
+    assert ask(home, "CLUSTER", "COUNTKEYSINSLOT", slot) == 0
+
+
+async def test_a_slot_that_is_moved_as_a_whole_takes_its_workers_along(cluster: list[ValkeyServer]) -> None:
+    """S66: as Valkey 9 can; no call is refused for longer than the handover, and nothing is lost."""
+    home = home_of(cluster, "whole")
+    other = cluster[(cluster.index(home) + 1) % 3]
+    slot = ask(home, "CLUSTER", "KEYSLOT", "{whole}:")
+    world = world_at(f"{home.tcp_url}?prefix=whole")
+    await world.enqueue_many(3)
+    try:
+        ask(home, "CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", slot, slot, "NODE", ask(other, "CLUSTER", "MYID"))
+    except ResponseError as error:
+        pytest.skip(f"this server does not move slots as a whole: {error}")
+    await pour(world, 3)
+    await_fact(lambda: ask(other, "CLUSTER", "COUNTKEYSINSLOT", slot) != 0)
+    await_fact(lambda: ask(home, "CLUSTER", "COUNTKEYSINSLOT", slot) == 0)
+    await pour(world, 1)
+    assert len(await world.claim(9)) == 7
+    await world.check_invariants()
+    await world.store.upkeep.aclose()
+
+
 async def test_a_failover_under_load_loses_nobody_the_way(cluster: list[ValkeyServer]) -> None:
     """S66: the node of an installation dies while jobs come in; its replica takes over and work goes on."""
     home, replica = home_of(cluster, "fail"), cluster[3]
-    node_id = ask(home, "CLUSTER", "MYID")
-    ask(replica, "CLUSTER", "REPLICATE", node_id)
-    await_fact(lambda: is_linked(replica))
+    follow(replica, home)
     seeds = ",".join(f"127.0.0.1:{node.port}" for node in cluster)
     world = world_at(f"redis://{seeds}?prefix=fail")
     await world.enqueue_many(5)
@@ -127,25 +129,30 @@ async def test_a_failover_under_load_loses_nobody_the_way(cluster: list[ValkeySe
 
 
 async def test_a_sentinel_tells_where_the_service_is_before_and_after_a_failover() -> None:
-    """S66: its primary dies; the store asks again and finds the replica that took over."""
-    primary, replica = (ValkeyServer(folder=MEMORY, port=free_port()) for _ in range(2))
-    sentinel = ValkeySentinel(primary, folder=MEMORY)
+    """S66: its primary dies; the store asks again, and enters the new one by the servers' own password."""
+    locked = ("--requirepass", "served", "--masterauth", "served")
+    primary, replica = (ValkeyServer(*locked, folder=MEMORY, port=free_port()) for _ in range(2))
+    sentinel = ValkeySentinel(primary, "requirepass watched", "sentinel auth-pass jobs served", folder=MEMORY)
     try:
         primary.start()
         replica.start()
-        ask(replica, "REPLICAOF", "127.0.0.1", primary.port)
-        await_fact(lambda: is_linked(replica))
+        ask(replica, "REPLICAOF", "127.0.0.1", primary.port, password="served")
+        await_fact(lambda: is_linked(replica, "served"))
         sentinel.start()
-        await_fact(lambda: bool(ask(sentinel, "SENTINEL REPLICAS", "jobs")))
-        world = world_at(f"redis+sentinel://127.0.0.1:1,127.0.0.1:{sentinel.port}/jobs?prefix=watched")
+        await_fact(lambda: bool(ask(sentinel, "SENTINEL REPLICAS", "jobs", password="watched")))
+        url = f"redis+sentinel://:served@127.0.0.1:1,127.0.0.1:{sentinel.port}/jobs?prefix=watched"
+        stranger = world_at(url)
+        with pytest.raises(StoreUnavailable, match="no Sentinel knows where jobs is"):
+            await stranger.enqueue()
+        world = world_at(f"{url}&sentinel_password=watched")
         await live(world)
-        with Redis.from_url(primary.url) as client:
-            client.wait(1, 5_000)
+        ask(primary, "WAIT", 1, 5_000, password="served")
         primary.kill()
         await pour(world, 5)
         assert len(await world.claim(9)) >= 5
         await world.check_invariants()
         await world.store.upkeep.aclose()
+        await stranger.store.upkeep.aclose()
     finally:
         for server in (sentinel, replica, primary):
             server.remove()
@@ -186,9 +193,3 @@ async def pour(world: World, number: int) -> None:
             await world.store.jobs.enqueue(EnqueueRequest(scope=ALL, jobs=(world.new(),)))
             number -= 1
         await asyncio.sleep(0.05)
-
-
-def is_linked(replica: ValkeyServer) -> bool:
-    """Whether a replica follows its primary."""
-    with Redis.from_url(replica.url) as client:
-        return bool(client.info("replication").get("master_link_status") == "up")

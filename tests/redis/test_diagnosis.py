@@ -14,6 +14,8 @@ GOOD = {
     "valkey_version": "9.1.2",
     "role": "master",
     "maxmemory": "0",
+    "used_memory": "1000000",
+    "total_system_memory": "1000000000",
     "maxmemory_policy": "noeviction",
     "aof_enabled": "1",
     "appendfsync": "always",
@@ -33,17 +35,35 @@ def judged(**changes: str) -> dict[str, str]:
         ({"redis_version": "10.0.1"}, "server", "ok"),
         ({"role": "slave"}, "role", "bad"),
         ({"maxmemory_policy": "allkeys-lru", "maxmemory": "100000000"}, "eviction", "bad"),
-        ({"maxmemory_policy": "volatile-ttl"}, "eviction", "warn"),
+        ({"maxmemory_policy": "allkeys-lru"}, "eviction", "warn"),
+        ({"maxmemory_policy": "volatile-ttl", "maxmemory": "100000000"}, "eviction", "warn"),
         ({}, "durability", "ok"),
         ({"appendfsync": "everysec"}, "durability", "ok"),
         ({"appendfsync": "no"}, "durability", "warn"),
         ({"aof_enabled": "0"}, "durability", "warn"),
+        ({"aof_last_write_status": "err"}, "disk", "bad"),
+        ({"rdb_last_bgsave_status": "err"}, "disk", "bad"),
+        ({}, "memory", "ok"),
+        ({"used_memory": "91000000", "maxmemory": "100000000"}, "memory", "warn"),
+        ({"used_memory": "950000000"}, "memory", "warn"),
+        ({"cluster_state": "ok"}, "cluster", "ok"),
+        ({"cluster_state": "fail"}, "cluster", "bad"),
+        ({"connected_slaves": "1"}, "replicas", "ok"),
+        ({"connected_slaves": "1", "replicas_awaited": "1"}, "replicas", "ok"),
+        ({"connected_slaves": "1", "replicas_awaited": "2"}, "replicas", "bad"),
     ],
     ids=str,
 )
 def test_each_setting_is_judged(changes: dict[str, str], check: str, level: str) -> None:
     """What may throw away or lose jobs is said, and how bad it is."""
     assert judged(**changes)[check] == level
+
+
+def test_without_snapshots_nothing_at_all_is_kept() -> None:
+    """What could be lost is said in plain words."""
+    for save, words in (("3600 1", "since the last snapshot"), ("", "it writes nothing to a disk")):
+        (one,) = [one for one in remarks({"aof_enabled": "0", "save": save}) if one.check == "durability"]
+        assert words in one.what
 
 
 def test_of_what_a_server_does_not_tell_nothing_is_said() -> None:
@@ -58,6 +78,7 @@ async def test_a_real_server_is_asked(world: World, client: Redis) -> None:
     assert {one.check: one.level for one in found.remarks} == {
         "server": "ok",
         "eviction": "warn",
+        "memory": "ok",
         "durability": "ok",
     }
     assert found.settings["appendfsync"] == "always"

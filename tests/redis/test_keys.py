@@ -121,22 +121,33 @@ TENANT = st.text(
     min_size=1,
     max_size=4,
 )
-LABEL = st.text(st.sampled_from("a:{}*?[]\\\"' é\u2028"), min_size=1, max_size=5)
+LABEL = st.text(st.sampled_from("a:{}*?[]\\\"' é\u2028\0"), min_size=1, max_size=5)
+NAME = st.text(st.sampled_from("ab0._-"), max_size=3).map("q{}".format)
 
 
-@given(st.lists(st.tuples(TENANT, LABEL, LABEL), min_size=1, max_size=6, unique_by=lambda one: one[:2]))
+@given(
+    st.lists(
+        st.tuples(TENANT, LABEL, LABEL, NAME, NAME), min_size=1, max_size=6, unique_by=lambda one: one[:2]
+    )
+)
 @settings(max_examples=25, suppress_health_check=list(HealthCheck))
 async def test_names_and_labels_never_run_into_each_other(
-    server: ValkeyServer, items: list[tuple[str, str, str]]
+    server: ValkeyServer, items: list[tuple[str, str, str, str, str]]
 ) -> None:
     """S3, S4: whatever callers choose is found under its own name, and under no other."""
     clock = DrivenClock()
     tag = UUID(int=abs(hash(tuple(items)))).hex
     world = World(open_store(f"{server.url}?prefix=f{tag}", clock=clock), clock)
-    items = [(tenant.lstrip("-") or "t", key, label) for tenant, key, label in items]
     news = [
-        world.new(tenant, idempotency_key=f"{number}{key}", correlation_id=label, dedup_key=f"{key}{number}")
-        for number, (tenant, key, label) in enumerate(items)
+        world.new(
+            tenant.lstrip("-") or "t",
+            queue=queue,
+            task=task,
+            idempotency_key=f"{number}{key}",
+            correlation_id=label,
+            dedup_key=f"{key}{number}",
+        )
+        for number, (tenant, key, label, queue, task) in enumerate(items)
     ]
     reply = await world.send(*news)
     assert all(one.is_created for one in reply.enqueued)
@@ -146,5 +157,8 @@ async def test_names_and_labels_never_run_into_each_other(
         assert {job.tenant for job in own} == {new.tenant}
         again = await world.send(msgspec.structs.replace(new, id=world.new().id))
         assert [one.job.id for one in again.enqueued] == [new.id]
+    for queue in {new.queue for new in news}:
+        claimed = {claim.job.id for claim in await world.claim(9, queue)}
+        assert claimed == {new.id for new in news if new.queue == queue}
     await world.check_invariants()
     await world.store.upkeep.aclose()

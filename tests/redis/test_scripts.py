@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from redis import Redis
 
+from fairlane.model.instants import SECOND
 from fairlane.model.layers import Kind, TenantRules
 from fairlane.model.lifecycle import Event, State
 from fairlane.store.redis.connect import Wire
@@ -87,3 +88,20 @@ async def test_clocks_stay_exact_far_beyond_what_a_lua_number_holds(world: World
             order += [claim.job.tenant for claim in await one.claim(most)]
         served.append(order)
     assert served[0] == served[1]
+
+
+@pytest.mark.parametrize("jobs", [2, 3, 7])
+async def test_a_strand_that_empties_in_one_script_leaves_nothing_behind(
+    world: World, client: Redis, jobs: int
+) -> None:
+    """What expired or was purged together is in no set when the next jobs of its strand come."""
+    for number in range(jobs):
+        await world.enqueue(expires_in=(1 + number) * SECOND)
+    world.clock.advance(60)
+    assert await world.claim(1) == []
+    assert list(client.scan_iter(match="*:s:*")) == []
+    await world.enqueue_many(jobs)
+    await world.purge()
+    assert list(client.scan_iter(match="*:s:*")) == []
+    await world.enqueue_many(jobs)
+    assert len(await world.peek(jobs + 1)) == len(await world.claim(jobs + 1)) == jobs

@@ -16,7 +16,9 @@ from fairlane.store.contract.jobs import EnqueueRequest
 from fairlane.store.opening import open_store
 from fairlane.store.redis import connect
 from fairlane.store.redis.connect import Wire
+from fairlane.store.redis.enqueue import publish
 from tests.contract.world import ALL, World
+from tests.redis.test_batches import wire_of
 from tests.servers.valkey import ValkeyServer
 
 
@@ -62,7 +64,7 @@ async def test_an_answer_that_comes_too_late_is_nobody_elses(
     """S66: a server that stands still is busy, and what it says afterwards answers no other question."""
     job = await world.enqueue()
     real = connect._send
-    monkeypatch.setattr(connect, "_send", lambda link, command, _: real(link, command, 0.1))
+    monkeypatch.setattr(connect, "_send", lambda link, command, *_: real(link, command, 0.1))
     client.client_pause(700, all=True)
     with pytest.raises(StoreBusy, match="no answer in time"):
         await world.get(job.id)
@@ -125,6 +127,36 @@ async def test_a_server_without_memory_takes_nothing_and_half_of_nothing(world: 
         await world.send(*(world.new() for _ in range(50)))
     client.config_set("maxmemory", "0")
     assert await world.find_all() == [job]
+
+
+async def test_a_full_server_lets_what_is_there_go_on(world: World, client: Redis) -> None:
+    """Only new jobs are refused: the others are claimed, settled and pruned, or it would be full for ever."""
+    await world.enqueue_many(3)
+    lost = await world.claim_one()
+    client.config_set("maxmemory", "1")
+    await world.register("w2")
+    for claim in await world.claim(2):
+        await world.renew(claim)
+        assert await world.settle(claim) is State.SUCCEEDED
+    with pytest.raises(StoreUnavailable, match="memory"):
+        await world.enqueue()
+    world.advance(3_600)
+    assert [one.id for one in (await world.reclaim()).lost] == [lost.job.id]
+    await world.prune(succeeded=0)
+    await world.cancel(lost.job.id)
+    client.config_set("maxmemory", "0")
+    assert [job.state for job in await world.find_all()] == [State.CANCELLED]
+
+
+async def test_a_batch_that_is_on_its_way_comes_in_though_the_server_is_full(
+    world: World, client: Redis
+) -> None:
+    """Nothing else is done before it: it must not stand in the way of what makes room."""
+    jobs = tuple(world.new() for _ in range(50))
+    await publish(wire_of(world), EnqueueRequest(scope=ALL, jobs=jobs))
+    client.config_set("maxmemory", "1")
+    assert len(await world.claim(60)) == 50
+    client.config_set("maxmemory", "0")
 
 
 async def test_what_is_no_server_at_all_says_so() -> None:

@@ -1,9 +1,8 @@
-"""A private PgBouncer in transaction mode before a server of ours, where the program is installed."""
+"""A private PgBouncer in transaction mode before a server of ours: installed here, or fetched."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from tests.servers.debian import Program, find
 from tests.servers.postgres import PostgresServer, free_port, other_user
 
 _INI: Final = """
@@ -27,23 +27,27 @@ max_client_conn = 200
 """
 
 
-def program() -> str | None:
-    """Find PgBouncer: where FAIRLANE_TEST_PGBOUNCER says, or where Debian puts it."""
-    return os.environ.get("FAIRLANE_TEST_PGBOUNCER") or shutil.which(
-        "pgbouncer", path=f"{os.defpath}:/usr/sbin"
-    )
+def program() -> Program:
+    """Find PgBouncer: where FAIRLANE_TEST_PGBOUNCER says, installed, or fetched; LookupError says why not."""
+    given = os.environ.get("FAIRLANE_TEST_PGBOUNCER")
+    return Program(Path(given)) if given else find("pgbouncer")
 
 
 @contextmanager
 def bouncing(server: PostgresServer) -> Iterator[int]:
     """Run PgBouncer before a server as long as this lasts; give its port."""
-    name, port = program(), free_port()
-    assert name is not None
+    found, port = program(), free_port()
     with tempfile.TemporaryDirectory() as folder:
         settings = Path(folder) / "pgbouncer.ini"
         settings.write_text(_INI.format(server=server.port, port=port))
         Path(folder).chmod(0o755)
-        process = subprocess.Popen([name, str(settings)], stderr=subprocess.PIPE, text=True, **other_user())  # noqa: S603 (our own set-up)
+        process = subprocess.Popen(  # noqa: S603 (our own set-up)
+            [str(found.path), str(settings)],
+            env=found.environment(),
+            stderr=subprocess.PIPE,
+            text=True,
+            **other_user(),
+        )
         assert process.stderr is not None
         try:
             while "process up" not in (line := process.stderr.readline()):

@@ -41,6 +41,7 @@ class Account(NamedTuple):
     attempts: int
     lost: int
     settled_twice: int
+    reclaimed: int
     outages_said: tuple[int, ...]
 
 
@@ -88,13 +89,13 @@ class Site:
 
     async def harm(self, processes: list[Process], total: int) -> None:
         """Restart the server in good order at a third of the work, kill it at two thirds."""
-        await self._until(processes, total // 3)
+        await self.until_started(processes, total // 3)
         self.say("fast shutdown: connections are cut, the server goes down")
         await asyncio.to_thread(self.server.stop, FAST)
         await asyncio.sleep(1)
         await asyncio.to_thread(self.server.start)
         self.say("the server is back")
-        await self._until(processes, 2 * total // 3)
+        await self.until_started(processes, 2 * total // 3)
         self.say("SIGKILL of the postmaster")
         killed_at = moment()
         await asyncio.to_thread(self.server.kill)
@@ -104,7 +105,7 @@ class Site:
         self.records.append(ledger.Outage(at=killed_at, until=moment(), loses=0))
         self.say("the server is back, recovered from its log")
 
-    async def _until(self, processes: list[Process], ended: int) -> None:
+    async def until_started(self, processes: list[Process], ended: int) -> None:
         """Wait until so many attempts have begun."""
         async with asyncio.timeout(PATIENCE):
             while sum(len(process.starts()) for process in processes) < ended:  # noqa: ASYNC110 (other processes)
@@ -117,10 +118,12 @@ def _job(actor: Actor, number: int) -> NewJob:
     return actor.new(TENANTS[number % len(TENANTS)], task="short", **values)
 
 
-async def restart_under_load(total: int, say: Callable[[str], None] = print) -> Account:
+async def restart_under_load(
+    total: int, say: Callable[[str], None] = print, kind: type[Site] = Site
+) -> Account:
     """Let workers work through all that, and give the account."""
     with tempfile.TemporaryDirectory() as name:
-        site = Site(Path(name), say)
+        site = kind(Path(name), say)
         url = site.server.tcp_url
         store = open_store(url)
         try:
@@ -165,10 +168,13 @@ async def _account(site: Site, actor: Actor, processes: list[Process]) -> Accoun
         attempts=sum(job.attempt for job in jobs),
         lost=len(acknowledged - {str(job.id) for job in jobs}),
         settled_twice=sum(times > 1 for times in settled.values()),
-        outages_said=tuple(
-            sum(event.get("event") == "store_away" for event in process.events()) for process in processes
-        ),
+        reclaimed=sum(_said(process, "job_lost") for process in processes),
+        outages_said=tuple(_said(process, "store_away") for process in processes),
     )
+
+
+def _said(process: Process, event: str) -> int:
+    return sum(one.get("event") == event for one in process.events())
 
 
 def main(jobs: str = "20000") -> None:

@@ -1,7 +1,13 @@
-"""Lend empty, migrated schemas of the tests' PostgreSQL database: making one for each would take too long."""
+"""Lend empty, migrated schemas of the tests' PostgreSQL database: making one for each would take too long.
+
+So would opening connections for each: what a server's process learns of a schema costs it more than most
+tests do. Tests that share an event loop share connections, too (`lent_store`).
+"""
 
 from __future__ import annotations
 
+import asyncio
+import atexit
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -9,14 +15,18 @@ from functools import cache
 from itertools import count
 from typing import Final
 
+import asyncpg
 import psycopg
 
 from fairlane.store.opening import open_store
+from fairlane.store.postgres.store import PostgresStore
 from tests.oracle.clock import START, DrivenClock
 from tests.servers.postgres import shared_url
 
 _free: Final[list[str]] = []
 _numbers: Final = count(1)
+_pools: Final[dict[str, tuple[asyncio.AbstractEventLoop, asyncpg.Pool]]] = {}
+"""Connections to schemas that nobody has at the moment, and the loop they belong to."""
 
 # What tests have left behind, and days of history that only some of them make or take away.
 _EMPTY: Final = """
@@ -51,10 +61,39 @@ async def lent_schema() -> AsyncIterator[str]:
         _free.append(schema)
 
 
+@asynccontextmanager
+async def lent_store(clock: DrivenClock) -> AsyncIterator[PostgresStore]:
+    """Lend a new store on such a schema, with the connections that others of this loop have left behind."""
+    async with lent_schema() as schema:
+        store = PostgresStore(url_of(schema), clock.now)
+        loop = asyncio.get_running_loop()
+        if schema in _pools and _pools[schema][0] is loop:
+            store._server._pools[loop] = _pools.pop(schema)[1]
+        try:
+            yield store
+        finally:
+            await store._server.wake.close()
+            pool = store._server._pools.get(loop)
+            if pool is not None and pool.get_idle_size() == pool.get_size():
+                _pools[schema] = loop, store._server._pools.pop(loop)
+            await store.upkeep.aclose()
+
+
+async def close_kept() -> None:
+    """Close what this loop's stores have left behind."""
+    here = asyncio.get_running_loop()
+    for schema, (loop, pool) in tuple(_pools.items()):
+        if loop is here:
+            del _pools[schema]
+            await pool.close()
+
+
 @cache
 def _admin() -> psycopg.Connection:
     """Keep one connection for all tests of the process, which have a loop each."""
-    return psycopg.connect(shared_url(), autocommit=True)
+    connection = psycopg.connect(shared_url(), autocommit=True)
+    atexit.register(connection.close)
+    return connection
 
 
 async def _new() -> str:

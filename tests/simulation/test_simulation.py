@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.simulation import __main__ as command
+from tests.simulation.crowd import run_seeds
 from tests.simulation.sabotages import TABLE
 from tests.simulation.seeds import quiet, run_seed, seams
 
@@ -56,11 +57,17 @@ def test_a_seed_goes_the_same_way_every_time() -> None:
     assert len(told[0]) > 20
 
 
+def test_a_seed_goes_the_same_way_in_another_process() -> None:
+    """On all cores as alone, in the order of the seeds."""
+    alone = [(seed, run_seed(seed).steps) for seed in (3, 4)]
+    assert [(one.seed, one.steps) for one in run_seeds((3, 4), processes=1)] == alone
+
+
 def test_a_seed_that_fails_says_what_was_wrong_and_what_happened_last(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A failure is printed with its seed and the last of its trace, and the command fails."""
-    monkeypatch.setattr(sys, "argv", ["simulation", "--seeds", "3"])
+    monkeypatch.setattr(sys, "argv", ["simulation", "--seeds", "3", "--processes", "1"])
     broken = TABLE["retry-keeps-its-old-place"].patch
     assert broken is not None
     with broken():

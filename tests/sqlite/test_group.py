@@ -107,11 +107,11 @@ async def test_another_user_of_the_group_wakes_a_worker(
     await store.upkeep.census(CensusRequest(scope=ALL))
     waiting = SqliteStore(shared if is_shared else f"sqlite:///{folder}/fairlane.db")
     await hear(waiting)
-    before = waiting._wake._heard.total()
+    before = waiting._wake._hearing._heard.total()
     assert await asyncio.to_thread(enqueue_as_nobody, shared, group.gr_gid) == "ok"
     for _ in range(20):  # what was sent lies in the socket by now; let the loop see it
         await asyncio.sleep(0)
-    assert (waiting._wake._heard.total() > before) is is_shared
+    assert (waiting._wake._hearing._heard.total() > before) is is_shared
     for one in (store, waiting):
         await one.upkeep.aclose()
 

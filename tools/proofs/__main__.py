@@ -16,24 +16,30 @@ import msgspec
 
 from tools.proofs.kept import ROOT, Kept, commit, write
 from tools.proofs.pages import write_pages
+from tools.proofs.stores import STORES, measured, prefix
 from tools.proofs.suite import PAGES, Page
 
 
 def main() -> int:
     """Measure what is asked for, then lay everything out."""
     parser = ArgumentParser(prog="make proofs", description=__doc__.partition("\n")[0])
-    parser.add_argument("--only", action="append", choices=[one.name for one in PAGES], help="only this page")
+    names = [one.name for one in PAGES if one.store == "sqlite"]
+    parser.add_argument("--store", choices=list(STORES), default="sqlite", help="what is measured")
+    parser.add_argument("--only", action="append", choices=names, help="only this page")
     parser.add_argument("--render", action="store_true", help="measure nothing, only write the pages")
     parser.add_argument("--small", action="store_true", help="a quick look: one round of very little")
     parser.add_argument("--folder", type=Path, help="where the files go; a real disk counts")
     given = parser.parse_args()
-    wanted = [one for one in PAGES if not given.only or one.name in given.only]
+    only = [prefix(given.store) + name for name in given.only or ()]
+    wanted = [one for one in PAGES if one.store == given.store and (not only or one.name in only)]
     bad: list[str] = []
     try:
-        for page in () if given.render else wanted:
-            if not measure(page, given.folder, small=given.small):
-                bad.append(page.name)
-            write_pages()
+        with measured(given.store) as new_url:
+            for page in () if given.render else wanted:
+                url = new_url(page.name)
+                if not measure(page, given.folder, small=given.small, url=url):
+                    bad.append(page.name)
+                write_pages()
     except KeyboardInterrupt:
         print("interrupted; what was measured before is kept", file=sys.stderr)
         return 130
@@ -43,14 +49,15 @@ def main() -> int:
     return 1 if bad else 0
 
 
-def measure(page: Page, folder: Path | None, *, small: bool = False) -> bool:
+def measure(page: Page, folder: Path | None, *, small: bool = False, url: str | None = None) -> bool:
     """Run one benchmark and keep what it prints; nothing is kept of one that failed."""
     words = page.words(small=small)
-    command = " ".join(words if words[0] == "fairlane" else ("python -m", *words))
+    shown = words if words[0] == "fairlane" else ("python -m", *words)
+    command = " ".join((*shown, *(() if url is None else ("--url …",))))
     print(f"── {page.name}: {command}", flush=True)
     of, began = commit(), time.monotonic()
     ran = subprocess.run(  # noqa: S603 (our own program)
-        [sys.executable, "-m", *words, *page.hidden_words(folder)],
+        [sys.executable, "-m", *words, *page.hidden_words(folder, url)],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         check=False,

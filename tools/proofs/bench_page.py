@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from fairlane.bench.report import Measure, Report, show_number
-from tools.proofs.kept import SMALL, Kept
+from tools.proofs.kept import PROOFS, ROOT, SMALL, Kept
 
 _MET: Final = {None: "", True: "yes", False: "**no**"}
 
@@ -47,8 +47,9 @@ def _lines(kept: Kept, report: Report, name: str, title: str, about: str) -> Ite
         yield from ["", f"## {scenario}", ""]
         yield from table(found)
     for plot in report.plots:
-        stem = Path(plot).stem
-        yield from ["", f"![{stem.replace('-', ' ')}](plots/{stem}.svg)"]
+        drawn = Path(plot)
+        where = drawn.relative_to(PROOFS.relative_to(ROOT))
+        yield from ["", f"![{drawn.stem.replace('-', ' ')}]({where})"]
 
 
 def circumstances(kept: Kept, report: Report) -> Iterator[str]:

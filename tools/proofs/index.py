@@ -7,22 +7,24 @@ from typing import Final
 
 from fairlane.bench.report import Measure
 from tools.proofs.bench_page import amount, limit
-from tools.proofs.goals import SECTIONS, Asked
+from tools.proofs.goals import Asked, sections_of
 from tools.proofs.kept import PROOFS, SMALL, Kept
+from tools.proofs.stores import STORES, Store, prefix
 
 _HEAD: Final = """\
 # Proofs
 
 Generated from the JSON files beside this page, which `make proofs` writes; do not edit by hand.
 
-What Fairlane is asked for on SQLite, and what a machine has measured. Ratios of one run count; an absolute
-figure is context. A goal is met if the medians of all its figures are. Each page has the command that repeats
-it, the machine, the versions, the settings, and how far the rounds lie apart.
+What Fairlane is asked for on each store, and what a machine has measured. Ratios of one run count; an
+absolute figure is context. A goal is met if the medians of all its figures are. Each page has the command
+that repeats it, the machine, the versions, the settings, and how far the rounds lie apart.
 """
 
 _OTHERS: Final = {
     "sqlite-contract": "where the time of a job goes in the SQLite store",
     "worker-profile": "where the time of a job goes in a worker",
+    "faults": "workers, servers, networks and disks harmed on purpose, and what was lost: nothing, how often",
     "sabotage": "each promise broken on purpose, and the test that noticed",
 }
 """Pages that somebody else makes; one that is not there is not named."""
@@ -30,10 +32,15 @@ _OTHERS: Final = {
 Figures = Mapping[str, Sequence[Measure]]
 
 
-def met(asked: Asked, figures: Figures) -> bool | None:
+def met(asked: Asked, figures: Figures, store: Store = "sqlite") -> bool | None:
     """Whether a goal is met; None if nothing was measured."""
-    found = asked.answers(figures.get(asked.page, ()))
+    found = _answers(asked, figures, store)
     return all(one.met for one in found) if found else None
+
+
+def _answers(asked: Asked, figures: Figures, store: Store) -> list[Measure]:
+    name = asked.page if asked.page == "peers" else f"{prefix(store)}{asked.page}"
+    return asked.answers(figures.get(name, ()))
 
 
 def index(kept: Mapping[str, Kept], figures: Figures) -> str:
@@ -41,9 +48,9 @@ def index(kept: Mapping[str, Kept], figures: Figures) -> str:
     return "\n".join(_lines(kept, figures)) + "\n"
 
 
-def count(figures: Figures) -> str:
-    """Say how many goals are met."""
-    found = [met(asked, figures) for section in SECTIONS.values() for asked in section]
+def count(figures: Figures, store: Store = "sqlite") -> str:
+    """Say how many goals are met on a store."""
+    found = [met(asked, figures, store) for section in sections_of(store).values() for asked in section]
     yes, no, unknown = (found.count(answer) for answer in (True, False, None))
     return f"{yes} goals are met, {no} are not, {unknown} are not measured."
 
@@ -53,11 +60,10 @@ def _lines(kept: Mapping[str, Kept], figures: Figures) -> Iterator[str]:
     if any(one.small for one in kept.values()):
         yield f"{SMALL} Small: {', '.join(name for name, one in kept.items() if one.small)}."
         yield ""
-    yield f"**{count(figures)}**"
-    for title, section in SECTIONS.items():
-        yield from ["", f"## {title}", "", "| what | asked | measured | met |", "|---|---|---|---|"]
-        for asked in section:
-            yield f"| {asked.what} | {asked.goal} | {_measured(asked, figures)} | {_met(asked, figures)} |"
+    for store, title in STORES.items():
+        yield f"- [{title}](#{title.lower()}): {count(figures, store)}"
+    for store, title in STORES.items():
+        yield from _of_store(store, title, figures)
     yield from ["", "## Pages", "", "| page | command | commit |", "|---|---|---|"]
     for name, one in kept.items():
         yield f"| [{name}]({name}.md) | `{one.command}` | {one.commit} |"
@@ -69,11 +75,23 @@ def _lines(kept: Mapping[str, Kept], figures: Figures) -> Iterator[str]:
     )
 
 
-def _measured(asked: Asked, figures: Figures) -> str:
-    found = asked.answers(figures.get(asked.page, ()))
+def _of_store(store: Store, title: str, figures: Figures) -> Iterator[str]:
+    yield from ["", f"## {title}"]
+    if not any(name.startswith(prefix(store)) and name != "peers" for name in figures):
+        yield from ["", f"Not measured yet: `make proofs STORE={store}`."]
+        return
+    for section, goals in sections_of(store).items():
+        yield from ["", f"### {section}", "", "| what | asked | measured | met |", "|---|---|---|---|"]
+        for asked in goals:
+            answer = f"{_measured(asked, figures, store)} | {_met(asked, figures, store)}"
+            yield f"| {asked.what} | {asked.goal} | {answer} |"
+
+
+def _measured(asked: Asked, figures: Figures, store: Store) -> str:
+    found = _answers(asked, figures, store)
     told = [f"{one.name}: {amount(one)} ({limit(one)})" for one in found]
     return "<br>".join(told) or asked.why or "not in the kept runs"
 
 
-def _met(asked: Asked, figures: Figures) -> str:
-    return {None: "not measured", True: "yes", False: "**no**"}[met(asked, figures)]
+def _met(asked: Asked, figures: Figures, store: Store) -> str:
+    return {None: "not measured", True: "yes", False: "**no**"}[met(asked, figures, store)]

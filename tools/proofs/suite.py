@@ -14,8 +14,11 @@ from typing import Final, NamedTuple
 from fairlane.bench.report import Measure
 from tools.proofs import bench_page, peers_page, worker_page
 from tools.proofs.kept import PLOTS, ROOT, Kept
+from tools.proofs.stores import STORES, Store, prefix
 
 ROUNDS: Final = 5
+SERVER_ROUNDS: Final = 3
+"""A server's figures, servers' start included, must be had in a quarter of an hour."""
 
 
 class Page(NamedTuple):
@@ -32,88 +35,118 @@ class Page(NamedTuple):
     hidden: tuple[str, ...]
     render: Callable[[Kept], str]
     figures: Callable[[Kept], Sequence[Measure]]
+    store: Store = "sqlite"
 
     def words(self, *, small: bool = False) -> tuple[str, ...]:
         """Give the words that repeat it, as they are shown."""
         return (*self.command, *(self.small if small else self.full).split())
 
-    def hidden_words(self, folder: Path | None) -> tuple[str, ...]:
-        """Give the words that are not shown, and where the files go."""
+    def hidden_words(self, folder: Path | None, url: str | None = None) -> tuple[str, ...]:
+        """Give the words that are not shown: where files go, and where the store is."""
         where = () if folder is None else ("--folder", str(folder.resolve()))
-        return (*where, *self.hidden)
+        return (*where, *(() if url is None else ("--url", url)), *self.hidden)
 
 
-def _bench(name: str, title: str, about: str, command: str, full: str, small: str) -> Page:
-    return Page(
-        name,
-        ("fairlane", "bench", *command.split()),
-        f"{full} --rounds {ROUNDS}",
-        f"{small} --rounds 1",
-        ("--plot", str(PLOTS.relative_to(ROOT)), "--json"),
-        partial(bench_page.page, name=name, title=title, about=about),
-        bench_page.figures,
+class _Sizes(NamedTuple):
+    """How much is measured: what `fairlane bench` takes long for is less of it on a server."""
+
+    latency: str
+    tenants: str
+    scale: str
+    rounds: int
+
+
+_FILES: Final = _Sizes(
+    "--seconds 6", "--jobs 100000", "--jobs 1000 --tenants 100,100000 --backlog 10000,1000000", ROUNDS
+)
+_SERVERS: Final = _Sizes(
+    "--seconds 4", "--jobs 30000", "--jobs 300 --tenants 100,100000 --backlog 10000,200000", SERVER_ROUNDS
+)
+
+
+def pages_of(store: Store) -> tuple[Page, ...]:
+    """Give the pages of one store, in the order in which they run: the short ones first."""
+    sizes = _FILES if store == "sqlite" else _SERVERS
+    on = "" if store == "sqlite" else f" on {STORES[store]}"
+    plots = PLOTS if store == "sqlite" else PLOTS / store
+
+    def bench(name: str, title: str, about: str, command: str, full: str, small: str) -> Page:
+        whole = f"{prefix(store)}{name}"
+        return Page(
+            whole,
+            ("fairlane", "bench", *command.split()),
+            f"{full} --rounds {sizes.rounds}",
+            f"{small} --rounds 1",
+            ("--plot", str(plots.relative_to(ROOT)), "--json"),
+            partial(bench_page.page, name=whole, title=f"{title}{on}", about=about),
+            bench_page.figures,
+            store,
+        )
+
+    return (
+        Page(
+            f"{prefix(store)}worker",
+            ("benchmarks.worker", "--memory", "0"),
+            "--seconds 20",
+            "--seconds 2",
+            (),
+            partial(worker_page.page, name=f"{prefix(store)}worker", store=store),
+            partial(worker_page.figures, store=store),
+            store,
+        ),
+        bench(
+            "latency",
+            "Latency",
+            "How long one durable enqueue takes, and how long a job waits for a worker, idle or half busy.",
+            "latency",
+            sizes.latency,
+            "--seconds 1 --jobs 200",
+        ),
+        bench(
+            "throughput",
+            "Throughput",
+            "Jobs a second in and out, and what each costs the processor, with handlers that do nothing.",
+            "throughput --tenants 1,1000 --processes 1,2 --slots 100",
+            "--jobs 10000",
+            "--jobs 1000",
+        ),
+        bench(
+            "tenants",
+            "Very many tenants",
+            "As many tenants as jobs, against the same jobs under one tenant.",
+            "throughput --only async --tenants 1,100000 --processes 1 --slots 100",
+            sizes.tenants,
+            "--jobs 1000",
+        ),
+        bench(
+            "scale",
+            "Cost as work grows",
+            "What a claim costs as tenants, backlog and held jobs grow, through the store's contract.",
+            "scale",
+            sizes.scale,
+            "--jobs 50 --tenants 10,1000 --backlog 1000,10000",
+        ),
+        bench(
+            "fairness",
+            "Fairness",
+            "Who waits for whom, and who gets how much. *alone* is the quiet tenants' load without the flood,"
+            "\n*fifo* the same arrivals under one tenant: first in, first out.",
+            "fairness",
+            "--seconds 3",
+            "--seconds 1",
+        ),
     )
 
 
-PAGES: Final = (
-    Page(
-        "worker",
-        ("benchmarks.worker", "--memory", "0"),
-        "--seconds 20",
-        "--seconds 2",
-        (),
-        worker_page.page,
-        worker_page.figures,
-    ),
-    _bench(
-        "latency",
-        "Latency",
-        "How long one durable enqueue takes, and how long a job waits for a worker, idle or half busy.",
-        "latency",
-        "--seconds 6",
-        "--seconds 1 --jobs 200",
-    ),
-    _bench(
-        "throughput",
-        "Throughput",
-        "Jobs a second in and out, and what each costs the processor, with handlers that do nothing.",
-        "throughput --tenants 1,1000 --processes 1,2 --slots 100",
-        "--jobs 10000",
-        "--jobs 1000",
-    ),
-    _bench(
-        "tenants",
-        "Very many tenants",
-        "As many tenants as jobs, against the same jobs under one tenant.",
-        "throughput --only async --tenants 1,100000 --processes 1 --slots 100",
-        "--jobs 100000",
-        "--jobs 1000",
-    ),
-    _bench(
-        "scale",
-        "Cost as work grows",
-        "What a claim costs as tenants, backlog and held jobs grow, through the store's contract.",
-        "scale",
-        "--jobs 1000 --tenants 100,100000 --backlog 10000,1000000",
-        "--jobs 50 --tenants 10,1000 --backlog 1000,10000",
-    ),
-    _bench(
-        "fairness",
-        "Fairness",
-        "Who waits for whom, and who gets how much. *alone* is the quiet tenants' load without the flood,\n"
-        "*fifo* the same arrivals under one tenant: first in, first out.",
-        "fairness",
-        "--seconds 3",
-        "--seconds 1",
-    ),
-    Page(
-        "peers",
-        ("benchmarks.peers",),
-        "--rounds 2",
-        "--rounds 1 --jobs 400 --singles 5 --floods 0 huey-sqlite",
-        ("--json",),
-        peers_page.page,
-        peers_page.figures,
-    ),
+PEERS: Final = Page(
+    "peers",
+    ("benchmarks.peers",),
+    "--rounds 2",
+    "--rounds 1 --jobs 400 --singles 5 --floods 0 huey-sqlite",
+    ("--json",),
+    peers_page.page,
+    peers_page.figures,
 )
-"""In the order in which they run: the short ones first."""
+"""Other job queues, on all stores in one run: it is measured with SQLite's pages."""
+
+PAGES: Final = (*pages_of("sqlite"), PEERS, *pages_of("postgres"), *pages_of("redis"))

@@ -6,18 +6,22 @@ from typing import Final
 
 import msgspec
 
-from fairlane.bench.report import Amount, Goal, Measure, Medians, Round, conclude
+from fairlane.bench.report import Amount, Goal, Measure, Round, conclude
 from tools.proofs.bench_page import table
 from tools.proofs.kept import SMALL, Kept
+from tools.proofs.stores import STORES, Store
 
 _HEAD: Final = """\
-# A worker at rest
+# A worker at rest{on}
 
-Generated from `docs/proofs/worker.json`, which `make proofs` writes; do not edit by hand.
+Generated from `docs/proofs/{name}.json`, which `make proofs` writes; do not edit by hand.
 
 One `fairlane worker` process with its duties and an empty queue, watched from outside. A query is a call of
-the store's contract, waiting for a wake-up included.
+the store's contract, waiting for a wake-up included. Connections are those to a server, or open database
+files; they are counted while it runs jobs, too.
 """
+
+_MEMORY: Final[dict[Store, float]] = {"sqlite": 50, "postgres": 50, "redis": 60}
 
 _AT_THE_END: Final = frozenset({"leave", "aclose"})
 """What a worker asks when it is told to stop: that is not idling any more."""
@@ -27,6 +31,8 @@ class _Idle(msgspec.Struct):
     cpu_percent: float
     pss_mb: float
     asked_per_s: dict[str, float]
+    connections: int
+    connections_busy: int
 
 
 class _Report(msgspec.Struct):
@@ -34,7 +40,7 @@ class _Report(msgspec.Struct):
     idle: _Idle = msgspec.field(name="idle, duties")
 
 
-def figures(kept: Kept) -> list[Measure]:
+def figures(kept: Kept, store: Store = "sqlite") -> list[Measure]:
     """Give what an idle worker takes, each figure with its goal."""
     idle = msgspec.json.decode(kept.report, type=_Report).idle
     amounts = {
@@ -43,16 +49,18 @@ def figures(kept: Kept) -> list[Measure]:
         "queries": Amount(
             sum(n for verb, n in idle.asked_per_s.items() if verb not in _AT_THE_END), "a second"
         ),
+        "connections": Amount(idle.connections, ""),
+        "connections while busy": Amount(idle.connections_busy, ""),
     }
-    return conclude("at rest", [Round(amounts)], _goals)
+    return conclude("at rest", [Round(amounts)], lambda _: _goals(_MEMORY[store]))
 
 
-def page(kept: Kept) -> str:
+def page(kept: Kept, name: str = "worker", store: Store = "sqlite") -> str:
     """Give the page."""
     host = msgspec.json.decode(kept.report, type=_Report).host
     told = ", ".join(f"{key} {value}" for key, value in host.items())
     lines = [
-        _HEAD,
+        _HEAD.format(name=name, on="" if store == "sqlite" else f" on {STORES[store]}"),
         "```sh",
         kept.command,
         "```",
@@ -61,12 +69,14 @@ def page(kept: Kept) -> str:
         f"Commit {kept.commit}; {told}.",
         "",
     ]
-    return "\n".join([*lines, *table(figures(kept))]) + "\n"
+    return "\n".join([*lines, *table(figures(kept, store))]) + "\n"
 
 
-def _goals(_: Medians) -> dict[str, Goal]:
+def _goals(memory: float) -> dict[str, Goal]:
     return {
-        "memory": Goal("at most 50 MB", 50),
+        "memory": Goal(f"at most {memory:g} MB", memory),
         "processor": Goal("at most 1 %", 1),
         "queries": Goal("at most 2", 2),
+        "connections": Goal("at most 100", 100),
+        "connections while busy": Goal("at most 100", 100),
     }

@@ -13,7 +13,7 @@ from fairlane.app.cards import declaration_of
 from fairlane.app.checks import Sheet
 from fairlane.app.client import Client
 from fairlane.app.config.policy_kinds import nearest
-from fairlane.app.options import Options, given
+from fairlane.app.options import NO_OPTIONS
 from fairlane.app.schema import check_arguments, schema_of
 from fairlane.model.errors import invalid_job
 from fairlane.store.contract.registry import TasksRequest
@@ -45,9 +45,4 @@ async def call_by_name(
     if sheet.problems:
         raise invalid_job(sheet.problems)
     bound = dict(arguments) if task.is_elsewhere else task.handler.bind((), arguments)
-    return Call(task, _options(tenant, options), bound)
-
-
-def _options(tenant: str, options: Mapping[str, Any]) -> Options:
-    said = given(**{name: value for name, value in options.items() if name != "timeout"}, tenant=tenant)
-    return Options(timeout=options["timeout"]).over(said) if "timeout" in options else said
+    return Call(task, NO_OPTIONS.under(**{**options, "tenant": tenant}), bound)

@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from enum import Enum
 from logging import getLogger
 from random import SystemRandom
 from typing import Any, Final, TypeAlias, TypeVar
@@ -38,7 +39,7 @@ from fairlane.model.lifecycle import CancelReply
 from fairlane.model.scope import Scope
 from fairlane.runtime.clock import Clock, MachineClock
 from fairlane.store.contract import Store
-from fairlane.store.contract.jobs import EnqueueReply, EnqueueRequest, GetRequest, StopRequest
+from fairlane.store.contract.jobs import Enqueued, EnqueueReply, EnqueueRequest, GetRequest, StopRequest
 from fairlane.store.opening import StoreClock, open_store
 
 R = TypeVar("R")
@@ -115,7 +116,7 @@ class Client:
         if reply.refused:
             raise error_of(reply.refused, jobs)
         tell_over_limit(reply.over)
-        return [self.show(one.job, created=one.is_created) for one in reply.enqueued]
+        return [job_of(one, self) for one in reply.enqueued]
 
     async def astore(self, jobs: tuple[NewJob, ...]) -> EnqueueReply:
         """Store jobs that were formed before, for any tenants, perhaps not for the first time (S15)."""
@@ -126,7 +127,7 @@ class Client:
 
     def formed(self, calls: Iterable[Call[Any]], connection: Any = None) -> tuple[NewJob, ...]:
         """Make well-formed jobs of calls, with ids, or raise what is wrong with them. Asks no store."""
-        about = About(self.settings, self.registry, ambient.current(), self._next_id, connection)
+        about = About(self.settings, self.registry, ambient.current(), self._next_ids, connection)
         formed = form(calls, about)
         remark(formed, self.settings)
         return tuple(item.job for item in formed)
@@ -135,8 +136,8 @@ class Client:
         must_be_declared = self.settings.tenancy == "declared"
         return EnqueueRequest(scope=scope, jobs=jobs, must_be_declared=must_be_declared)
 
-    def _next_id(self) -> UUID:
-        return self._makers.maker.next(self.clock.wall())
+    def _next_ids(self, count: int) -> list[UUID]:
+        return self._makers.maker.many(self.clock.wall(), count)
 
     async def _send(self, request: EnqueueRequest) -> EnqueueReply:
         """Ask the store; if it cannot say what became of the request, ask once more under the same ids."""
@@ -153,14 +154,12 @@ class Client:
 
     def show(self, record: JobRecord, *, created: bool = True) -> Job[Any]:
         """Make a snapshot of a stored job."""
-        task = self.registry.find(record.task)
-        return job_of(
-            record,
-            self,
-            created=created,
-            enums=NO_ENUMS if task is None else task.handler.result_enums,
-            is_lower_first=self.settings.is_lower_first,
-        )
+        return job_of(Enqueued(record, created), self)
+
+    def result_enums(self, task: str) -> Mapping[str, type[Enum]]:
+        """Give the Enum classes that a result of this task may hold."""
+        known = self.registry.find(task)
+        return NO_ENUMS if known is None else known.handler.result_enums
 
     async def aget(self, id: UUID, scope: Scope) -> JobRecord:
         """Give one stored job; `JobNotFound` if it cannot be seen in this scope."""

@@ -12,12 +12,14 @@ from uuid import UUID
 
 import msgspec
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from fairlane.app import checks
 from fairlane.app.ambient import Ambient
 from fairlane.app.call import Call
 from fairlane.app.checks import Sheet, kind_of
 from fairlane.app.declaration import Declaration, Registry, in_force
+from fairlane.app.job import Job
 from fairlane.app.options import Options
 from fairlane.app.place import parent_of, queue_of, tenant_of
 from fairlane.app.settings import Settings
@@ -41,11 +43,11 @@ class About(msgspec.Struct, frozen=True):
     settings: Settings
     registry: Registry
     ambient: Ambient | None
-    next_id: Callable[[], UUID]
+    next_ids: Callable[[int], Sequence[UUID]]
     connection: Any = None
 
 
-class Formed(msgspec.Struct, frozen=True):
+class Formed(msgspec.Struct, frozen=True, gc=False):
     """One item: the job, what is wrong with it, and what somebody should hear of although it may go."""
 
     job: NewJob
@@ -53,6 +55,17 @@ class Formed(msgspec.Struct, frozen=True):
     size: int
     is_large: bool
     findings: Sequence[Finding]
+
+
+class _Pattern(msgspec.Struct, frozen=True):
+    """What holds for all calls of one task whose options are of one manner, and what is wrong with it.
+
+    `beside` counts the bytes that are stored beside the arguments of each.
+    """
+
+    job: NewJob
+    problems: Sequence[Problem]
+    beside: int
 
 
 def taken_from(calls: Iterable[Call[Any]]) -> list[Call[Any]]:
@@ -80,8 +93,10 @@ def form(calls: Iterable[Call[Any]], about: About) -> list[Formed]:
     A well-formed batch that names another tenant from inside one raises `TenantMismatch`.
     """
     taken = taken_from(calls)
-    connection = connection_of(taken, about.connection)
-    formed = [_shape(index, call, about, connection) for index, call in enumerate(taken[:BATCH_MOST])]
+    shaper = _Shaper(about, connection_of(taken, about.connection))
+    fitting = taken[:BATCH_MOST]
+    ids = about.next_ids(len(fitting))
+    formed = [shaper.shape(index, *one) for index, one in enumerate(zip(ids, fitting, strict=True))]
     problems = [problem for item in formed for problem in item.problems]
     problems += _batch_problems(len(taken), formed)
     if problems:
@@ -107,13 +122,61 @@ def _batch_problems(count: int, formed: Sequence[Formed]) -> list[Problem]:
     return problems
 
 
-def _shape(index: int, call: Call[Any], about: About, connection: Any) -> Formed:
-    """Run every check, whatever the others found; the job is worth something if there was no problem."""
-    sheet = Sheet(index)
-    if not isinstance(call, Call):  # pyright: ignore[reportUnnecessaryIsInstance] (callers need not be typed)
-        sheet.add("call", f"is of type {kind_of(call)}", "make it with task.bind(...)", "type")
-        return Formed(_BLANK, sheet.problems, 0, is_large=False, findings=())
-    settings, ambient, task, options = about.settings, about.ambient, call.task, call.options
+class _Shaper:
+    """Makes the jobs of one batch. What calls have in common is judged once: it is most of the work."""
+
+    def __init__(self, about: About, connection: Any) -> None:
+        self._about = about
+        self._connection = connection
+        self._running = None if about.ambient is None else about.ambient.job
+        self._is_asking = self._running is not None or bool(about.settings.require)
+        self._patterns: dict[tuple[int, object], _Pattern] = {}
+
+    def shape(self, index: int, id: UUID, call: Call[Any]) -> Formed:
+        """Run every check, whatever the others found; the job is worth something if there was no problem."""
+        sheet = Sheet(index)
+        if not isinstance(call, Call):  # pyright: ignore[reportUnnecessaryIsInstance] (callers need not be typed)
+            sheet.add("call", f"is of type {kind_of(call)}", "make it with task.bind(...)", "type")
+            return Formed(_BLANK, sheet.problems, 0, is_large=False, findings=())
+        settings, options, pattern = self._about.settings, call.options, self._pattern(call)
+        tenant = tenant_of(sheet, call, settings.tenancy, self._about.ambient)
+        sheet.take(pattern.problems)
+        encoded, findings = _payload(sheet, call, settings, pattern.beside)
+        data = encoded.data
+        job = replace(pattern.job, id=id, tenant=tenant, payload=data, checksum=encoded.checksum)
+        if self._is_asking or options.has_ties:
+            job = self._tied(sheet, call, job)
+        return Formed(job, sheet.problems, len(data) + pattern.beside, encoded.large, findings)
+
+    def _tied(self, sheet: Sheet, call: Call[Any], job: NewJob) -> NewJob:
+        """Fill in what ties a job to others: its keys, its correlation id, its parent."""
+        settings, options = self._about.settings, call.options
+        key = _label(sheet, options, "idempotency_key", settings)
+        job = replace(
+            job,
+            idempotency_key=key,
+            dedup_key=_label(sheet, options, "dedup_key", settings),
+            correlation_id=_correlation(sheet, options, settings, self._running),
+            parent_id=parent_of(sheet, options.parent, job.tenant, self._running),
+        )
+        if key is None or sheet.problems:
+            return job
+        return replace(job, fingerprint=fingerprint(job.task, call.arguments))
+
+    def _pattern(self, call: Call[Any]) -> _Pattern:
+        key = (id(call.task), call.options.manner)  # both live as long as the calls do
+        found = self._patterns.get(key)
+        if found is None:
+            found = self._patterns[key] = _pattern_of(call, self._about, self._connection)
+        return found
+
+
+_BLANK: Final = NewJob(id=UUID(int=0), tenant="", queue="", task="", payload=b"", checksum=0)
+
+
+def _pattern_of(call: Call[Any], about: About, connection: Any) -> _Pattern:
+    sheet = Sheet(0)
+    settings, task, options = about.settings, call.task, call.options
     if not task.is_elsewhere and not about.registry.has(task):
         message = f"{task.name} is not registered in this application"
         sheet.add("task", message, "bring it in with app.include()", "unknown_task")
@@ -121,45 +184,30 @@ def _shape(index: int, call: Call[Any], about: About, connection: Any) -> Formed
     if named is not connection and (named is not None or about.connection is None):
         sheet.add("connection", "is not that of the batch", "send a batch for each connection", "conflict")
     task = in_force(task, settings.tasks)
-    tenant = tenant_of(sheet, call, settings.tenancy, ambient)
     queue = settings.queue(queue_of(sheet, call, settings, about.registry))
     timing = timing_of(sheet, options)
-    key = _label(sheet, options, "idempotency_key", settings)
     tags = () if options.tags is UNSET else checks.tags(sheet, options.tags)
     metadata = b"{}" if options.metadata is UNSET else checks.metadata(sheet, options.metadata)
-    beside = len(metadata) + sum(len(tag.encode("utf-8", "replace")) for tag in tags)
-    encoded, findings = _payload(sheet, call, settings, beside)
-    job = NewJob(
-        id=about.next_id(),
-        tenant=tenant,
+    job = replace(
+        _BLANK,
         queue=queue.name,
         task=task.name,
-        payload=encoded.data,
-        checksum=encoded.checksum,
         version=task.version,
         priority=_priority(sheet, call, settings),
         run_at=timing.run_at,
         delay=timing.delay,
         expires_at=timing.expires_at,
         expires_in=timing.expires_in,
-        idempotency_key=key,
         on_duplicate=_on_duplicate(sheet, options),
-        dedup_key=_label(sheet, options, "dedup_key", settings),
         dedup_until=task.dedup_until,
-        correlation_id=_correlation(sheet, options, settings, ambient),
-        parent_id=parent_of(sheet, options.parent, tenant, ambient),
         max_attempts=_max_attempts(sheet, options, task, queue),
         timeout=_timeout(sheet, options, task, queue),
         at_most_once=task.at_most_once,
         tags=tags,
         metadata=metadata,
     )
-    if key is not None and not sheet.problems:
-        job = msgspec.structs.replace(job, fingerprint=fingerprint(task.name, call.arguments))
-    return Formed(job, sheet.problems, len(encoded.data) + beside, encoded.large, findings)
-
-
-_BLANK: Final = NewJob(id=UUID(int=0), tenant="", queue="", task="", payload=b"", checksum=0)
+    beside = len(metadata) + sum(len(tag.encode("utf-8", "replace")) for tag in tags)
+    return _Pattern(job, sheet.problems, beside)
 
 
 def _payload(
@@ -184,13 +232,13 @@ def _label(sheet: Sheet, options: Options, field: str, settings: Settings) -> st
     return None
 
 
-def _correlation(sheet: Sheet, options: Options, settings: Settings, ambient: Ambient | None) -> str | None:
+def _correlation(sheet: Sheet, options: Options, settings: Settings, running: Job[Any] | None) -> str | None:
     """Inherit from the running job, else take what was given (S22)."""
-    if ambient is None or ambient.job is None:
+    if running is None:
         return _label(sheet, options, "correlation_id", settings)
     if options.correlation_id is not UNSET:
         checks.label(sheet, "correlation_id", options.correlation_id)
-    return ambient.job.correlation_id
+    return running.correlation_id
 
 
 def _on_duplicate(sheet: Sheet, options: Options) -> OnDuplicate:

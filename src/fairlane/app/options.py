@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, Final, cast
 from uuid import UUID
 
 import msgspec
@@ -14,13 +14,15 @@ from fairlane.app.job import Job
 from fairlane.model.instants import Duration
 from fairlane.model.job import OnDuplicate
 
+_OF_ONE_JOB: Final = frozenset({"tenant", "idempotency_key", "dedup_key", "correlation_id", "parent"})
+"""What is given to one job at a time; everything else is usually said once for many."""
+
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """What `using()` was told. What is UNSET was never given; only `timeout` may be None, for no timeout.
 
-    >>> first = Options(tenant="acme", delay=5).over(Options(tenant="globex", queue="bulk"))
-    >>> first.tenant, first.delay, first.queue, first.timeout is UNSET
-    ('acme', 5, 'bulk', True)
+    Options of the same `manner` are alike in all but what is given to one job at a time, so that whoever has
+    judged the rest of one has judged that of all. It is compared by identity.
     """
 
     tenant: str | UnsetType = UNSET
@@ -40,30 +42,41 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...] | UnsetType = UNSET
     metadata: Mapping[str, Any] | UnsetType = UNSET
     connection: Any = UNSET
+    manner: object = None
 
-    def over(self, other: Options) -> Options:
-        """Lay these options over others: what is given here wins, the rest shows through."""
-        given = {name: value for name, value in msgspec.structs.asdict(self).items() if value is not UNSET}
-        return msgspec.structs.replace(other, **given) if given else other
+    @property
+    def has_ties(self) -> bool:
+        """Whether anything is given that ties a job to others."""
+        return not (self.idempotency_key is self.dedup_key is self.correlation_id is self.parent is UNSET)
+
+    def under(self, **said: Any) -> Options:
+        """Give these options with others laid over them; None was not said, except for `timeout`.
+
+        Tags and metadata are copied, so that what the caller does to its own afterwards changes nothing here.
+
+        >>> first = Options(tenant="globex", queue="bulk").under(tenant="acme", delay=5, tags=["a", "b"])
+        >>> first.tenant, first.delay, first.queue, first.tags, first.timeout is UNSET
+        ('acme', 5, 'bulk', ('a', 'b'), True)
+        """
+        given = {name: value for name, value in said.items() if value is not None and value is not UNSET}
+        if said.get("timeout", UNSET) is None:
+            given["timeout"] = None
+        if not given:
+            return self
+        if not given.keys() <= _OF_ONE_JOB:
+            _copy(given)
+            given["manner"] = object()
+        return msgspec.structs.replace(self, **given)
 
 
-NO_OPTIONS = Options()
+NO_OPTIONS: Final = Options()
 
 
-def given(**values: Any) -> Options:
-    """Keep the values that are not None.
-
-    Tags and metadata are copied, so that what the caller does to its own afterwards changes nothing here.
-
-    >>> given(tenant="acme", queue=None, tags=["a", "b"]).tags
-    ('a', 'b')
-    """
-    kept = {name: value for name, value in values.items() if value is not None}
-    tags: object = kept.get("tags")
+def _copy(given: dict[str, Any]) -> None:
+    tags: object = given.get("tags")
     # One text is an iterable of texts, and never meant so: the form says so.
     if isinstance(tags, Iterable) and not isinstance(tags, str | bytes):
-        kept["tags"] = tuple(cast("Iterable[object]", tags))
-    metadata: object = kept.get("metadata")
+        given["tags"] = tuple(cast("Iterable[object]", tags))
+    metadata: object = given.get("metadata")
     if isinstance(metadata, Mapping):
-        kept["metadata"] = dict(cast("Mapping[object, object]", metadata))
-    return Options(**kept)
+        given["metadata"] = dict(cast("Mapping[object, object]", metadata))

@@ -25,7 +25,9 @@ def tenant_of(sheet: Sheet, call: Call[Any], tenancy: Tenancy, ambient: Ambient 
     """
     named: object = call.options.tenant
     if named is not UNSET:
-        sheet.take(check_name(sheet.index, "tenant", named, tenant_hint(named)))
+        hint = tenant_hint(named)
+        if hint is not None:
+            sheet.take(check_name(sheet.index, "tenant", named, hint))
         if call.task.system and named != SYSTEM:
             message = f"is given, but task {call.task.name} is declared system=True"
             sheet.add("tenant", message, f"leave it out: the task runs in {SYSTEM}", "system_task")
@@ -64,10 +66,9 @@ def _is_declared(queue: str, home: str, settings: Settings, registry: Registry) 
     return settings.has_open_queues and (queue == home or registry.has_queue(queue))
 
 
-def parent_of(sheet: Sheet, parent: object, tenant: str, ambient: Ambient | None) -> UUID | None:
+def parent_of(sheet: Sheet, parent: object, tenant: str, running: Job[Any] | None) -> UUID | None:
     """Give the id of the parent: the one named, else the running job if it is of the same tenant (S22)."""
     if parent is UNSET:
-        running = None if ambient is None else ambient.job
         return running.id if running is not None and running.tenant == tenant else None
     if isinstance(parent, UUID):
         return parent

@@ -19,8 +19,9 @@ _log: Final = getLogger("fairlane")
 
 def remark(formed: Sequence[Formed], settings: Settings) -> None:
     """Log, once a task, that payloads are large or look sensitive: sizes, paths and reasons, never values."""
-    for task in dict.fromkeys(item.job.task for item in formed):
-        items = [item for item in formed if item.job.task == task]
+    remarkable = [item for item in formed if item.is_large or item.findings]
+    for task in dict.fromkeys(item.job.task for item in remarkable):
+        items = [item for item in remarkable if item.job.task == task]
         large = [item.size for item in items if item.is_large]
         if large:
             _log.warning(

@@ -15,7 +15,7 @@ from fairlane.app.context import Context
 from fairlane.app.declaration import Declaration, Isolation, OnShutdown, Registry, declare
 from fairlane.app.handler import name_of
 from fairlane.app.job import Job, Json
-from fairlane.app.options import NO_OPTIONS, Options, given
+from fairlane.app.options import NO_OPTIONS, Options
 from fairlane.app.settings import DEFAULT_QUEUE
 from fairlane.app.sync import run_here
 from fairlane.model.errors import ConfigError
@@ -87,7 +87,7 @@ class Task(Generic[P, R_co]):
         None means "not given", except for `timeout`, where it means that there is none. Options are judged
         when a job is made of them. With `connection` a job is part of the transaction that is open there.
         """
-        options = given(
+        options = self._options.under(
             tenant=tenant,
             queue=queue,
             priority=priority,
@@ -101,13 +101,12 @@ class Task(Generic[P, R_co]):
             correlation_id=correlation_id,
             parent=parent,
             max_attempts=max_attempts,
+            timeout=timeout,
             tags=tags,
             metadata=metadata,
             connection=connection,
         )
-        if timeout is not UNSET:
-            options = Options(timeout=timeout).over(options)
-        return Task(self.declared, self._tasks, options.over(self._options))
+        return Task(self.declared, self._tasks, options)
 
     def bind(self, *args: P.args, **kwargs: P.kwargs) -> Call[R_co]:
         """Make a call without enqueueing it; TypeError if the arguments do not fit the handler."""

@@ -38,12 +38,12 @@ class Driver:
         id = self._ids.next(time.time_ns() // 1000)
         return NewJob(id=id, tenant=tenant, payload=PAYLOAD, checksum=0, **values)
 
-    async def fill(self, jobs: int, tenants: int, prefix: str = "t") -> float:
+    async def fill(self, jobs: int, tenants: int, prefix: str = "t", **values: Any) -> float:
         """Enqueue jobs in turn for so many tenants; give the seconds it took."""
         spent = 0.0
         for start in range(0, jobs, BATCH):
             numbers = range(start, min(jobs, start + BATCH))
-            batch = tuple(self.new(f"{prefix}{number % tenants}") for number in numbers)
+            batch = tuple(self.new(f"{prefix}{number % tenants}", **values) for number in numbers)
             before = time.perf_counter()
             await self.enqueue(*batch)
             spent += time.perf_counter() - before
@@ -64,9 +64,9 @@ class Driver:
         settlements = tuple(judge(claim, ending, draw=0.5) for claim in claims)
         await self.store.claims.settle(SettleRequest(scope=ALL, worker="bench", settlements=settlements))
 
-    async def pause(self, tenant: str) -> None:
-        """Hold a tenant."""
-        subject = Subject(Kind.TENANT, tenant)
+    async def pause(self, kind: Kind, name: str) -> None:
+        """Hold a tenant or a task."""
+        subject = Subject(kind, name)
         await self.store.policies.pause(HoldRequest(scope=ALL, subject=subject, who="bench", reason="bench"))
 
     async def declare(self, kind: Kind, name: str, rules: Rules) -> None:

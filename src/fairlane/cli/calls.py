@@ -14,7 +14,7 @@ from fairlane.app.by_name import call_by_name
 from fairlane.app.call import Call
 from fairlane.app.checks import Sheet
 from fairlane.app.declaration import Declaration
-from fairlane.app.options import given
+from fairlane.app.options import NO_OPTIONS, Options
 from fairlane.app.schema import check_arguments, schema_of
 from fairlane.model.errors import invalid_job
 from fairlane.model.scope import Scope
@@ -44,17 +44,17 @@ async def calls_of(
     if declared is None and options["tenant"] is None:
         message = "name the tenant with --tenant; `system` is the application itself"
         raise click.UsageError(message)
+    said = {key: value for key, value in options.items() if value is not None}
+    own = NO_OPTIONS.under(**said)
+    named = {key: value for key, value in said.items() if key != "tenant"}
     calls: list[Call[Any]] = []
     problems: list[Problem] = []
     for index, row in enumerate(rows):
         try:
             if declared is None:
-                named = {
-                    key: value for key, value in options.items() if key != "tenant" and value is not None
-                }
                 calls.append(await call_by_name(app.client, task, row, options["tenant"], named))
             else:
-                calls.append(_own(declared, row, options))
+                calls.append(_own(declared, row, own))
         except InvalidJob as error:
             problems += [replace(problem, index=index) for problem in error.problems]
     if problems:
@@ -62,9 +62,9 @@ async def calls_of(
     return calls
 
 
-def _own(declared: Declaration, row: Arguments, options: Mapping[str, Any]) -> Call[Any]:
+def _own(declared: Declaration, row: Arguments, options: Options) -> Call[Any]:
     sheet = Sheet(0)
     check_arguments(sheet, row, schema_of(declared.handler))
     if sheet.problems:
         raise invalid_job(sheet.problems)
-    return Call(declared, given(**options), declared.handler.bind((), row))
+    return Call(declared, options, declared.handler.bind((), row))

@@ -17,6 +17,7 @@ _VARIANT: Final = 0b10 << 62
 _VERSION: Final = 7 << 76
 _COUNTER_BITS: Final = 42
 _RANDOM_BITS: Final = 32
+_RANDOM_BYTES: Final = _RANDOM_BITS // 8
 _ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _BASE32_LENGTH: Final = 26
 
@@ -38,7 +39,21 @@ class IdMaker:
 
     def next(self, now: Instant) -> UUID:
         """Give an id greater than every one before, even if the clock stood still or went back."""
+        (id,) = self.many(now, 1)
+        return id
+
+    def many(self, now: Instant, count: int) -> list[UUID]:
+        """Give so many ids, as `next` would, for one draw of random bits: each draw is a call of the system.
+
+        >>> IdMaker(lambda bits: 0).many(1_000_000, 2)[1]
+        UUID('00000000-03e8-7000-8000-000100000000')
+        """
+        drawn = self._draw_bits(_RANDOM_BITS * count).to_bytes(_RANDOM_BYTES * count, "big")
+        tails = memoryview(drawn).cast("I")
         millis = now // 1000
+        return [_layout(*self._count(millis), tail) for tail in tails]
+
+    def _count(self, millis: int) -> tuple[int, int]:
         if millis > self._millis:
             self._millis = millis
             # The top bit stays free, so that a busy millisecond has room to count up.
@@ -48,7 +63,7 @@ class IdMaker:
             if self._counter >> _COUNTER_BITS:
                 self._millis += 1
                 self._counter = 0
-        return _layout(self._millis, self._counter << _RANDOM_BITS | self._draw_bits(_RANDOM_BITS))
+        return self._millis, self._counter
 
 
 def slot_id(tenant: str, schedule: str, slot: Instant) -> UUID:
@@ -62,7 +77,8 @@ def slot_id(tenant: str, schedule: str, slot: Instant) -> UUID:
     # Lengths first: ("ab", "c") and ("a", "bc") must not meet.
     text = f"{len(tenant)}:{tenant}{len(schedule)}:{schedule}{slot}".encode()
     digest = hashlib.blake2b(text, digest_size=10).digest()
-    return _layout(slot // 1000, int.from_bytes(digest, "big") >> 6)
+    count, tail = divmod(int.from_bytes(digest, "big") >> 6, 1 << _RANDOM_BITS)
+    return _layout(slot // 1000, count, tail)
 
 
 def made_at(id: UUID) -> Instant:
@@ -110,6 +126,7 @@ def _from_base32(text: str) -> int:
     return value
 
 
-def _layout(millis: int, rest: int) -> UUID:
-    """Place 48 bits of time and 74 other bits around version and variant."""
-    return UUID(int=millis << 80 | _VERSION | (rest >> 62 & 0xFFF) << 64 | _VARIANT | rest & (1 << 62) - 1)
+def _layout(millis: int, count: int, tail: int) -> UUID:
+    """Place 48 bits of time, 42 of a count and 32 others around version and variant."""
+    high, low = count >> 30, (count & (1 << 30) - 1) << _RANDOM_BITS
+    return UUID(int=millis << 80 | _VERSION | high << 64 | _VARIANT | low | tail)

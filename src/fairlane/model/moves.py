@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -21,12 +21,26 @@ from fairlane.model.judge import Loss
 from fairlane.model.lifecycle import Because, Event, State, because, is_finished, target
 from fairlane.model.priority import sort_key
 
+_TIME: Final = because(Because.TIME)
+
 _replace = msgspec.structs.replace
+
+
+def beginning(new: NewJob, now: Instant) -> tuple[State, str | None, Instant, int, Instant | None]:
+    """Say what is decided of a job that comes in now: state, because, `run_at`, sort key and expiry."""
+    state, run_at = begin(new, now)
+    return (
+        state,
+        _TIME if state is State.DELAYED else None,
+        run_at,
+        sort_key(run_at, new.priority),
+        new.expires_at if new.expires_in is None else now + new.expires_in,
+    )
 
 
 def born(new: NewJob, now: Instant) -> JobRecord:
     """Give the record of a job that comes in now."""
-    state, run_at = begin(new, now)
+    state, why, run_at, key, expires_at = beginning(new, now)
     own = str(new.id)
     return JobRecord(
         id=new.id,
@@ -34,15 +48,15 @@ def born(new: NewJob, now: Instant) -> JobRecord:
         queue=new.queue,
         task=new.task,
         state=state,
-        because=because(Because.TIME) if state is State.DELAYED else None,
+        because=why,
         payload=new.payload,
         checksum=new.checksum,
         version=new.version,
         priority=new.priority,
         enqueued_at=now,
         run_at=run_at,
-        sort_key=sort_key(run_at, new.priority),
-        expires_at=new.expires_at if new.expires_in is None else now + new.expires_in,
+        sort_key=key,
+        expires_at=expires_at,
         settled_at=None,
         idempotency_key=new.idempotency_key or own,
         dedup_key=new.dedup_key,

@@ -43,6 +43,10 @@ ENVELOPE: Final = 1
 
 RESULT_SIZE: Final = 65_536
 
+_ARGUMENTS: Final = b'{"v":%d,"arguments":' % ENVELOPE
+_RESULT: Final = b'{"v":%d,"result":' % ENVELOPE
+"""How an envelope opens; what it holds and a brace follow."""
+
 _ENCODE = msgspec.json.Encoder().encode
 _ENCODE_SORTED = msgspec.json.Encoder(order="deterministic").encode
 _DECODE = msgspec.json.Decoder().decode
@@ -97,9 +101,10 @@ def encode_arguments(
     >>> encode_arguments({"to": "ada", "copies": 2}).data
     b'{"v":1,"arguments":{"to":"ada","copies":2}}'
     """
-    data = _envelope(b"arguments", _arguments_json(dict(arguments), rules, enums))
+    data = _ARGUMENTS + _arguments_json(dict(arguments), rules, enums) + b"}"
     size = len(data) + beside
-    _check_size("arguments", size, rules.max_size)
+    if size > rules.max_size:
+        raise _oversized("arguments", size, rules.max_size)
     return Encoded(data, checksum(data), size > rules.warn_over)
 
 
@@ -138,8 +143,9 @@ def encode_result(value: Any, *, max_size: int = RESULT_SIZE) -> bytes | None:
     if value is None:
         return None
     plain = Writer("result", _DEFAULT.max_depth, max_size).write(value, 1)
-    data = _envelope(b"result", _ENCODE(plain))
-    _check_size("result", len(data), max_size)
+    data = _RESULT + _ENCODE(plain) + b"}"
+    if len(data) > max_size:
+        raise _oversized("result", len(data), max_size)
     return data
 
 
@@ -188,14 +194,9 @@ def _arguments_json(
     return _ENCODE(Writer("arguments", rules.max_depth, rules.max_size, enums).write(arguments, 0))
 
 
-def _envelope(field: bytes, content: bytes) -> bytes:
-    return b'{"v":%d,"%s":%s}' % (ENVELOPE, field, content)
-
-
-def _check_size(field: str, size: int, limit: int) -> None:
-    if size > limit:
-        message = f"takes {size:,} bytes, the limit is {limit:,}"
-        raise Unencodable((Problem(0, field, message, TOO_LARGE_HINT, "too_large"),))
+def _oversized(field: str, size: int, limit: int) -> Unencodable:
+    message = f"takes {size:,} bytes, the limit is {limit:,}"
+    return Unencodable((Problem(0, field, message, TOO_LARGE_HINT, "too_large"),))
 
 
 def _opened(data: bytes, field: str) -> object:

@@ -96,6 +96,9 @@ _PHRASES: Final = (
 )
 _LONGEST: Final = max(map(len, _PHRASES))
 
+LONGEST_KEPT: Final = 64
+"""Names repeat with every job, so what is known of them is kept; a longer one is somebody's data."""
+
 
 def words_of(name: str) -> tuple[str, ...]:
     """Split a name into lower-case singular words.
@@ -112,8 +115,7 @@ def name_hit(name: str) -> NameHit | None:
     >>> name_hit("dbPassword").word, name_hit("token_count"), name_hit("sort_key")
     ('password', None, None)
     """
-    # Names repeat with every job; a very long one is somebody's data and not worth keeping.
-    return _known(name) if len(name) <= 64 else _judged(name)  # noqa: PLR2004 (any bound would do)
+    return _known(name) if len(name) <= LONGEST_KEPT else _judged(name)
 
 
 @lru_cache(maxsize=4096)

@@ -7,7 +7,6 @@ What is stored is never altered, and no message, path or finding contains a valu
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -19,7 +18,7 @@ import msgspec
 
 from fairlane.model.errors import Problem
 from fairlane.model.reading import MOST_DEPTH
-from fairlane.model.secret_names import FieldNames
+from fairlane.model.secret_names import LONGEST_KEPT, FieldNames, name_hit
 from fairlane.model.secret_patterns import MARKER, look_of, redact_text
 from fairlane.model.trail import Trail, path_of
 
@@ -59,7 +58,9 @@ def find_sensitive(arguments: Mapping[str, Any], *, names: Iterable[str] = ()) -
     >>> find_sensitive({"user": {"password": "hunter2"}, "sort_key": "name"})
     [Finding(path='arguments.user.password', why="field name 'password'")]
     """
-    return _Finder(FieldNames(names)).find(dict(arguments))
+    if not names and _are_plain_numbers(arguments):
+        return []
+    return _Finder(_field_names(tuple(names))).find(dict(arguments))
 
 
 def redact(value: Any, *, names: Iterable[str] = ()) -> Any:
@@ -110,11 +111,31 @@ def _why_name(name: str) -> str | None:
 
 def _why_key(key: object) -> str | None:
     """Say why a key is itself a secret. Field names repeat with every job, so short ones are remembered."""
-    return _why_name(key) if type(key) is str and len(key) <= 64 else _why(key)  # noqa: PLR2004 (any would do)
+    return _why_name(key) if type(key) is str and len(key) <= LONGEST_KEPT else _why(key)
+
+
+_field_names = lru_cache(maxsize=256)(FieldNames)
+"""A task's own names, taken apart once."""
 
 
 _NUMBERS: Final = frozenset({int, float, bool, type(None)})
 """Only a name makes a secret of these."""
+
+
+@lru_cache(maxsize=4096)
+def _is_innocent(name: str) -> bool:
+    """Whether a name gives nothing away, whatever it stands for."""
+    return name_hit(name) is None and look_of(name) is None
+
+
+def _are_plain_numbers(arguments: Mapping[str, Any]) -> bool:
+    """Whether there are only numbers under names that give nothing away: a third of the time of a walk."""
+    for name, value in arguments.items():
+        if type(value) not in _NUMBERS or type(name) is not str or len(name) > LONGEST_KEPT:
+            return False
+        if not _is_innocent(name):
+            return False
+    return True
 
 
 class _EnoughError(Exception):
@@ -130,8 +151,10 @@ class _Finder:
         self.findings: list[Finding] = []
 
     def find(self, arguments: dict[str, Any]) -> list[Finding]:
-        with suppress(_EnoughError):
+        try:  # noqa: SIM105 (suppress costs as much as looking at two arguments)
             self._look(arguments, (None, "arguments"), 0)
+        except _EnoughError:
+            pass
         return self.findings
 
     def _note(self, here: Trail, why: str) -> None:

@@ -219,14 +219,15 @@ def is_plain(arguments: Mapping[Any, object]) -> bool:
     (True, False, False)
     """
     for key, value in arguments.items():
-        if type(value) not in _AS_THEY_ARE and not _is_plain_number(value):
+        kind = type(value)
+        if kind is int:
+            if not -INT64 <= value < INT64:  # type: ignore[operator]
+                return False
+        elif kind is float:
+            if not isfinite(value):  # type: ignore[arg-type]
+                return False
+        elif kind not in _AS_THEY_ARE:
             return False
         if type(key) is not str or key[:1] == "$":
             return False
     return True
-
-
-def _is_plain_number(value: object) -> bool:
-    if type(value) is int:
-        return -INT64 <= value < INT64
-    return type(value) is float and isfinite(value)

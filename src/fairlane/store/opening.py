@@ -32,6 +32,7 @@ _SHIPPED: Final = {
     "redis": "fairlane.store.redis.store",
     "rediss": "fairlane.store.redis.store",
     "redis+sentinel": "fairlane.store.redis.store",
+    "rediss+sentinel": "fairlane.store.redis.store",
     "unix": "fairlane.store.redis.store",
 }
 """Scheme to the module whose `open_url` is its opener."""

@@ -174,8 +174,9 @@ class Worker:
         store = self._app.client.store
         await declare_policies(self._app, store)
         pulse = await store.registry.pulse(Request(scope=Scope.all()))
-        every = self.settings.renew_every
-        await store.registry.register(RegisterRequest(scope=Scope.all(), card=card, renew_every=every))
+        every, lanes = self.settings.renew_every, len(self._lanes)
+        introduction = RegisterRequest(scope=Scope.all(), card=card, renew_every=every, lanes=lanes)
+        await store.registry.register(introduction)
         return pulse
 
     async def _serve(self, floor: Floor, desk: Desk) -> None:

@@ -13,6 +13,7 @@ from fairlane.model.admission import Refusal
 from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord, NewJob
 from fairlane.model.lifecycle import CancelReply, State
+from fairlane.model.moves import born
 from fairlane.store.contract.request import PAGE_MOST, Request, check_instant
 
 BATCH_MOST: Final = 1_000
@@ -44,6 +45,26 @@ class Enqueued(msgspec.Struct, frozen=True, gc=False):
     is_created: bool
 
 
+class Created(msgspec.Struct, frozen=True, gc=False):
+    """The new job that stands for its own item, and when it came in.
+
+    Its record is made when it is asked for: whoever enqueues a thousand jobs hardly looks at one.
+    """
+
+    new: NewJob
+    now: Instant
+
+    @property
+    def is_created(self) -> bool:
+        """Always."""
+        return True
+
+    @property
+    def job(self) -> JobRecord:
+        """The job as the store keeps it."""
+        return born(self.new, self.now)
+
+
 class OverLimit(msgspec.Struct, frozen=True):
     """A tenant that was allowed above its waiting limit, to be told of (S17)."""
 
@@ -54,12 +75,12 @@ class OverLimit(msgspec.Struct, frozen=True):
 
 
 class EnqueueReply(msgspec.Struct, frozen=True):
-    """One `Enqueued` per item in order, or the refusals; with any refusal nothing was stored.
+    """One answer per item in order, or the refusals; with any refusal nothing was stored.
 
     `over` has an entry for each stored job above a limit; `waiting` counts that job too.
     """
 
-    enqueued: tuple[Enqueued, ...] = ()
+    enqueued: tuple[Enqueued | Created, ...] = ()
     refused: tuple[Refusal, ...] = ()
     over: tuple[OverLimit, ...] = ()
 

@@ -56,6 +56,8 @@ class RegisterRequest(Request, frozen=True, kw_only=True):
 
     card: WorkerCard
     renew_every: Micros
+    lanes: int = 1
+    """How many lanes claim through this store at a time: it may need as many ways to its server."""
 
 
 class HeartbeatRequest(Request, frozen=True, kw_only=True):

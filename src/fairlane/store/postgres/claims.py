@@ -37,6 +37,7 @@ class PostgresClaims:
         """Share the server with the other facets."""
         self._server = server
         self._reclaim_floor = Floor()
+        self._expire_floor = Floor()
 
     async def claim(self, request: ClaimRequest) -> ClaimReply:
         """See the contract."""
@@ -77,4 +78,4 @@ class PostgresClaims:
     async def expire(self, request: PassRequest) -> ExpireReply:
         """See the contract."""
         check_serves_all(request)
-        return await expire(self._server, request)
+        return await expire(self._server, self._expire_floor, request)

@@ -60,6 +60,7 @@ class Server:
         self.schema = location.schema
         self.wake = Wake(location.schema, self)
         self._clock = clock
+        self._lanes = 1
         self._pid = os.getpid()
         self._pools: dict[asyncio.AbstractEventLoop, asyncpg.Pool] = {}
         self._inherited: list[asyncpg.Pool] = []
@@ -86,6 +87,12 @@ class Server:
         """
         return self._transaction()
 
+    async def expect(self, lanes: int) -> None:
+        """Let this loop have a connection for each of so many lanes; a smaller pool is replaced."""
+        if lanes > self._lanes:
+            self._lanes = lanes
+            await self._end_pool()
+
     def hint(self, queues: Iterable[str] = (), workers: Iterable[str] = ()) -> None:
         """Tell waiting workers, after a commit, of something for them. Never waits, never fails."""
         self.wake.send(queues, workers)
@@ -105,6 +112,9 @@ class Server:
     async def close(self) -> None:
         """Send what is to be said and close this loop's connections; those that hang are cut."""
         await self.wake.close()
+        await self._end_pool()
+
+    async def _end_pool(self) -> None:
         pool = self._pools.pop(asyncio.get_running_loop(), None)
         if pool is None or self._pid != os.getpid():
             return
@@ -118,7 +128,7 @@ class Server:
 
     async def lend_ear(self) -> Any:
         """Give a connection of the pool to listen by; None behind a pooler, or if it is the only one."""
-        if self.location.is_pooled or self.location.pool == 1:
+        if self.location.is_pooled or self._room() == 1:
             return None
         return await self._acquired(await self._pool())
 
@@ -145,6 +155,14 @@ class Server:
             "max_cached_statement_lifetime": 0,
         }
 
+    def _room(self) -> int:
+        """Say how many connections a pool that is made now may have: one for every lane and one that listens.
+
+        A worker calls its store from one loop; its async handlers enqueue from another, which has a store of
+        its own and two connections: lanes + 3 in all.
+        """
+        return self.location.pool or self._lanes + 1
+
     async def _pool(self) -> asyncpg.Pool:
         loop = asyncio.get_running_loop()
         if self._pid != os.getpid():
@@ -157,7 +175,7 @@ class Server:
             self._pools[loop] = await asyncpg.create_pool(
                 **self._arguments(),
                 min_size=0,
-                max_size=self.location.pool,
+                max_size=self._room(),
                 max_queries=_QUERIES_OF_A_CONNECTION,
                 init=self._greet,
                 reset=_keep,
@@ -175,9 +193,8 @@ class Server:
             except TimeoutError:
                 if pool.get_size() < pool.get_max_size():
                     raise
-                message = (
-                    f"{self.location.place}: all {self.location.pool} connections of the pool are in use"
-                )
+                number = pool.get_max_size()
+                message = f"{self.location.place}: all {number} connections of the pool are in use"
                 raise StoreBusy(message) from None
 
     @asynccontextmanager

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Final
 
 from fairlane.model.errors import EnqueueUnknown, StoreBusy, TenantMismatch
 from fairlane.model.instants import Instant
-from fairlane.model.moves import born
-from fairlane.store.contract.jobs import Enqueued, EnqueueReply, EnqueueRequest
+from fairlane.model.job import NewJob
+from fairlane.store.contract.jobs import Created, EnqueueReply, EnqueueRequest
 from fairlane.store.postgres.admitting import (
     Admitting,
     IdRaceError,
@@ -35,9 +36,15 @@ async def enqueue(server: Server, request: EnqueueRequest) -> EnqueueReply:
         reply = await fast(server, server.schema, server.now(), request) or await _carefully(server, request)
     except CommitUnknown as error:
         raise EnqueueUnknown(str(error)) from error
-    server.hint({one.job.queue for one in reply.enqueued if one.is_created})
-    await _relieve(server, reply)
+    created = created_of(request, reply)
+    server.hint({new.queue for new in created})
+    await _relieve(server, created)
     return reply
+
+
+def created_of(request: EnqueueRequest, reply: EnqueueReply) -> list[NewJob]:
+    """Give the jobs of a request that came in; their records are not made for that."""
+    return [new for new, one in zip(request.jobs, reply.enqueued, strict=False) if one.is_created]
 
 
 def refuse_foreign(request: EnqueueRequest) -> None:
@@ -60,7 +67,7 @@ async def fast(link: Link, schema: str, now: Instant | None, request: EnqueueReq
     at = rows[0][0]
     if at is None:
         return None
-    return EnqueueReply(tuple(Enqueued(born(new, at), is_created=True) for new in jobs))
+    return EnqueueReply(tuple(Created(new, at) for new in jobs))
 
 
 async def _carefully(server: Server, request: EnqueueRequest) -> EnqueueReply:
@@ -76,9 +83,9 @@ async def _carefully(server: Server, request: EnqueueRequest) -> EnqueueReply:
     raise StoreBusy(message)
 
 
-async def _relieve(server: Server, reply: EnqueueReply) -> None:
+async def _relieve(server: Server, created: Sequence[NewJob]) -> None:
     """Fold once in a while, where many deltas wait: without workers nobody else would. Waits for nobody."""
-    strands = {(one.job.queue, one.job.tenant, one.job.task) for one in reply.enqueued if one.is_created}
+    strands = {(new.queue, new.tenant, new.task) for new in created}
     for queue in sorted({queue for queue, _, _ in strands}):
         appended = sum(strand[0] == queue for strand in strands)
         if random.random() < appended / _FOLD_EVERY:  # noqa: S311 (no secret)

@@ -16,7 +16,7 @@ from fairlane.store.contract.claims import SettleReply, SettleRequest
 from fairlane.store.contract.jobs import EnqueueReply, EnqueueRequest
 from fairlane.store.postgres.admitting import Admitting, IdRaceError, RefusedError
 from fairlane.store.postgres.connect import Server
-from fairlane.store.postgres.enqueue import fast, refuse_foreign
+from fairlane.store.postgres.enqueue import created_of, fast, refuse_foreign
 from fairlane.store.postgres.guests import Guest, guest
 from fairlane.store.postgres.settling import apply, reply_of
 from fairlane.store.postgres.wake import channel_of, letter_of
@@ -37,7 +37,7 @@ async def enqueue_in(server: Server, connection: Any, request: EnqueueRequest) -
             reply = await fast(own, server.schema, server.now(), request)
             if reply is None:
                 reply = await Admitting(own, server.schema, server.now(), request).run()
-            await tell(server, own, {one.job.queue for one in reply.enqueued if one.is_created})
+            await tell(server, own, {new.queue for new in created_of(request, reply)})
             return reply
     except RefusedError as refused:
         return refused.reply

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Final
-from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 from fairlane.model.errors import ConfigError
 from fairlane.store.postgres.statements import quoted
 
 DEFAULT_SCHEMA: Final = "fairlane"
-DEFAULT_POOL: Final = 2
-"""Connections of one event loop, the one that listens among them. A worker has two loops: one claims and
-settles, one renews, beats and does the duties."""
-
 _LONGEST_NAME: Final = 63
 _MOST_CONNECTIONS: Final = 1_000
 _OWN: Final = frozenset({"schema", "pool", "pgbouncer"})
+_FILES: Final = ("sslrootcert", "sslcert", "sslkey", "sslcrl")
+_HOSTS: Final = re.compile(r"((\[[^][]*\]|[^][:,]*)(:\d*)?(,|$))*")
 _ALLOWED: Final = (
     "postgresql://user@host:port/database?schema=fairlane&pool=2&pgbouncer=transaction, "
     "and what libpq knows, as sslmode=verify-full"
@@ -30,17 +30,39 @@ class Location:
 
     def __init__(self, url: str) -> None:
         """Read the URL; `ConfigError` if it cannot be one."""
-        parts = urlsplit(url)
+        parts = _split(url)
         options = dict(parse_qsl(parts.query, keep_blank_values=True))
         own = {name: options.pop(name) for name in _OWN & options.keys()}
+        _check_files(options)
         # The driver reads the rest itself: hosts, TLS, target_session_attrs, its own settings.
         self.dsn = urlunsplit(parts._replace(scheme="postgresql", query=urlencode(options), fragment=""))
         self.schema = _schema(own.get("schema", DEFAULT_SCHEMA))
-        self.pool = _pool(own.get("pool", str(DEFAULT_POOL)))
+        self.pool = _pool(own.get("pool"))
+        """Connections of each event loop; None: as many as it needs."""
         self.is_pooled = _is_pooled(own.get("pgbouncer"))
         hosts = unquote(parts.netloc.rpartition("@")[2]) or options.get("host", "localhost")
         self.place = f"PostgreSQL at {hosts}, schema {quoted(self.schema)}"
         """For people; without user and password."""
+
+
+def _split(url: str) -> SplitResult:
+    """Take a URL apart. What is wrong with it may be the password, so nothing of it is shown."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        parts = None
+    if parts is None or "@" in parts.path or not _HOSTS.fullmatch(parts.netloc.rpartition("@")[2]):
+        message = "it has no host that can be read; in a password, write / as %2F, @ as %40, : as %3A."
+        raise ConfigError(message, key="url", allowed=_ALLOWED) from None
+    return parts
+
+
+def _check_files(options: dict[str, str]) -> None:
+    """Demand what TLS needs here: the driver would say that the server does not answer."""
+    for name in _FILES:
+        if name in options and not Path(options[name]).is_file():
+            message = f"{name} names no file of this machine."
+            raise ConfigError(message, key="url", allowed=_ALLOWED)
 
 
 def _schema(name: str) -> str:
@@ -51,7 +73,9 @@ def _schema(name: str) -> str:
     return name
 
 
-def _pool(text: str) -> int:
+def _pool(text: str | None) -> int | None:
+    if text is None:
+        return None
     if not text.isdecimal() or not 0 < int(text) <= _MOST_CONNECTIONS:
         message = f"pool={text!r} is no number of connections from 1 to {_MOST_CONNECTIONS}."
         raise ConfigError(message, key="url", allowed=_ALLOWED)

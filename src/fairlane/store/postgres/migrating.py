@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import re
+from importlib.metadata import version
 from typing import Final
 
 import asyncpg
@@ -16,6 +18,9 @@ from fairlane.store.postgres.statements import quoted, rendered, texts
 STEPS: Final = texts("migrations")
 NEWEST: Final = len(STEPS)
 FUNCTIONS: Final = texts("functions")
+SERVES: Final = 1
+"""The lowest number of a schema whose workers can work on this one, too (S67). A step that takes away what
+they need, or a function that answers them otherwise, raises it."""
 
 # Functions may call each other, whatever their order is.
 _SETTINGS: Final = (
@@ -24,17 +29,22 @@ _SETTINGS: Final = (
 _LOCK: Final = "SELECT pg_advisory_xact_lock(hashtextextended('fairlane migrate ' || $1, 0))"
 _HAS_META: Final = "SELECT to_regclass($1) IS NOT NULL"
 _HAS_SCHEMA: Final = "SELECT to_regnamespace($1) IS NOT NULL"
-_READ: Final = "SELECT value FROM {s}.meta WHERE name = $1"
+_READ: Final = "SELECT name, value FROM {s}.meta WHERE name = ANY ($1)"
 _WRITE: Final = """
 INSERT INTO {s}.meta (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value
 """
 
 
 class Standing(msgspec.Struct, frozen=True):
-    """How far a schema is: its number, and the digest of its functions."""
+    """How far a schema is: its number, the lowest it serves, its functions' digest, and whose they are."""
 
-    version: int
-    functions: str | None
+    schema: int = 0
+    serves: int = 0
+    functions: str = ""
+    release: str = "0"
+
+
+_NOTES: Final = Standing.__struct_fields__
 
 
 async def migrate(connection: asyncpg.Connection, location: Location) -> MigrateReply:
@@ -44,42 +54,44 @@ async def migrate(connection: asyncpg.Connection, location: Location) -> Migrate
         await connection.execute(_SETTINGS)
         await connection.fetch(_LOCK, schema)  # whoever comes second waits here and finds nothing left to do
         before = await _standing(connection, schema)
-        _refuse_newer(before.version, location)
+        _refuse_newer(before, location)
         if not await connection.fetchval(_HAS_SCHEMA, quoted(schema)):
             # Only where it is missing: IF NOT EXISTS, too, asks for the right to make one.
             await connection.execute(f"CREATE SCHEMA {quoted(schema)}")
-        missing = STEPS[before.version :]
+        missing = STEPS[before.schema :]
         for _, text in missing:
             await connection.execute(rendered(text, schema))
-        if missing:
-            await connection.fetch(rendered(_WRITE, schema), "schema", str(NEWEST))
-        digest = functions_digest()
-        if before.functions != digest:
+        after = Standing(NEWEST, SERVES, functions_digest(), version("fairlane"))
+        if before.functions != after.functions:
             for _, text in FUNCTIONS:
                 await connection.execute(rendered(text, schema))
-            await connection.fetch(rendered(_WRITE, schema), "functions", digest)
-    return MigrateReply(before.version, NEWEST, _names(before))
+        for name, value in msgspec.structs.asdict(after).items():
+            await connection.fetch(rendered(_WRITE, schema), name, str(value))
+    return MigrateReply(before.schema, NEWEST, _names(before))
 
 
 async def plan(connection: asyncpg.Connection, location: Location) -> MigrateReply:
     """Say which steps are missing."""
     async with connection.transaction():
         before = await _standing(connection, location.schema)
-    _refuse_newer(before.version, location)
-    return MigrateReply(before.version, NEWEST, _names(before))
+    _refuse_newer(before, location)
+    return MigrateReply(before.schema, NEWEST, _names(before))
 
 
 async def verify(connection: asyncpg.Connection, location: Location) -> None:
-    """Refuse a schema of another version, or none at all."""
+    """Refuse no schema, an older one, and a newer one that does not serve this version (S67)."""
     try:
         async with connection.transaction():
-            found = await connection.fetchval(rendered(_READ, location.schema), "schema")
+            found = await _read(connection, location.schema)
     except (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError):
-        found = None
-    version = int(found or 0)
-    _refuse_newer(version, location)
-    if version < NEWEST:
-        held = f"has schema {version}, this version needs {NEWEST}" if version else "holds no Fairlane yet"
+        found = Standing()
+    if (found.serves or found.schema) > NEWEST:
+        _refuse_newer(found, location)
+    if found.schema < NEWEST:
+        is_any = found.schema > 0
+        held = (
+            f"has schema {found.schema}, this version needs {NEWEST}" if is_any else "holds no Fairlane yet"
+        )
         message = f"{location.place} {held}: run `fairlane migrate`"
         raise SchemaTooOld(message)
 
@@ -91,18 +103,36 @@ def functions_digest() -> str:
 
 async def _standing(connection: asyncpg.Connection, schema: str) -> Standing:
     if not await connection.fetchval(_HAS_META, f"{quoted(schema)}.meta"):
-        return Standing(0, None)
-    version = await connection.fetchval(rendered(_READ, schema), "schema")
-    functions = await connection.fetchval(rendered(_READ, schema), "functions")
-    return Standing(int(version or 0), functions)
+        return Standing()
+    return await _read(connection, schema)
+
+
+async def _read(connection: asyncpg.Connection, schema: str) -> Standing:
+    rows = await connection.fetch(rendered(_READ, schema), list(_NOTES))
+    return msgspec.convert(dict(rows), Standing, strict=False)
 
 
 def _names(before: Standing) -> tuple[str, ...]:
-    steps = tuple(name for name, _ in STEPS[before.version :])
+    steps = tuple(name for name, _ in STEPS[before.schema :])
     return steps if before.functions == functions_digest() else (*steps, "functions")
 
 
-def _refuse_newer(version: int, location: Location) -> None:
-    if version > NEWEST:
-        message = f"{location.place} has schema {version}, newer than {NEWEST}: upgrade Fairlane"
+def _refuse_newer(found: Standing, location: Location) -> None:
+    """Do nothing to what a newer release has made: its workers need its functions."""
+    own = version("fairlane")
+    if found.schema > NEWEST:
+        message = f"{location.place} has schema {found.schema}, newer than {NEWEST}: upgrade Fairlane"
         raise SchemaTooNew(message)
+    if found.functions != functions_digest() and _numbers(found.release) > _numbers(own):
+        held = f"has the functions of Fairlane {found.release}, newer than {own}"
+        message = f"{location.place} {held}: upgrade Fairlane"
+        raise SchemaTooNew(message)
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    """Give the numbers of a release, to compare it with another.
+
+    >>> _numbers("1.10.2.dev0") > _numbers("1.9")
+    True
+    """
+    return tuple(map(int, re.findall(r"\d+", release)))

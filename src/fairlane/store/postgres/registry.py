@@ -39,6 +39,7 @@ class PostgresRegistry:
 
     async def register(self, request: RegisterRequest) -> None:
         """See the contract."""
+        await self._server.expect(request.lanes)
         card = request.card
         tasks = {task.name: pack(task) for task in sorted(card.tasks, key=lambda task: task.name)}
         values = (card.id, pack(card), list(tasks), list(tasks.values()), _gap(request.renew_every))

@@ -13,7 +13,7 @@ from fairlane.model.lifecycle import Event, State, target
 from fairlane.store.contract.claims import Settled, SettleReply, SettleRequest
 from fairlane.store.postgres.admitting import Link
 from fairlane.store.postgres.connect import Server
-from fairlane.store.postgres.rows import attempt_tail, hot_record, plain_uuid
+from fairlane.store.postgres.rows import attempt_tail, hot_record, once, plain_uuid
 from fairlane.store.postgres.statements import load
 
 _LEARNT: Final = frozenset({"succeeded", "failed"})
@@ -90,10 +90,8 @@ async def _heed(link: Link, server: Server, request: SettleRequest, asked: list[
 
 
 def _values(batch: Sequence[Settlement], *, is_heeded: bool) -> tuple[list[Any], ...]:
-    """Give the columns of settlements, in the order in which `settle` takes them."""
-    return (
-        [one.id for one in batch],
-        [one.fence for one in batch],
+    """Give the columns of settlements, in the order in which `settle` takes them: most have one value."""
+    columns: tuple[list[Any], ...] = (
         [not is_heeded and one.event is not Event.SUCCEED for one in batch],
         [None if is_heeded or one.event is not Event.RETRY else one.delay for one in batch],
         [target(one.event).value for one in batch],
@@ -108,6 +106,7 @@ def _values(batch: Sequence[Settlement], *, is_heeded: bool) -> tuple[list[Any],
         [one.outcome in _LEARNT for one in batch],
         [one.result for one in batch],
     )
+    return ([one.id for one in batch], [one.fence for one in batch], *map(once, columns))
 
 
 def reply_of(request: SettleRequest, states: dict[UUID, State], held: Collection[UUID] = ()) -> SettleReply:

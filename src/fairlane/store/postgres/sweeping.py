@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from fairlane.model.instants import Instant
+from fairlane.model.instants import SECOND, Instant, Micros
 
-_SWEEP_EVERY: Final = 30
+_SWEEP_EVERY: Final = 60
+_CHEAP: Final[Micros] = SECOND // 10
+"""As long as looking at everything takes less, everything is looked at by every pass that measures it."""
 
 
 class Floor:
-    """The floor of one recurring pass. Statements go a minute deeper, and more after a clock went back."""
+    """The floor of one recurring pass. Statements go some seconds deeper, more after a clock went back."""
 
     def __init__(self) -> None:
         """Begin with a sweep."""
@@ -24,7 +26,8 @@ class Floor:
         """Give the instant from which on this pass looks; 0 for a sweep."""
         return self._last if self._passes % _SWEEP_EVERY else 0
 
-    def passed(self, at: Instant, *, is_whole: bool) -> None:
-        """Note a pass at an instant; one that left something behind is followed by a sweep."""
+    def passed(self, at: Instant, *, is_whole: bool, took: Micros = SECOND) -> None:
+        """Note a pass; one that left something behind, or a cheap sweep, is followed by a sweep."""
+        is_cheap = self() == 0 and took < _CHEAP
         self._last = at
-        self._passes = self._passes + 1 if is_whole else 0
+        self._passes = self._passes + 1 if is_whole and not is_cheap else 0

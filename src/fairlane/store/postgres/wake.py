@@ -10,13 +10,13 @@ import asyncio
 import hashlib
 import os
 import secrets
-from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
 import msgspec
 
+from fairlane.store.hearing import Hearing
 from fairlane.store.postgres.errors import DRIVER_ERRORS
 from fairlane.store.postgres.post import Post
 
@@ -83,9 +83,7 @@ class Wake:
         self._channel = channel_of(schema)
         self._line = line
         self._sender = secrets.token_hex(8)
-        self._heard: Counter[str] = Counter()
-        self._seen: dict[str, Counter[str]] = {}
-        self._changed: asyncio.Event | None = None
+        self._hearing = Hearing()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pid = os.getpid()
         self._ear: Any = None
@@ -101,7 +99,7 @@ class Wake:
         hint = Hint(list(queues), list(workers))
         if not hint.queues and not hint.workers:
             return
-        self._hear(hint)
+        self._hearing.hear(hint.queues, hint.workers)
         with suppress(RuntimeError):  # without a loop nobody could send it
             self._post_of(asyncio.get_running_loop()).add(hint.queues, hint.workers)
 
@@ -122,19 +120,17 @@ class Wake:
         """Wait for a hint that this worker has not seen yet; after `POLL_SECONDS` let it look anyway."""
         loop = asyncio.get_running_loop()
         self._post_of(loop)
-        names = [f"worker {worker}", "everything", *(f"queue {queue}" for queue in queues)]
-        seen = self._seen.setdefault(worker, Counter())
+        queues = tuple(queues)
         deadline = loop.time() + min(seconds, POLL_SECONDS)
         await self._attend()
-        while not any(self._heard[name] != seen[name] for name in names):
+        while not self._hearing.has_news(worker, queues):
             left = deadline - loop.time()
             if left <= 0:
                 await self._probe()
                 return seconds > POLL_SECONDS
-            await self._pause(left)
+            await self._hearing.pause(left)
             await self._attend()
-        for name in names:
-            seen[name] = self._heard[name]
+        self._hearing.see(worker, queues)
         return True
 
     async def _attend(self) -> None:
@@ -149,13 +145,16 @@ class Wake:
                 return
             try:
                 await ear.add_listener(self._channel, self._receive)
+                ear.add_termination_listener(self._lose)
+            except DRIVER_ERRORS:  # it was lost as it began: the poll suffices, and the next wait tries again
+                _give_up(ear)
+                return
             except BaseException:
-                ear.terminate()
+                _give_up(ear)
                 raise
-            ear.add_termination_listener(self._lose)
             self._ear = ear
             self._probe_at = asyncio.get_running_loop().time() + PROBE_SECONDS
-        self._hear(Hint())
+        self._hearing.hear()
 
     async def _probe(self) -> None:
         """Now and then ask whether anybody is still there: a network that is gone says nothing."""
@@ -169,37 +168,19 @@ class Wake:
                 await ear.execute("SELECT 1", timeout=POLL_SECONDS)
             except DRIVER_ERRORS:
                 self._ear = None
-                ear.terminate()
-
-    async def _pause(self, seconds: float) -> None:
-        if self._changed is None:
-            self._changed = asyncio.Event()
-        changed = self._changed
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await changed.wait()
+                _give_up(ear)
 
     def _receive(self, _ear: Any, _pid: int, _channel: str, letter: object) -> None:
         with suppress(msgspec.MsgspecError):
             hint = _decode(str(letter))
             if hint.sender != self._sender:
-                self._hear(hint)
+                self._hearing.hear(hint.queues, hint.workers)
 
-    def _lose(self, _ear: Any) -> None:
-        self._ear = None
-        self._ring()
-
-    def _hear(self, hint: Hint) -> None:
-        names = [f"queue {queue}" for queue in hint.queues] + [f"worker {worker}" for worker in hint.workers]
-        self._heard.update(names or ["everything"])
-        if self._loop is not None:
-            with suppress(RuntimeError):  # the loop is closed: nobody waits
-                self._loop.call_soon_threadsafe(self._ring)
-
-    def _ring(self) -> None:
-        changed, self._changed = self._changed, None
-        if changed is not None:
-            changed.set()
+    def _lose(self, ear: Any) -> None:
+        """Listen anew, at once if anybody waits. One that was given up before may end long after it."""
+        if self._ear is ear:
+            self._ear = None
+            self._hearing.ring()
 
     # ── beginning and end ─────────────────────────────────────────────────────
 
@@ -207,7 +188,8 @@ class Wake:
         """Belong to this loop and this process; what belonged to others is theirs."""
         if self._post is None or self._loop is not loop or self._pid != os.getpid():
             self._loop, self._pid = loop, os.getpid()
-            self._ear = self._changed = None
+            self._ear = None
+            self._hearing.belong(loop)
             self._opening, self._talking = asyncio.Lock(), asyncio.Lock()
             self._post = Post(loop, self._tell)
         return self._post
@@ -224,3 +206,9 @@ class Wake:
                 ear.remove_termination_listener(self._lose)
                 await ear.remove_listener(self._channel, self._receive)
                 await self._line.take_ear(ear)
+
+
+def _give_up(ear: Any) -> None:
+    """End a connection. One whose server has ended it is the pool's again, and says so."""
+    with suppress(*DRIVER_ERRORS):
+        ear.terminate()

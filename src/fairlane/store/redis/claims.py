@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import chain
 from typing import Any, Final
 from uuid import UUID
 
@@ -33,7 +35,7 @@ from fairlane.store.redis.homes import PAGE, Change, Homes, Place
 from fairlane.store.redis.keys import NAMES
 from fairlane.store.redis.rows import STATES, Kept, pack, read, to_attempts, to_progress
 from fairlane.store.redis.scripts import CLAIM_MOST
-from fairlane.store.redis.settling import settlement_arguments
+from fairlane.store.redis.settling import SettlementPages
 
 _PARTS: Final = 4
 """What a script gives of each claim: id, head, body, attempts."""
@@ -53,14 +55,16 @@ class RedisClaims:
         return await self._claim(request, await self._wire.run("claim", _wishes(request), ""))
 
     async def _claim(self, request: ClaimRequest, answer: list[Any]) -> ClaimReply:
-        """Go on from a script's part of a claim to the end."""
-        claims: list[Claim] = []
-        while True:
-            carry, due, is_partial, parts = answer
-            claims += (_to_claim(*parts[i : i + _PARTS]) for i in range(0, len(parts), _PARTS))
-            if not carry:
-                return ClaimReply(tuple(claims), due or None, bool(is_partial))
-            answer = await self._wire.run("claim", _wishes(request), carry)
+        """Go on from a script's part of a claim to the end; read each part while the next is made."""
+        pages: dict[int, list[Claim]] = {}
+        carry, due, is_partial, parts = answer
+        while carry:
+            read = partial(_read_claims, pages, len(pages), parts)
+            carry, due, is_partial, parts = await self._wire.run(
+                "claim", _wishes(request), carry, meanwhile=read
+            )
+        _read_claims(pages, len(pages), parts)
+        return ClaimReply(tuple(chain.from_iterable(pages.values())), due or None, bool(is_partial))
 
     async def renew(self, request: RenewRequest) -> RenewReply:
         """See the contract."""
@@ -85,12 +89,11 @@ class RedisClaims:
             wishes = _wishes(request.claim)
         states: list[int] = []
         rest: list[Any] = []
-        pages = range(0, max(1, len(request.settlements)), CLAIM_MOST)
-        for start in pages:
-            page = request.settlements[start : start + CLAIM_MOST]
-            is_last = start == pages[-1]
-            arguments = settlement_arguments(request, page, wishes if is_last else b"")
-            done, *rest = await self._wire.run("settle", *arguments)
+        pages = SettlementPages(request, wishes, CLAIM_MOST)
+        for number in range(len(pages)):
+            done, *rest = await self._wire.run(
+                "settle", *pages[number], meanwhile=partial(pages.prepare, number + 1)
+            )
             states += done
         named = list(zip((one.id for one in request.settlements), states, strict=True))
         claimed = None if request.claim is None else await self._claim(request.claim, rest[0])
@@ -143,7 +146,9 @@ class RedisClaims:
             promoted += count
         is_partial, times = bool(is_more), []
         for queue in await self._wire.ask("HKEYS", self._wire.keys("queues")):
-            is_left, due = await self._wire.run("wake", queue)
+            carry, is_left, due = await self._wire.run("wake", queue, b"")
+            while carry:
+                carry, is_left, due = await self._wire.run("wake", queue, carry)
             is_partial = is_partial or bool(is_left)
             times += [due] if due else []
         return PromoteReply(promoted, min(times, default=None), is_partial)
@@ -189,6 +194,10 @@ def _wishes(request: ClaimRequest) -> bytes:
             "isolates": request.isolates,
         }
     )
+
+
+def _read_claims(pages: dict[int, list[Claim]], number: int, parts: list[bytes]) -> None:
+    pages[number] = [_to_claim(*parts[i : i + _PARTS]) for i in range(0, len(parts), _PARTS)]
 
 
 def _to_claim(id: bytes, head: bytes, body: bytes, attempts: bytes) -> Claim:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -14,10 +15,12 @@ from fairlane.model.errors import ConfigError, EnqueueUnknown, StoreBusy, StoreE
 from fairlane.model.instants import Instant
 from fairlane.store.redis.location import Location
 from fairlane.store.redis.scripts import Script, load
+from fairlane.store.redis.server import greet
 
 if TYPE_CHECKING:
     from redis.asyncio import BlockingConnectionPool
     from redis.asyncio.connection import AbstractConnection
+    from redis.driver_info import DriverInfo
 
 NO_JOINING: Final = (
     "a Redis or Valkey server cannot join a transaction of your database; use the outbox in your own database"
@@ -26,6 +29,12 @@ _CONNECTIONS: Final = 16
 _MOVES: Final = 5
 _LAST_WORDS: Final = ("enqueue", "outcome")
 """The scripts that answer an enqueue."""
+
+_AWAY: Final = ("UNKILLABLE", "MISCONF", "NOREPLICAS")
+"""Answers of a server that does not write now, and has written nothing."""
+
+_BEGIN: Final = ("enqueue", "stage", "register")
+"""The scripts that clients and workers begin with: here a server is looked at first."""
 
 _PATIENCE: Final = 5.0
 """How many seconds a call may take, and a connection may take to come free."""
@@ -39,8 +48,16 @@ class _ElsewhereError(Exception):
     """Nothing was done: the installation is on another server."""
 
 
+def _nothing() -> None:
+    """Have nothing to do meanwhile."""
+
+
 class _Call(NamedTuple):
-    """What is sent, what the server may have to be told first, and what an unknown end of it means."""
+    """What is sent, what the server may have to be told first, and what an unknown end of it means.
+
+    `meanwhile` is called once the command is on its way: what the caller has to do anyway, it does while the
+    server works.
+    """
 
     command: tuple[Any, ...]
     script: Script | None = None
@@ -48,6 +65,7 @@ class _Call(NamedTuple):
     enqueues: bool = False
     waits: bool = False
     replicas: int = 0
+    meanwhile: Callable[[], None] = _nothing
 
 
 class _Pools(NamedTuple):
@@ -66,17 +84,35 @@ class Wire:
         self._location = location
         self._clock = clock
         self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, _Pools] = WeakKeyDictionary()
+        self._greeted: set[str | None] = set()
         self.keys = location.keys
+        self.replicas = location.replicas
 
-    async def run(self, name: str, *arguments: Any, at: Instant | None = None, enqueues: bool = False) -> Any:
-        """Run the script of a verb at the server's own instant, or at one that it gave before."""
+    async def run(
+        self,
+        name: str,
+        *arguments: Any,
+        at: Instant | None = None,
+        enqueues: bool = False,
+        meanwhile: Callable[[], None] = _nothing,
+    ) -> Any:
+        """Run the script of a verb at the server's own instant, or at one that it gave before.
+
+        `meanwhile` is called as soon as the script is sent, and again if it has to be sent again.
+        """
+        if name in _BEGIN and self._location.url not in self._greeted:
+            await self.ask("EXISTS", self.keys("meta"))  # by a key: so that a cluster says where it is
+            await greet(self.ask, str(self._location), self.replicas)
+            self._greeted.add(self._location.url)
         script = load(name)
         instant = at if at is not None else "" if self._clock is None else self._clock()
         command = ("EVALSHA", script.sha, 1, self.keys.base, instant, *arguments)
         while True:
             try:
-                replicas = self._location.replicas if name in _LAST_WORDS else 0
-                return await self._ask(_Call(command, script, enqueues=enqueues, replicas=replicas))
+                replicas = self.replicas if name in _LAST_WORDS else 0
+                return await self._ask(
+                    _Call(command, script, enqueues=enqueues, replicas=replicas, meanwhile=meanwhile)
+                )
             except _BatchFirstError:
                 await self.fold(enqueues=enqueues)
 
@@ -125,7 +161,7 @@ class Wire:
             await _await_replicas(connection, call.replicas)
             return answer  # noqa: TRY300
         except (exceptions.RedisError, OSError) as error:
-            is_answer = isinstance(error, exceptions.ResponseError)
+            is_answer = isinstance(error, (exceptions.ResponseError, exceptions.BusyLoadingError))
             if is_answer:
                 self._heed(error, pools.url)
             else:
@@ -170,11 +206,13 @@ class Wire:
                 exceptions.ReadOnlyError,
                 exceptions.ClusterError,
                 exceptions.TryAgainError,
-                exceptions.AskError,
                 OSError,
             ),
         )
-        if is_away or text.startswith(("LOADING", "MASTERDOWN", "UNKILLABLE")):
+        if isinstance(error, exceptions.AskError):
+            # Half of the installation is here, half there: whoever followed would see a half.
+            return StoreUnavailable(f"{place}: its slot is being moved to another node ({text})")
+        if is_away or text.startswith(_AWAY):
             return StoreUnavailable(f"{place}: {text}")
         if text.startswith("BUSY"):
             return StoreBusy(f"{place}: {text}")
@@ -224,7 +262,7 @@ async def _exchange(connection: AbstractConnection, call: _Call) -> Any:
     from redis import exceptions  # noqa: PLC0415
 
     try:
-        return await _send(connection, call.command, call.patience)
+        return await _send(connection, call.command, call.patience, call.meanwhile)
     except exceptions.NoScriptError:
         if call.script is None:
             raise
@@ -244,11 +282,17 @@ async def _await_replicas(connection: AbstractConnection, replicas: int) -> None
         raise EnqueueUnknown(message)
 
 
-async def _send(connection: AbstractConnection, command: tuple[Any, ...], patience: float) -> Any:
+async def _send(
+    connection: AbstractConnection,
+    command: tuple[Any, ...],
+    patience: float,
+    meanwhile: Callable[[], None] = _nothing,
+) -> Any:
     # The time limit is ours. The library's own for sending (`asyncio.wait_for`) loses a cancellation on
     # Python 3.11; its own for reading answers None and keeps the connection, on which the answer comes.
     async with asyncio.timeout(patience):
         await connection.send_command(*command)
+        meanwhile()
         return await connection.read_response()
 
 
@@ -269,5 +313,14 @@ def _open_pool(url: str) -> BlockingConnectionPool:
         socket_connect_timeout=_PATIENCE,
         # A repeat is our own decision: an enqueue that is sent twice must say so.
         retry=Retry(NoBackoff(), 0),
+        driver_info=_driver_info(),
     )
     return pool
+
+
+@cache
+def _driver_info() -> DriverInfo:
+    """Say once who we are: the library would look its own version up on the disk for each connection."""
+    from redis.driver_info import DriverInfo  # noqa: PLC0415
+
+    return DriverInfo()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 from uuid import UUID, uuid4
 
 import msgspec
@@ -13,10 +13,14 @@ from fairlane.model.errors import EnqueueUnknown, StoreBusy
 from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord, NewJob
 from fairlane.model.moves import born
-from fairlane.store.contract.jobs import Enqueued, EnqueueReply, EnqueueRequest, OverLimit
+from fairlane.store.contract.jobs import Created, Enqueued, EnqueueReply, EnqueueRequest, OverLimit
 from fairlane.store.redis.connect import Wire
+from fairlane.store.redis.forms import ITEM
 from fairlane.store.redis.rows import STATES, new_body, pack, read
 from fairlane.store.redis.scripts import CLAIM_MOST, STAGED_LASTS
+
+_STAGED_BYTES: Final = 100_000
+"""How much is sent at a time, about: taking it in must not hold others up."""
 
 
 async def enqueue(wire: Wire, request: EnqueueRequest) -> EnqueueReply:
@@ -32,9 +36,7 @@ async def enqueue(wire: Wire, request: EnqueueRequest) -> EnqueueReply:
         return EnqueueReply(refused=tuple(_refusal(jobs[one[0]], one) for one in refused))
     earlier = {one[0]: one[1:] for one in repeats}
     enqueued = (
-        Enqueued(_earlier(new, *earlier[index]), is_created=False)
-        if index in earlier
-        else Enqueued(born(new, now), is_created=True)
+        Enqueued(_earlier(new, *earlier[index]), is_created=False) if index in earlier else Created(new, now)
         for index, new in enumerate(jobs)
     )
     above = (OverLimit(jobs[i].tenant, jobs[i].queue, waiting, limit) for i, waiting, limit in over)
@@ -59,13 +61,46 @@ async def publish(wire: Wire, request: EnqueueRequest) -> str:
     visible at once, and whoever comes next brings it to its end if its sender does not.
     """
     name = uuid4().hex
-    starts = range(0, len(request.jobs), CLAIM_MOST)
-    for number, start in enumerate(starts, 1):
-        await wire.run("stage", name, number, *_parts(request.jobs[start : start + CLAIM_MOST]))
-    if not await wire.run("publish", name, len(starts), _options(request), enqueues=True):
+    staged = _Staging(request.jobs)
+    while part := staged.take():
+        await wire.run("stage", name, *part, meanwhile=staged.prepare)
+    if not await wire.run("publish", name, len(staged), _options(request), enqueues=True):
         message = f"sending the batch took longer than {STAGED_LASTS // 1_000} seconds; nothing was stored"
         raise StoreBusy(message)
     return name
+
+
+class _Staging:
+    """The parts of a batch, some to a call; they are packed while the server takes the ones before."""
+
+    def __init__(self, jobs: Sequence[NewJob]) -> None:
+        """Pack nothing yet."""
+        self._jobs = jobs
+        self._count = -(-len(jobs) // CLAIM_MOST)
+        self._next = 1
+        self._packed: list[Any] = []
+
+    def __len__(self) -> int:
+        """Say how many parts there are."""
+        return self._count
+
+    def prepare(self) -> None:
+        """Pack what the next call says: the number of its first part, then each part with its size."""
+        if self._packed or self._next > len(self):
+            return
+        self._packed.append(self._next)
+        size = 0
+        while size < _STAGED_BYTES and self._next <= len(self):
+            values = _parts(self._jobs[(self._next - 1) * CLAIM_MOST : self._next * CLAIM_MOST])
+            self._packed += (len(values), *values)
+            size += sum(map(len, values))
+            self._next += 1
+
+    def take(self) -> list[Any]:
+        """Give what the next call says; nothing at the end."""
+        self.prepare()
+        packed, self._packed = self._packed, []
+        return packed
 
 
 def _options(request: EnqueueRequest) -> bytes:
@@ -74,27 +109,24 @@ def _options(request: EnqueueRequest) -> bytes:
 
 def _parts(jobs: Sequence[NewJob]) -> list[bytes]:
     """Give items, ids and bodies of some jobs as scripts take them."""
-    return [pack([_item(new) for new in jobs]), b"".join(new.id.bytes for new in jobs), *map(new_body, jobs)]
+    return [b"".join(map(_item, jobs)), b"".join(new.id.bytes for new in jobs), *map(new_body, jobs)]
 
 
-def _item(new: NewJob) -> tuple[Any, ...]:
-    return (
-        new.tenant,
-        new.queue,
-        new.task,
+def _item(new: NewJob) -> bytes:
+    given = new.correlation_id
+    correlation = "" if given is None or given == str(new.id) else given
+    numbers = ITEM.pack_numbers(
         new.priority,
         -1 if new.run_at is None else max(0, new.run_at),
         new.delay,
         0 if new.expires_at is None else new.expires_at,
         -1 if new.expires_in is None else new.expires_in,
-        new.idempotency_key or "",
-        new.fingerprint.hex(),
-        new.on_duplicate == "raise",
-        new.dedup_key or "",
-        new.dedup_until == "started",
-        "" if new.correlation_id in {None, str(new.id)} else new.correlation_id,
         -1 if new.timeout is None else new.timeout,
+        new.on_duplicate == "raise",
+        new.dedup_until == "started",
     )
+    names = f"{new.tenant}\0{new.queue}\0{new.task}\0{new.idempotency_key or ''}\0"
+    return numbers + f"{names}{new.fingerprint.hex()}\0{new.dedup_key or ''}\0{correlation}\0".encode()
 
 
 def _refusal(new: NewJob, answer: list[Any]) -> Refusal:

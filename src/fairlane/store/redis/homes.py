@@ -17,9 +17,10 @@ from fairlane.model.job import JobRecord
 from fairlane.model.scope import Scope
 from fairlane.store.redis.connect import Wire
 from fairlane.store.redis.rows import Kept, pack, read_all, to_head
+from fairlane.store.redis.scripts import CLAIM_MOST
 
 PAGE: Final = 100
-"""How many jobs one script reads or writes."""
+"""How many jobs one script reads."""
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -96,8 +97,8 @@ class Homes:
     async def write(self, changes: Sequence[Change], now: Instant) -> list[UUID]:
         """Write changes at the instant at which they were decided; name those whose jobs had not changed."""
         done: list[UUID] = []
-        for start in range(0, len(changes), PAGE):
-            page = changes[start : start + PAGE]
+        for start in range(0, len(changes), CLAIM_MOST):
+            page = changes[start : start + CLAIM_MOST]
             queues = {queue for change in page for queue in change.queues}
             workers = {worker for change in page for worker in change.workers}
             items: list[Any] = [part for change in page for part in change.arguments()]

@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
-from fairlane.model.errors import StoreError
 from fairlane.store.contract.inspection import Inspection, InspectRequest, Lead
 from fairlane.store.redis.connect import Wire
 from fairlane.store.redis.counting import read_books
 from fairlane.store.redis.diagnosis import remarks
 from fairlane.store.redis.homes import PAGE, Homes
 from fairlane.store.redis.keys import NAMES
+from fairlane.store.redis.server import look
 
 _read_lead: Final = msgspec.msgpack.Decoder(tuple[str, int]).decode
-_SETTINGS: Final = (
-    "redis_version",
-    "valkey_version",
-    "redis_mode",
-    "role",
-    "maxmemory",
-    "maxmemory_policy",
-    "aof_enabled",
-    "connected_slaves",
-)
 
 
 async def inspect(wire: Wire, request: InspectRequest) -> Inspection:
     """Answer all that `Inspection` asks."""
     _, leads = await wire.run("registry", NAMES["leads"])
     tenant = request.scope.tenant
-    settings = await _settings(wire)
+    settings = await look(wire.ask, wire.replicas)
     return Inspection(
         settings=settings,
         remarks=remarks(settings),
@@ -45,20 +34,6 @@ async def inspect(wire: Wire, request: InspectRequest) -> Inspection:
         tasks=await _tasks(wire, tenant),
         first_lease_until=await _first_lease(wire, tenant),
     )
-
-
-async def _settings(wire: Wire) -> dict[str, str]:
-    info = _text(await wire.ask("INFO", "everything"))
-    known = dict(line.partition(":")[::2] for line in info.splitlines() if ":" in line)
-    settings: dict[str, str] = {name: known[name] for name in _SETTINGS if name in known}
-    with suppress(StoreError):  # a hosted server may not show its configuration
-        found = await wire.ask("CONFIG", "GET", "appendfsync")
-        settings["appendfsync"] = _text(found[b"appendfsync"])
-    return settings
-
-
-def _text(answer: Any) -> str:
-    return answer.decode() if isinstance(answer, bytes) else str(answer)
 
 
 async def _tasks(wire: Wire, tenant: str | None) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ NAMES: Final = {
     "by_tenant": "T:",
     "by_correlation": "C:",
     "delayed": "d:",  # of a queue, by due time
-    "strand": "s:",  # ready jobs of (queue, tenant, task), by sort key
+    "strand": "s:",  # ready jobs of (queue, tenant, task) after the first, by sort key
     "leases": "l",
     "asked": "c",  # running jobs that were asked to stop
     "expiries": "x",  # of waiting jobs
@@ -30,8 +30,8 @@ NAMES: Final = {
     "turns": "t:",  # of a queue, by tenant
     "tenants_queues": "tq",
     "queues_tenants": "qt",
-    "index": "i:",  # ready turns of a queue
-    "newcomers": "j:",  # those with nothing running
+    "idle": "j:",  # ready turns of a queue with nothing running
+    "busy": "i:",  # the other ready turns
     "woken": "w:",  # what is parked until a time
     "groups": "p:",  # what is parked because of one kind of policy
     "gate_line": "g:",  # of (queue, gate)

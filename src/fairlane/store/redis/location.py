@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import re
 from typing import Final
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from fairlane.model.errors import ConfigError
 from fairlane.store.redis.keys import Keys
 
-SENTINEL: Final = "redis+sentinel"
+SENTINEL: Final = "+sentinel"
+"""What a scheme ends in if the URL names those who know where the server is: `redis+sentinel`."""
 _PREFIX: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 
 
 class Location:
-    """A server's URL: several places between commas if need be, and two options of our own.
+    """A server's URL: several places between commas if need be, and some options of our own.
 
-    `prefix` is what all keys begin with; `replicas`, how many of them must have an enqueue before it counts.
+    `prefix` is what all keys begin with; `replicas`, how many of them must have an enqueue before it counts;
+    `sentinel_username` and `sentinel_password` are for Sentinels, the URL's own for the server.
     """
 
     def __init__(self, url: str) -> None:
@@ -34,12 +36,17 @@ class Location:
         if not replicas.isdecimal():
             raise ConfigError("replicas is how many of them must have an enqueue, a whole number", key="url")
         self.replicas = int(replicas)
+        user, password = (
+            quote(options.pop(f"sentinel_{name}", ""), safe="") for name in ("username", "password")
+        )
+        self._sentinel_user = f"{user}:{password}@" if user or password else ""
         self._query = urlencode(options)
         self._user, self._at, places = self._parts.netloc.rpartition("@")
         self._places = places.split(",")
         self.service: str | None = None
         path = self._parts.path
-        if self._parts.scheme == SENTINEL:
+        self._scheme, is_watched, _ = self._parts.scheme.partition(SENTINEL)
+        if is_watched:
             self.service, _, database = path.strip("/").partition("/")
             path = f"/{database}"
             if not self.service:
@@ -55,7 +62,10 @@ class Location:
 
     def sentinels(self) -> list[str]:
         """Give the URLs of those who know where the service is."""
-        return [f"redis://{place}" for place in self._places]
+        # Of the options those of TLS hold for Sentinels, too; others may mean the server alone.
+        query = self._query if self._scheme == "rediss" else ""
+        places = (self._sentinel_user + place for place in self._places)
+        return [urlunsplit((self._scheme, place, "", query, "")) for place in places]
 
     def moved(self, host: str, port: int) -> None:
         """Note that the server is somewhere else; without a host, at another port of the same one."""
@@ -75,5 +85,4 @@ class Location:
         self.url = urls[following % len(urls)]
 
     def _url_at(self, place: str) -> str:
-        scheme = "redis" if self.service else self._parts.scheme
-        return urlunsplit((scheme, self._user + self._at + place, self._path, self._query, ""))
+        return urlunsplit((self._scheme, self._user + self._at + place, self._path, self._query, ""))

@@ -1,7 +1,6 @@
 """Jobs as they are kept: a head with all that changes, a body with all that does not. Packs and unpacks.
 
-Scripts read and write heads, field by field and by number; nobody but this module reads a body. Heads hold
-text and numbers alone: what stands for "none" is 0, -1 or the empty text, as said beside the field.
+Scripts read and write heads, field by field and by number; nobody but this module reads a body.
 """
 
 from __future__ import annotations
@@ -23,48 +22,13 @@ from fairlane.model.job import (
 )
 from fairlane.model.lifecycle import State
 from fairlane.model.priority import sort_key
+from fairlane.store.redis.heads import Head, read_head, write_head
 
 NUMBERS: Final = {state: number for number, state in enumerate(State, 1)}
 STATES: Final = {number: state for state, number in NUMBERS.items()}
 
 pack = msgspec.msgpack.Encoder().encode
 NIL: Final = pack(None)
-
-
-class Head(msgspec.Struct, array_like=True):
-    """What changes in a job's life, and what scripts must know of it."""
-
-    state: int
-    tenant: str
-    queue: str
-    task: str
-    priority: int
-    enqueued_at: int
-    run_at: int
-    expires_at: int  # 0
-    settled_at: int  # 0
-    attempt: int
-    fence: int
-    worker: str  # ""
-    started_at: int  # 0
-    lease_until: int  # 0
-    failures: int
-    crashes: int
-    crashes_alone: int
-    snoozes: int
-    is_suspect: bool
-    is_cancel_asked: bool
-    because: str  # ""
-    timeout: int  # -1
-    dedup_key: str  # ""
-    is_dedup_short: bool  # free from the first claim on
-    idempotency_key: str  # "": the id itself
-    correlation_id: str  # "": the id itself
-    gate: str  # ""
-    is_alone: bool
-    charged: int  # -1
-    progress: str  # "", else JSON
-    has_result: bool
 
 
 class Body(msgspec.Struct, frozen=True, array_like=True):
@@ -91,7 +55,6 @@ class _Attempt(msgspec.Struct, frozen=True, array_like=True):
     log: str | None
 
 
-_read_head = msgspec.msgpack.Decoder(Head).decode
 _read_body = msgspec.msgpack.Decoder(Body).decode
 _read_attempts = msgspec.msgpack.Decoder(tuple[_Attempt, ...]).decode
 _read_progress = msgspec.json.Decoder(Progress).decode
@@ -107,7 +70,7 @@ class Kept(msgspec.Struct, frozen=True):
 
 def read(id: bytes, raw: bytes, body: bytes, attempts: bytes | None, result: bytes | None) -> Kept:
     """Make a record of its parts."""
-    head = _read_head(raw)
+    head = read_head(raw)
     fixed = _read_body(body)
     uuid = UUID(bytes=id)
     own = str(uuid)
@@ -217,8 +180,9 @@ def to_body(job: JobRecord) -> bytes:
 def to_head(kept: Kept, job: JobRecord) -> bytes:
     """Pack the head of what a job has become; what its claim holds stays, until a script takes it back."""
     own = str(job.id)
-    return pack(
+    return write_head(
         Head(
+            is_short=False,
             state=NUMBERS[job.state],
             tenant=job.tenant,
             queue=job.queue,

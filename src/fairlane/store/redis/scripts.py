@@ -19,19 +19,23 @@ from fairlane.model.lifecycle import Because, Event, State, because, target
 from fairlane.model.priority import STEP
 from fairlane.model.scope import SYSTEM
 from fairlane.store.contract.claims import DUE_MOST, PARK_MOST, WAKE_MOST
+from fairlane.store.redis.forms import ENDING, ITEM
+from fairlane.store.redis.heads import FIELDS, FORMS
 from fairlane.store.redis.keys import NAMES
-from fairlane.store.redis.rows import NUMBERS, Head
+from fairlane.store.redis.rows import NUMBERS
 
 STAGED_LASTS: Final = 60_000
 """How many milliseconds a batch that is being sent, or an answer that nobody fetches, stays."""
 
 CLAIM_MOST: Final = 40
-"""How many jobs one script settles, hands out, or makes ready, at the most: it holds everybody else up."""
+"""How many jobs one script takes in, settles, hands out, or makes ready at most: it holds all others up."""
 
 _CONSTANTS: Final[dict[str, int | str]] = {
     **{state.name: number for state, number in NUMBERS.items()},
-    **{name.upper(): number for number, name in enumerate(Head.__struct_fields__, 1)},
-    "FIELDS": len(Head.__struct_fields__),
+    **FIELDS,
+    **FORMS,
+    **ITEM.words,
+    **ENDING.words,
     "STATES": len(State),
     "DUE_TO": NUMBERS[target(Event.DUE)],
     "CLAIM_TO": NUMBERS[target(Event.CLAIM)],
@@ -46,11 +50,15 @@ _CONSTANTS: Final[dict[str, int | str]] = {
     "DUE_MOST": DUE_MOST,
     "PARK_MOST": PARK_MOST,
     "WAKE_MOST": WAKE_MOST,
+    "WAKE_STEP": 100,
     "CLAIM_MOST": CLAIM_MOST,
     "AHEAD_MOST": 10_000,
     "HINT_LASTS": 3_600_000,
     "STAGED_LASTS": STAGED_LASTS,
 }
+
+_BRING_IN: Final = frozenset({"enqueue", "stage"})
+"""What a full server refuses. All else it must run: settling and pruning are what makes room again."""
 
 _USES: Final = re.compile(r"-- uses:(.*)")
 _KEY: Final = re.compile(r"\$(\w+)")
@@ -79,6 +87,7 @@ def load(name: str) -> Script:
     # As values, not as locals: Lua has 200 of those, and a script is run from its first line each time.
     values = _values() | {"IS_FOLDING": "true" if name in {"stage", "fold"} else "false"}
     text = _WORD.sub(lambda found: values.get(found[0], found[0]), text)
+    text = f"#!lua flags={'' if name in _BRING_IN else 'allow-oom'}\n{text}"
     return Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest())
 
 

@@ -13,9 +13,9 @@ from fairlane.model.layers import Kind, Subject
 from fairlane.model.lifecycle import State
 from fairlane.model.moves import born
 from fairlane.model.scope import SYSTEM
-from fairlane.store.contract.jobs import Enqueued, EnqueueReply, EnqueueRequest, OverLimit
+from fairlane.store.contract.jobs import Created, Enqueued, EnqueueReply, EnqueueRequest, OverLimit
 from fairlane.store.sqlite.asking import all_rows, each_row, one_row, one_value
-from fairlane.store.sqlite.homes import Arrival, bring_in, find_any
+from fairlane.store.sqlite.homes import bring_in, find_any
 from fairlane.store.sqlite.statements import load
 from fairlane.store.sqlite.tx import Tx
 
@@ -54,10 +54,9 @@ class _Batch:
         self._tx = tx
         self._request = request
         self._terms: dict[tuple[str, str, str], _Terms] = {}
-        self.arrivals: list[Arrival] = []
         self.ids = [new.id.bytes for new in request.jobs]
-        self.owners: dict[bytes, str] = dict(each_row(tx.db, _SQL.same_id, [(id,) for id in self.ids]))
-        self.jobs: dict[bytes, JobRecord] = {}
+        self.owners = _owners(tx, self.ids)
+        self.created: dict[bytes, Created] = {}
         self.keys: dict[tuple[str, str], KeyHolder] = {}
         self.dedup: dict[tuple[str, str, str], UUID] = {}
         self._waiting: dict[tuple[str, str], int] = {}
@@ -92,11 +91,10 @@ class _Batch:
             self._waiting[queue, tenant] = 0 if turn is None else turn.delayed + turn.ready
         return self._waiting[queue, tenant]
 
-    def let_in(self, new: NewJob, id: bytes) -> JobRecord:
-        job = self.jobs[id] = born(new, self._tx.now)
+    def let_in(self, new: NewJob, id: bytes) -> Created:
+        created = self.created[id] = Created(new, self._tx.now)
         self.owners[id] = new.tenant
-        self.arrivals.append(Arrival(id, new, job))
-        return job
+        return created
 
     def take_keys(self, new: NewJob) -> None:
         if new.idempotency_key is not None:
@@ -115,18 +113,18 @@ class _Batch:
 def enqueue(tx: Tx, request: EnqueueRequest) -> EnqueueReply:
     """Store a batch whole, or nothing of it: whatever is refused is known before anything is written."""
     batch = _Batch(tx, request)
-    enqueued: list[Enqueued] = []
+    enqueued: list[Enqueued | Created] = []
     refused: list[Refusal] = []
     over: list[OverLimit] = []
     for index, (id, new) in enumerate(zip(batch.ids, request.jobs, strict=True)):
         terms = batch.terms(new)
         has_key = new.idempotency_key is not None or new.dedup_key is not None
         if terms.is_open and not has_key and id not in batch.owners:
-            enqueued.append(Enqueued(batch.let_in(new, id), is_created=True))
+            enqueued.append(batch.let_in(new, id))
             continue
         admission = admit(index, new, batch.standing(new, id, terms), repeated=request.is_repeated)
         if isinstance(admission, Admitted):
-            enqueued.append(Enqueued(batch.let_in(new, id), is_created=True))
+            enqueued.append(batch.let_in(new, id))
             batch.take_keys(new)
             waiting = batch.count_in(new)
             if admission.over is not None:
@@ -139,6 +137,12 @@ def enqueue(tx: Tx, request: EnqueueRequest) -> EnqueueReply:
         return EnqueueReply(refused=tuple(refused))
     _write(tx, batch)
     return EnqueueReply(tuple(enqueued), (), tuple(over))
+
+
+def _owners(tx: Tx, ids: list[bytes]) -> dict[bytes, str]:
+    """Give whose jobs have these ids already. Ids grow with time: hardly one is below the highest there."""
+    highest = one_value(tx.db, _SQL.highest_id) or b""
+    return dict(each_row(tx.db, _SQL.same_id, [(id,) for id in ids if id <= highest]))
 
 
 def _is_declared(tx: Tx, tenant: str) -> bool:
@@ -177,17 +181,18 @@ def _queue_waiting(tx: Tx, queue: str, batch: _Batch) -> int:
 
 
 def _write(tx: Tx, batch: _Batch) -> None:
-    bring_in(tx, batch.arrivals)
+    bring_in(tx, batch.created)
     keys = [(*key, holder.id.bytes, holder.fingerprint) for key, holder in batch.keys.items()]
     tx.write_all(_SQL.key_in, keys)
     tx.write_all(_SQL.dedup_in, [(*key, id.bytes) for key, id in batch.dedup.items()])
-    for queue in {arrival.new.queue for arrival in batch.arrivals}:
+    for queue in {one.new.queue for one in batch.created.values()}:
         tx.hint(queue)
 
 
 def _earlier(tx: Tx, new: NewJob, existing: UUID, batch: _Batch) -> JobRecord:
     """Give the job that answers for a repeat, or its husk if only the key is left (S13)."""
-    job = batch.jobs.get(existing.bytes) or find_any(tx, (existing,)).get(existing)
+    created = batch.created.get(existing.bytes)
+    job = find_any(tx, (existing,)).get(existing) if created is None else created.job
     if job is not None:
         return job
     ((_, _, state, settled_at),) = all_rows(tx.db, _SQL.same_key, (new.tenant, new.idempotency_key))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any
 from uuid import UUID
 
 import msgspec
 
 from fairlane.model.instants import Micros
-from fairlane.model.job import JobRecord, NewJob
+from fairlane.model.job import JobRecord
 from fairlane.model.lifecycle import State, is_finished
+from fairlane.model.moves import beginning
+from fairlane.store.contract.jobs import Created
 from fairlane.store.sqlite.asking import one_row
 from fairlane.store.sqlite.rows import (
     BODY_WIDTH,
@@ -78,39 +80,23 @@ def find_any(tx: Tx, ids: Iterable[UUID]) -> dict[UUID, JobRecord]:
     return found
 
 
-class Arrival(NamedTuple):
-    """A new job on its way in, with the bytes of its id, which three tables want."""
-
-    id: bytes
-    new: NewJob
-    job: JobRecord
-
-
-def bring_in(tx: Tx, arrivals: Sequence[Arrival]) -> None:
-    """Write new jobs: their bodies, their rows in the hot home, their places."""
+def bring_in(tx: Tx, created: Mapping[bytes, Created]) -> None:
+    """Write new jobs, by the bytes of their ids: their bodies, their rows in the hot home, their places."""
     bodies, rows, places = [], [], []
     strands: dict[tuple[str, str, str], Strand] = {}
-    for seq, (id, new, job) in enumerate(arrivals, tx.take_seqs(len(arrivals))):
+    for seq, (id, one) in enumerate(created.items(), tx.take_seqs(len(created))):
+        new = one.new
         where = (new.queue, new.tenant, new.task)
         strand = strands.get(where)
         if strand is None:
             strand = strands[where] = tx.turns.strand(tx.turns.turn(new.queue, new.tenant), new.task)
         strand.jobs += 1
-        bodies.append(new_body(seq, id, new, job))
-        entry = (
-            seq,
-            job.state.value,
-            job.because,
-            job.run_at,
-            job.sort_key,
-            strand.id,
-            job.expires_at,
-            new.queue,
-        )
-        rows.append(entry)
-        if job.state is State.READY:
-            places.append((strand.id, job.sort_key, id, seq))
-            tx.turns.add_ready(strand, (job.sort_key, id))
+        state, why, run_at, key, expires_at = beginning(new, tx.now)
+        bodies.append(new_body(seq, id, new, tx.now, expires_at))
+        rows.append((seq, state, why, run_at, key, strand.id, expires_at, new.queue))
+        if state is State.READY:
+            places.append((strand.id, key, id, seq))
+            tx.turns.add_ready(strand, (key, id))
         else:
             strand.turn.delayed += 1
             strand.is_changed = strand.turn.is_changed = True

@@ -177,7 +177,7 @@ def to_record(body: Row, status: Row) -> JobRecord:
     )
 
 
-def new_body(seq: int, id: bytes, new: NewJob, job: JobRecord) -> tuple[Any, ...]:
+def new_body(seq: int, id: bytes, new: NewJob, now: Instant, expires_at: Instant | None) -> tuple[Any, ...]:
     """Give the row of `body` for a job that comes in; what it was not given stays out."""
     return (
         seq,
@@ -189,8 +189,8 @@ def new_body(seq: int, id: bytes, new: NewJob, job: JobRecord) -> tuple[Any, ...
         new.checksum,
         new.version,
         new.priority,
-        job.enqueued_at,
-        job.expires_at,
+        now,
+        expires_at,
         new.idempotency_key,
         new.dedup_key,
         new.dedup_until,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -24,6 +24,9 @@ class Parked(msgspec.Struct, frozen=True):
         return f"{self.reason} {self.subject.kind.value} {self.subject.name}"
 
 
+_NOT_PARKED: Final = (None, None, 0, 0)
+
+
 def _read_parked(text: str | None, until: Instant | None, vt: int, ready_since: int) -> Parked | None:
     if text is None:
         return None
@@ -31,8 +34,8 @@ def _read_parked(text: str | None, until: Instant | None, vt: int, ready_since: 
     return Parked(reason, Subject(Kind(kind), name), until, vt, ready_since)
 
 
-def _parked_values(parked: Parked | None) -> tuple[Any, ...]:
-    return (None, 0, 0) if parked is None else (parked.until, parked.vt, parked.ready_since)
+def _parked_values(parked: Parked) -> tuple[Any, ...]:
+    return parked.until, parked.vt, parked.ready_since
 
 
 class Turn:
@@ -57,10 +60,10 @@ class Turn:
 
     def values(self) -> tuple[Any, ...]:
         """Give what may have changed."""
-        text = None if self.parked is None else self.parked.text()
         return (
             self.vt, self.ready_since, self.is_ready, self.open_strands, self.delayed, self.ready,
-            self.running, self.arrival, self.pace, text, *_parked_values(self.parked),
+            self.running, self.arrival, self.pace,
+            *(_NOT_PARKED if self.parked is None else (self.parked.text(), *_parked_values(self.parked))),
         )  # fmt: skip
 
 
@@ -99,9 +102,8 @@ class Strand:
 
     def values(self) -> tuple[Any, ...]:
         """Give what may have changed."""
-        head = self.head or (None, None)
-        text = gate = None
-        if self.parked is not None:
-            text = self.parked.text()
-            gate = self.parked.subject.name if self.parked.reason == "gate" else None
-        return (self.jobs, self.ready, *head, text, gate, *_parked_values(self.parked))
+        key, id = self.head or (None, None)
+        if self.parked is None:
+            return (self.jobs, self.ready, key, id, None, *_NOT_PARKED)
+        gate = self.parked.subject.name if self.parked.reason == "gate" else None
+        return (self.jobs, self.ready, key, id, self.parked.text(), gate, *_parked_values(self.parked))

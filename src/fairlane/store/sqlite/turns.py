@@ -174,6 +174,13 @@ class Turns:
 
     def add_ready(self, strand: Strand, place: tuple[int, bytes]) -> None:
         """Count a job that became ready; the caller writes its row in `ready`."""
+        if strand.ready:  # one more opens nothing, so that the turn stays where it is
+            strand.ready += 1
+            strand.turn.ready += 1
+            if strand.head is None or place < strand.head:
+                strand.head = place
+            strand.is_changed = strand.turn.is_changed = True
+            return
         was_open = strand.is_open
         strand.ready += 1
         strand.turn.ready += 1
@@ -316,9 +323,9 @@ class Turns:
             values = turn.values()
             if turn.is_new:
                 new.append((turn.id, turn.queue, turn.tenant, *values))
-            elif _place(values) != _place(turn.stored):
+            elif values[:3] != turn.stored[:3] or values[6:] != turn.stored[6:]:
                 moved.append((*values, turn.id))
-            else:
+            else:  # only what no index has: the numbers of its open strands and waiting jobs
                 counted.append((*values[3:6], turn.id))
             turn.stored = values
             turn.is_changed = turn.is_new = False
@@ -343,8 +350,3 @@ class Turns:
     def _put(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
         if rows:
             self._db.executemany(statement, rows)
-
-
-def _place(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Leave out of a turn's values what no index has: the numbers of its open strands and waiting jobs."""
-    return values[:3] + values[6:]

@@ -10,13 +10,14 @@ import asyncio
 import os
 import secrets
 import socket
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 import msgspec
+
+from fairlane.store.hearing import Hearing
 
 POLL_SECONDS: Final = 0.25
 _LONGEST: Final = 60_000
@@ -41,14 +42,12 @@ class Wake:
         self._folder = Path(f"{path}.wake")
         self._group = group
         self._version = version
-        self._heard: Counter[str] = Counter()
-        self._seen: dict[str, Counter[str]] = {}
+        self._hearing = Hearing()
         self._looked: dict[str, int] = {}
         self._socket: socket.socket | None = None
         self._name: Path | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pid = 0
-        self._changed: asyncio.Event | None = None
 
     # ── sending ───────────────────────────────────────────────────────────────
 
@@ -56,7 +55,7 @@ class Wake:
         """Tell everybody who waits, in this process and in others. Never blocks, never fails."""
         if not queues and not workers:
             return
-        self._hear(Hint(sorted(queues), sorted(workers)))
+        self._hearing.hear(queues, workers)
         letter = _encode(Hint(sorted(queues), sorted(workers)))
         if len(letter) > _LONGEST:
             letter = _encode(Hint([], []))
@@ -81,13 +80,12 @@ class Wake:
     async def wait(self, worker: str, queues: Iterable[str], seconds: float) -> bool:
         """Wait for a hint that this worker has not seen yet, or for another's write, at most so long."""
         self._listen()
-        names = [f"worker {worker}", "everything", *(f"queue {queue}" for queue in queues)]
-        seen = self._seen.setdefault(worker, Counter())
+        queues = tuple(queues)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
         if worker not in self._looked:
             await self.look(worker)
-        while not any(self._heard[name] != seen[name] for name in names):
+        while not self._hearing.has_news(worker, queues):
             # Compared with what was there when this worker looked last: whatever was written since, be it
             # before this wait began, may be work that its last claim did not see.
             if self._looked[worker] != await self._version():
@@ -95,35 +93,14 @@ class Wake:
             left = deadline - loop.time()
             if left <= 0:
                 return False
-            await self._pause(min(left, POLL_SECONDS))
+            await self._hearing.pause(min(left, POLL_SECONDS))
         await self.look(worker)
-        for name in names:
-            seen[name] = self._heard[name]
+        self._hearing.see(worker, queues)
         return True
 
     async def look(self, worker: str) -> None:
         """Remember how the file is now, as a worker is about to look for work in it."""
         self._looked[worker] = await self._version()
-
-    async def _pause(self, seconds: float) -> None:
-        if self._changed is None:
-            self._changed = asyncio.Event()
-        changed = self._changed
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await changed.wait()
-
-    def _hear(self, hint: Hint) -> None:
-        names = [f"queue {queue}" for queue in hint.queues] + [f"worker {worker}" for worker in hint.workers]
-        self._heard.update(names or ["everything"])
-        if self._loop is not None:
-            with suppress(RuntimeError):  # the loop is closed: nobody waits
-                self._loop.call_soon_threadsafe(self._ring)
-
-    def _ring(self) -> None:
-        changed, self._changed = self._changed, None
-        if changed is not None:
-            changed.set()
 
     def _listen(self) -> None:
         """Open this process's socket, for its owner alone or for a group.
@@ -136,6 +113,7 @@ class Wake:
             return
         self.close()
         self._loop, self._pid = loop, os.getpid()
+        self._hearing.belong(loop)
         name = self._folder / f"{self._pid}-{secrets.token_hex(4)}"
         ear = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         ear.setblocking(False)  # noqa: FBT003 (the standard library's word)
@@ -163,7 +141,8 @@ class Wake:
             while True:
                 letter = receiver.recv(_LONGEST + 1)
                 with suppress(msgspec.MsgspecError):
-                    self._hear(_decode(letter))
+                    hint = _decode(letter)
+                    self._hearing.hear(hint.queues, hint.workers)
 
     def close(self) -> None:
         """Take the socket away; in a forked child, only let go of it: it is the parent's."""
@@ -177,3 +156,4 @@ class Wake:
                 with suppress(OSError):
                     self._folder.rmdir()  # the last one out
         self._socket = self._loop = self._name = None
+        self._hearing.belong(None)

@@ -35,16 +35,11 @@ BEGIN
     AND (e.state <> {running} OR e.next IN ({delayed}, {ready}) OR e.charged IS NOT NULL OR e.is_capped);
 END $$;
 
-CREATE OR REPLACE FUNCTION {s}.take_out(p_tid tid[]) RETURNS SETOF {s}.job LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_indexscan = off SET enable_indexonlyscan = off AS $$
-BEGIN
-  RETURN QUERY DELETE FROM {s}.job WHERE ctid = ANY (p_tid) RETURNING *;
-END $$;
-
--- The record of an attempt that ends now, after those before; only the last ones are kept.
+-- The record of an attempt that ends now, after those before; only the last ones are kept. Stable, as `to_json` is: of
+-- an immutable function the body would not be written into the statement, which costs a call for each row.
 CREATE OR REPLACE FUNCTION {s}.with_attempt(p_now bigint, p_before text[], p_number int, p_worker text, p_started bigint,
   p_tail text)
-RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+RETURNS text[] LANGUAGE sql STABLE PARALLEL SAFE AS $$
   SELECT CASE WHEN p_tail IS NULL THEN p_before ELSE
     p_before[greatest(coalesce(cardinality(p_before), 0) - {attempts_kept} + 2, 1):]
     || ('{"number":' || p_number || ',"worker":' || to_json(p_worker)::text || ',"started_at":'
@@ -97,17 +92,22 @@ CREATE OR REPLACE FUNCTION {s}.error_class(p_attempts text[]) RETURNS text LANGU
   WHERE a.attempt ~ '"error_class":"[a-z_]+"' ORDER BY a.ord DESC LIMIT 1
 $$;
 
--- Jobs that are finished move to their last home.
-CREATE OR REPLACE FUNCTION {s}.finish(p_now bigint, p_tid tid[], p_id uuid[], p_state text[], p_because text[],
+-- Jobs that are finished move to their last home, by one statement; give the keys that they had.
+CREATE OR REPLACE FUNCTION {s}.take_out(p_now bigint, p_tid tid[], p_state text[], p_because text[],
   p_failures int[], p_crashes int[], p_crashes_alone int[], p_snoozes int[], p_suspect boolean[], p_tail text[],
-  p_result bytea[])
-RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-  v_tenant text[]; v_key text[]; v_key_id uuid[]; v_key_state text[];
-  v_dedup_tenant text[]; v_dedup_task text[]; v_dedup text[]; v_dedup_id uuid[];
+  p_result bytea[],
+  OUT tenants text[], OUT keys text[], OUT ids uuid[], OUT states text[],
+  OUT dedup_tenants text[], OUT dedup_tasks text[], OUT dedups text[], OUT dedup_ids uuid[])
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_indexscan = off SET enable_indexonlyscan = off
+SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 BEGIN
-  WITH ended AS MATERIALIZED (
-    SELECT g.id, g.tenant, g.queue, g.task, g.payload, g.checksum, g.version, g.priority, g.enqueued_at, g.expires_at,
+  WITH ended AS (
+    DELETE FROM {s}.job g
+    USING unnest(p_tid, p_state, p_because, p_failures, p_crashes, p_crashes_alone, p_snoozes, p_suspect, p_tail, p_result)
+          a (tid, state, because, failures, crashes, crashes_alone, snoozes, suspect, tail, result)
+    WHERE g.ctid = a.tid AND a.state NOT IN ({delayed}, {ready})
+    RETURNING g.id, g.tenant, g.queue, g.task, g.payload, g.checksum, g.version, g.priority, g.enqueued_at, g.expires_at,
            g.idempotency_key, g.dedup_key, g.dedup_until, g.correlation_id, g.parent_id, g.max_attempts, g.timeout,
            g.at_most_once, g.tags, g.metadata, g.created_by,
            a.state, a.because, g.run_at, g.sort_key, g.attempt, coalesce(a.failures, g.failures) AS failures,
@@ -115,9 +115,6 @@ BEGIN
            coalesce(a.snoozes, g.snoozes) AS snoozes, coalesce(a.suspect, g.is_suspect) AS is_suspect, g.fence,
            {s}.with_attempt(p_now, g.attempts, g.attempt, g.worker, g.started_at, a.tail) AS attempts,
            p_now AS settled_at, a.result
-    FROM {s}.take_out(p_tid) g
-    JOIN unnest(p_id, p_state, p_because, p_failures, p_crashes, p_crashes_alone, p_snoozes, p_suspect, p_tail, p_result)
-         a (id, state, because, failures, crashes, crashes_alone, snoozes, suspect, tail, result) ON a.id = g.id
   ), history AS (
     INSERT INTO {s}.history ({finished}) SELECT {finished} FROM ended WHERE state <> {dead}
   ), dead AS (
@@ -135,23 +132,17 @@ BEGIN
          array_agg(task) FILTER (WHERE dedup_key IS NOT NULL),
          array_agg(dedup_key) FILTER (WHERE dedup_key IS NOT NULL),
          array_agg(id) FILTER (WHERE dedup_key IS NOT NULL)
-  INTO v_tenant, v_key, v_key_id, v_key_state, v_dedup_tenant, v_dedup_task, v_dedup, v_dedup_id
-  FROM ended;
-  IF v_key IS NOT NULL THEN
-    PERFORM {s}.end_keys(p_now, v_tenant, v_key, v_key_id, v_key_state);
-  END IF;
-  IF v_dedup IS NOT NULL THEN
-    PERFORM {s}.free_dedup(v_dedup_tenant, v_dedup_task, v_dedup, v_dedup_id);
-  END IF;
+  INTO tenants, keys, ids, states, dedup_tenants, dedup_tasks, dedups, dedup_ids
+  FROM ended WHERE idempotency_key IS NOT NULL OR dedup_key IS NOT NULL;
 END $$;
 
 -- All of it: `p_noted` says that some row may need a delta.
-CREATE OR REPLACE FUNCTION {s}.end_jobs(p_now bigint, p_noted boolean, p_tid tid[], p_id uuid[], p_state text[],
+CREATE OR REPLACE FUNCTION {s}.end_jobs(p_now bigint, p_noted boolean, p_tid tid[], p_state text[],
   p_because text[], p_delay bigint[], p_failures int[], p_crashes int[], p_crashes_alone int[], p_snoozes int[],
   p_suspect boolean[], p_tail text[], p_learns boolean[], p_result bytea[])
 RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-  v_out tid[] := p_tid;
+  had record;
 BEGIN
   IF p_noted THEN
     PERFORM {s}.note_ends(p_now, p_tid, p_state, p_learns);
@@ -163,12 +154,14 @@ BEGIN
     FROM unnest(p_tid, p_state, p_because, p_delay, p_failures, p_crashes, p_crashes_alone, p_snoozes, p_suspect, p_tail)
          a (tid, state, because, delay, failures, crashes, crashes_alone, snoozes, suspect, tail)
     WHERE state IN ({delayed}, {ready});
-    SELECT array_agg(tid) INTO v_out FROM unnest(p_tid, p_state) a (tid, state)
-    WHERE state NOT IN ({delayed}, {ready});
   END IF;
-  IF v_out IS NOT NULL THEN
-    PERFORM {s}.finish(p_now, v_out, p_id, p_state, p_because, p_failures, p_crashes, p_crashes_alone, p_snoozes,
-                       p_suspect, p_tail, p_result);
+  had := {s}.take_out(p_now, p_tid, p_state, p_because, p_failures, p_crashes, p_crashes_alone, p_snoozes, p_suspect,
+                      p_tail, p_result);
+  IF had.keys IS NOT NULL THEN
+    PERFORM {s}.end_keys(p_now, had.tenants, had.keys, had.ids, had.states);
+  END IF;
+  IF had.dedups IS NOT NULL THEN
+    PERFORM {s}.free_dedup(had.dedup_tenants, had.dedup_tasks, had.dedups, had.dedup_ids);
   END IF;
 END $$;
 

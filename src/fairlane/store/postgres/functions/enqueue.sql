@@ -101,58 +101,72 @@ BEGIN
 END $$;
 
 -- Whether one of these ids belongs to a finished job. A job settles after its id was made, so the days before that are
--- left out, but for one: clocks of clients differ. An id that does not tell its time is looked for in all days.
+-- left out, but for one: clocks of clients differ. An id that does not tell its time is looked for in all days. The ids of
+-- a batch lie close together: mostly one look shows that nothing finished is among them.
 CREATE OR REPLACE FUNCTION {s}.is_any_finished(p_id uuid[]) RETURNS boolean LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+DECLARE
+  v_since bigint := 0;
+  v_first uuid := (SELECT u.id FROM unnest(p_id) u (id) ORDER BY u.id LIMIT 1);
+  v_last uuid := (SELECT u.id FROM unnest(p_id) u (id) ORDER BY u.id DESC LIMIT 1);
 BEGIN
-  RETURN EXISTS (SELECT FROM unnest(p_id) u (id)
-    CROSS JOIN LATERAL (SELECT CASE WHEN substr(u.id::text, 15, 1) = '7' THEN
-      ('x' || lpad(replace(substr(u.id::text, 1, 13), '-', ''), 16, '0'))::bit(64)::bigint * 1000 - 86400000000
-      ELSE 0 END AS since) m
-    CROSS JOIN LATERAL (
-      (SELECT h.id FROM {s}.history h WHERE h.settled_at >= m.since AND h.id BETWEEN u.id AND u.id ORDER BY h.id LIMIT 1)
+  IF NOT EXISTS (SELECT FROM unnest(p_id) u (id) WHERE get_byte(uuid_send(u.id), 6) >> 4 <> 7) THEN
+    v_since := ('x' || encode(substring(uuid_send(v_first) FOR 6), 'hex'))::bit(48)::bigint * 1000 - 86400000000;
+  END IF;
+  RETURN {s}.is_any_finished_in(v_since, ARRAY[v_first], ARRAY[v_last])
+    AND (v_first = v_last OR {s}.is_any_finished_in(v_since, p_id, p_id));
+END $$;
+
+-- Whether a job that finished since an instant has its id in one of these ranges.
+CREATE OR REPLACE FUNCTION {s}.is_any_finished_in(p_since bigint, p_first uuid[], p_last uuid[]) RETURNS boolean
+LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
+BEGIN
+  RETURN EXISTS (SELECT FROM unnest(p_first, p_last) u (first, last) CROSS JOIN LATERAL (
+      (SELECT h.id FROM {s}.history h WHERE h.settled_at >= p_since AND h.id BETWEEN u.first AND u.last ORDER BY h.id LIMIT 1)
       UNION ALL
-      (SELECT d.id FROM {s}.dead d WHERE d.id BETWEEN u.id AND u.id ORDER BY d.id LIMIT 1)) found);
+      (SELECT d.id FROM {s}.dead d WHERE d.id BETWEEN u.first AND u.last ORDER BY d.id LIMIT 1)) found);
 END $$;
 
 -- Write jobs and a delta for each strand. False, and nothing is written, if one of the ids is there already, in any home.
+-- A column that may not be NULL has one value for each job, or one for all of them.
 CREATE OR REPLACE FUNCTION {s}.bring_in(p_now bigint, p_id uuid[], p_tenant text[], p_queue text[], p_task text[],
   p_payload bytea[], p_checksum bigint[], p_version int[], p_priority int[], p_run_at bigint[], p_delay bigint[],
   p_expires_at bigint[], p_expires_in bigint[], p_key text[], p_dedup text[], p_dedup_until text[],
   p_correlation text[], p_parent uuid[], p_max_attempts int[], p_timeout bigint[], p_at_most_once boolean[],
   p_tags text[], p_metadata bytea[], p_created_by text[])
 RETURNS boolean LANGUAGE plpgsql SET lock_timeout = '5s' AS $$
-DECLARE
-  v_ids uuid[];
 BEGIN
-  WITH stored AS (
+  BEGIN
     INSERT INTO {s}.job (id, tenant, queue, task, state, because, payload, checksum, version, priority, enqueued_at,
                          run_at, sort_key, expires_at, idempotency_key, dedup_key, dedup_until, correlation_id,
                          parent_id, max_attempts, timeout, at_most_once, tags, metadata, created_by)
     SELECT id, tenant, queue, task, CASE WHEN due > p_now THEN {delayed} ELSE {ready} END,
-           CASE WHEN due > p_now THEN 'time' END, payload, checksum, version, priority, p_now, due,
-           due - priority * {priority_step}, coalesce(p_now + expires_in, expires_at), key, dedup, dedup_until,
-           correlation, parent, max_attempts, timeout, at_most_once,
-           CASE WHEN tags IS NOT NULL THEN array(SELECT json_array_elements_text(tags::json)) END, metadata, created_by
+           CASE WHEN due > p_now THEN 'time' END, payload, checksum, coalesce(version, p_version[1]),
+           coalesce(priority, p_priority[1]), p_now, due, due - coalesce(priority, p_priority[1]) * {priority_step},
+           coalesce(p_now + expires_in, expires_at), key, dedup, coalesce(dedup_until, p_dedup_until[1]), correlation, parent,
+           coalesce(max_attempts, p_max_attempts[1]), timeout, coalesce(at_most_once, p_at_most_once[1]),
+           CASE WHEN tags IS NOT NULL THEN array(SELECT json_array_elements_text(tags::json)) END,
+           coalesce(metadata, p_metadata[1]), created_by
     FROM (SELECT u.*, greatest(coalesce(u.run_at, p_now + u.delay), p_now) AS due
           FROM unnest(p_id, p_tenant, p_queue, p_task, p_payload, p_checksum, p_version, p_priority, p_run_at, p_delay,
                       p_expires_at, p_expires_in, p_key, p_dedup, p_dedup_until, p_correlation, p_parent,
                       p_max_attempts, p_timeout, p_at_most_once, p_tags, p_metadata, p_created_by)
                u (id, tenant, queue, task, payload, checksum, version, priority, run_at, delay, expires_at, expires_in,
                   key, dedup, dedup_until, correlation, parent, max_attempts, timeout, at_most_once, tags, metadata,
-                  created_by)) sent
-    ON CONFLICT (id) DO NOTHING RETURNING id)
-  SELECT array_agg(id) INTO v_ids FROM stored;
+                  created_by)) sent;
+  EXCEPTION WHEN unique_violation THEN
+    RETURN false;
+  END;
   -- Looked for after the insert: what was hot then, or is finished since, is met here (S15, S50).
-  IF coalesce(cardinality(v_ids), 0) < cardinality(p_id) OR {s}.is_any_finished(p_id) THEN
-    DELETE FROM {s}.job WHERE id = ANY (v_ids);
+  IF {s}.is_any_finished(p_id) THEN
+    DELETE FROM {s}.job WHERE id = ANY (p_id);
     RETURN false;
   END IF;
   INSERT INTO {s}.delta (ord, queue, tenant, task, delayed, ready, head_key, head_id)
   SELECT coalesce(min(n) FILTER (WHERE due <= p_now), min(n)), queue, tenant, task,  -- a tenant is ready with its first
          count(*) FILTER (WHERE due > p_now), count(*) FILTER (WHERE due <= p_now),
          min(sort_key) FILTER (WHERE due <= p_now), (array_agg(id ORDER BY sort_key, id) FILTER (WHERE due <= p_now))[1]
-  FROM (SELECT u.*, d.due, d.due - u.priority * {priority_step} AS sort_key
+  FROM (SELECT u.*, d.due, d.due - coalesce(u.priority, p_priority[1]) * {priority_step} AS sort_key
         FROM unnest(p_id, p_tenant, p_queue, p_task, p_priority, p_run_at, p_delay) WITH ORDINALITY
              u (id, tenant, queue, task, priority, run_at, delay, n)
         CROSS JOIN LATERAL (SELECT greatest(coalesce(u.run_at, p_now + u.delay), p_now) AS due) d) sent

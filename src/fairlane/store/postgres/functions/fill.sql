@@ -76,24 +76,22 @@ CREATE OR REPLACE FUNCTION {s}.choose(
 ) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
-  WITH low AS MATERIALIZED (
-    SELECT t.*, CASE WHEN p_has_strides THEN {s}.stride_of(p_now, t.tenant) ELSE p_stride END AS stride,
-           CASE WHEN p_has_limits THEN own.running ELSE p_limits.running END AS running,
-           own.rate_every IS NOT NULL AS has_rate
-    FROM (SELECT ctid AS tid, tenant, vt, ready_since, head_key AS low_key FROM {s}.turn
-          WHERE queue = q.name AND state = 1 AND vt >= q.low
-          ORDER BY queue, vt, ready_since LIMIT p_most) t
-    LEFT JOIN LATERAL (SELECT l.running, l.rate_every FROM {s}.limits_of(p_now, q.name, t.tenant) l
-                       WHERE p_has_limits) own ON true),
+  WITH low AS MATERIALIZED (  -- `own` is asked for only where it counts: even an empty join of a function costs 20 µs a row
+    SELECT ctid AS tid, tenant, vt, ready_since, head_key AS low_key,
+           CASE WHEN p_has_strides THEN {s}.stride_of(p_now, tenant) ELSE p_stride END AS stride,
+           CASE WHEN p_has_limits THEN (SELECT l FROM {s}.limits_of(p_now, q.name, tenant) l) ELSE p_limits END AS own
+    FROM {s}.turn WHERE queue = q.name AND state = 1 AND vt >= q.low
+    ORDER BY queue, vt, ready_since LIMIT p_most),
   level AS MATERIALIZED (  -- the lowest level that any number of the lowest clocks would reach is the true one
     SELECT q.low + ceil(min(water) - 0.001)::bigint AS top FROM (
       SELECT (p_most + sum((vt - q.low) / stride::float8) OVER sofar) / sum(1 / stride::float8) OVER sofar AS water
       FROM low WINDOW sofar AS (ORDER BY vt, ready_since ROWS UNBOUNDED PRECEDING)) AS levels),
   roomy AS MATERIALIZED (
     SELECT low.*, least((top - vt - 1) / stride + 1, p_most)::int AS most,
-           CASE WHEN running IS NOT NULL THEN running - (
+           (own).running AS running, (own).rate_every IS NOT NULL AS has_rate,
+           CASE WHEN (own).running IS NOT NULL THEN (own).running - (
              SELECT count(*) FROM (SELECT 1 FROM {s}.job WHERE queue = q.name AND tenant = low.tenant AND state = {running}
-                                   LIMIT low.running) AS held)::int
+                                   LIMIT (low.own).running) AS held)::int
              - (SELECT count(*) FROM unnest(p_owners) AS owner WHERE owner = low.tenant)::int END AS room
     FROM low, level WHERE vt < top),
   wanted AS MATERIALIZED (
@@ -117,8 +115,11 @@ BEGIN
       ORDER BY queue, tenant, task, sort_key, id LIMIT s.most + 1) j ON s.place <= s.most),
   tagged AS MATERIALIZED (
     SELECT *, row_number() OVER (ORDER BY job IS NULL OR nth >= most, vt + nth * stride, ready_since) AS rank FROM jobs),
-  chosen AS MATERIALIZED (
-    SELECT *, job IS NOT NULL AND nth < most AND rank <= p_most AS is_served FROM tagged),
+  chosen AS MATERIALIZED (  -- past the last clock that was read others may come first, if one that was read had no room
+    SELECT *, job IS NOT NULL AND nth < most AND rank <= p_most
+              AND ((SELECT count(*) < p_most FROM low) OR (vt + nth * stride, ready_since) <= (
+                    SELECT vt, ready_since FROM low ORDER BY vt DESC, ready_since DESC LIMIT 1)) AS is_served
+    FROM tagged),
   last AS MATERIALIZED (
     SELECT vt + nth * stride AS tag, ready_since FROM chosen WHERE is_served ORDER BY rank DESC LIMIT 1),
   moved AS MATERIALIZED (

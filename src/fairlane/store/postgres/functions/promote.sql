@@ -59,6 +59,18 @@ BEGIN
   DELETE FROM {s}.turn USING unnest(v_idle) AS idle (name) WHERE queue = q.name AND tenant = idle.name;
 END $$;
 
+-- The next queue by its name, also one that has only deltas yet. Those of a queue that has a row are not looked at: they
+-- are mostly dead, and an old snapshot keeps them all.
+CREATE OR REPLACE FUNCTION {s}.next_queue(p_after text) RETURNS text LANGUAGE plpgsql STABLE
+  SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+DECLARE
+  v_known text := (SELECT name FROM {s}.queue WHERE name > p_after ORDER BY name LIMIT 1);
+BEGIN
+  RETURN coalesce(
+    (SELECT queue FROM {s}.delta WHERE queue > p_after AND queue < coalesce(v_known, '~')  -- behind every name
+     ORDER BY queue LIMIT 1), v_known);
+END $$;
+
 -- The queues that a pass must visit, and how many of their due jobs belong to the earliest `p_most` of all.
 CREATE OR REPLACE FUNCTION {s}.promote_plan(p_now bigint, p_most int)
 RETURNS TABLE (queue text, due int, is_more boolean) LANGUAGE plpgsql STABLE
@@ -70,12 +82,10 @@ DECLARE
 BEGIN
   RETURN QUERY
     WITH RECURSIVE names (name) AS (
-      SELECT min(q.name) FROM {s}.queue q
+      SELECT {s}.next_queue('')
       UNION ALL
-      SELECT (SELECT min(q.name) FROM {s}.queue q WHERE q.name > names.name) FROM names WHERE names.name IS NOT NULL),
-    known AS (
-      SELECT name FROM names WHERE name IS NOT NULL
-      UNION SELECT d.queue FROM {s}.delta d),
+      SELECT {s}.next_queue(names.name) FROM names WHERE names.name IS NOT NULL),
+    known AS (SELECT name FROM names WHERE name IS NOT NULL),
     found AS MATERIALIZED (
       SELECT known.name, j.run_at, j.id FROM known, LATERAL (
         SELECT run_at, id FROM {s}.job WHERE job.queue = known.name AND state = {delayed} AND run_at <= v_now

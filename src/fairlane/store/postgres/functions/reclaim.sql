@@ -1,10 +1,10 @@
--- Claims whose lease has ended, oldest first (S38). Looks no deeper than `p_floor`, or a minute before now if that is
+-- Claims whose lease has ended, oldest first (S38). Looks no deeper than `p_floor`, or five seconds before now if that is
 -- earlier: behind it stand the dead entries that an old snapshot keeps. Index: job_lease. Locks: the rows, SKIP LOCKED.
 CREATE OR REPLACE FUNCTION {s}.lapsed(p_at bigint, p_floor bigint, p_most int) RETURNS SETOF {s}.job LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
 BEGIN
   RETURN QUERY SELECT * FROM {s}.job
-  WHERE state = {running} AND lease_until <= p_at AND lease_until >= least(p_floor, p_at - 60000000)
+  WHERE state = {running} AND lease_until <= p_at AND lease_until >= least(p_floor, p_at - 5000000)
   ORDER BY lease_until, id LIMIT p_most FOR UPDATE SKIP LOCKED;
 END $$;
 
@@ -14,7 +14,23 @@ LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable
 BEGIN
   at := {s}.now_or(p_now);
   PERFORM 1 FROM {s}.job
-  WHERE state = {running} AND lease_until <= at AND lease_until >= least(p_floor, at - 60000000)
+  WHERE state = {running} AND lease_until <= at AND lease_until >= least(p_floor, at - 5000000)
   ORDER BY lease_until, id LIMIT 1;
   is_any := FOUND;
+END $$;
+
+-- What time it is, and waiting jobs whose expiry has passed, earliest first, with their queues (S21); no deeper than
+-- `lapsed` looks. `took` is how long the look took, by the server's own clock. Index: job_expiry. Locks: none.
+CREATE OR REPLACE FUNCTION {s}.expired(p_now bigint, p_floor bigint, p_most int, OUT at bigint, OUT ids uuid[],
+  OUT queues text[], OUT took bigint)
+LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
+DECLARE
+  v_began bigint := {s}.now_or(NULL);
+BEGIN
+  at := {s}.now_or(p_now);
+  SELECT array_agg(id), array_agg(queue) INTO ids, queues FROM (
+    SELECT id, queue FROM {s}.job
+    WHERE expires_at <= at AND expires_at >= least(p_floor, at - 5000000) AND worker IS NULL
+    ORDER BY expires_at, id LIMIT p_most) AS found;
+  took := {s}.now_or(NULL) - v_began;
 END $$;

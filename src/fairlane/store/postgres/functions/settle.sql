@@ -22,6 +22,12 @@ BEGIN
   RETURN v_found;
 END $$;
 
+-- One value for all of so many, or one for each.
+CREATE OR REPLACE FUNCTION {s}.for_each(p_values anyarray, p_most int) RETURNS anyarray LANGUAGE sql IMMUTABLE AS $$
+  SELECT CASE cardinality(p_values) WHEN p_most THEN p_values ELSE array_fill(p_values[1], ARRAY[p_most]) END
+$$;
+
+-- Every column but the first two has one value for each attempt, or one for all of them.
 CREATE OR REPLACE FUNCTION {s}.settle(p_now bigint, p_worker text, p_tenant text, p_id uuid[], p_fence bigint[],
   p_minds_cancel boolean[], p_minds_expiry bigint[], p_state text[], p_because text[], p_delay bigint[],
   p_failures int[], p_crashes int[], p_crashes_alone int[], p_snoozes int[], p_suspect boolean[], p_tail text[],
@@ -30,8 +36,22 @@ CREATE OR REPLACE FUNCTION {s}.settle(p_now bigint, p_worker text, p_tenant text
 LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
   v_n bigint[]; v_tid tid[]; v_gates text[]; v_noted boolean;
+  v_most int := cardinality(p_id);
 BEGIN
   at := {s}.now_or(p_now);
+  p_minds_cancel := {s}.for_each(p_minds_cancel, v_most);
+  p_minds_expiry := {s}.for_each(p_minds_expiry, v_most);
+  p_state := {s}.for_each(p_state, v_most);
+  p_because := {s}.for_each(p_because, v_most);
+  p_delay := {s}.for_each(p_delay, v_most);
+  p_failures := {s}.for_each(p_failures, v_most);
+  p_crashes := {s}.for_each(p_crashes, v_most);
+  p_crashes_alone := {s}.for_each(p_crashes_alone, v_most);
+  p_snoozes := {s}.for_each(p_snoozes, v_most);
+  p_suspect := {s}.for_each(p_suspect, v_most);
+  p_tail := {s}.for_each(p_tail, v_most);
+  p_learns := {s}.for_each(p_learns, v_most);
+  p_result := {s}.for_each(p_result, v_most);
   -- Rows come in the order of their ids; places must go by `n`, as the columns of the request do.
   SELECT array_agg(l.n ORDER BY l.n) FILTER (WHERE NOT l.doubt), array_agg(l.tid ORDER BY l.n) FILTER (WHERE NOT l.doubt),
          array_agg(l.id) FILTER (WHERE NOT l.doubt), array_agg(l.id) FILTER (WHERE l.doubt),
@@ -56,17 +76,17 @@ BEGIN
     hints := coalesce(hints, '{}') || {s}.queues_at(array(SELECT DISTINCT unnest(v_gates)));
   END IF;
   IF cardinality(v_n) = cardinality(p_id) THEN
-    PERFORM {s}.end_jobs(at, v_noted, v_tid, p_id, p_state, p_because, p_delay, p_failures, p_crashes, p_crashes_alone,
+    PERFORM {s}.end_jobs(at, v_noted, v_tid, p_state, p_because, p_delay, p_failures, p_crashes, p_crashes_alone,
                          p_snoozes, p_suspect, p_tail, p_learns, p_result);
   ELSE
-    PERFORM {s}.end_jobs(at, v_noted, array_agg(a.tid), array_agg(a.id), array_agg(a.state), array_agg(a.because),
+    PERFORM {s}.end_jobs(at, v_noted, array_agg(a.tid), array_agg(a.state), array_agg(a.because),
                          array_agg(a.delay), array_agg(a.failures), array_agg(a.crashes), array_agg(a.crashes_alone),
                          array_agg(a.snoozes), array_agg(a.suspect), array_agg(a.tail), array_agg(a.learns),
                          array_agg(a.result))
     FROM (SELECT * FROM unnest(v_n, v_tid) l (n, tid)
-          JOIN unnest(p_id, p_state, p_because, p_delay, p_failures, p_crashes, p_crashes_alone, p_snoozes, p_suspect,
+          JOIN unnest(p_state, p_because, p_delay, p_failures, p_crashes, p_crashes_alone, p_snoozes, p_suspect,
                       p_tail, p_learns, p_result) WITH ORDINALITY
-               a (id, state, because, delay, failures, crashes, crashes_alone, snoozes, suspect, tail, learns, result, n)
+               a (state, because, delay, failures, crashes, crashes_alone, snoozes, suspect, tail, learns, result, n)
             USING (n) ORDER BY n) a;
   END IF;
 END $$;

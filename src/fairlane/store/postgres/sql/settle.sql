@@ -35,13 +35,12 @@ SELECT at, is_any FROM {s}.is_any_lapsed($1::bigint, $2::bigint)
 SELECT gate, is_alone, {hot} FROM {s}.lapsed($1::bigint, $2::bigint, $3::int)
 
 -- name: end_jobs
-SELECT {s}.end_jobs($1::bigint, true, {s}.places_of($2::uuid[]), $2, $3::text[], $4::text[], $5::bigint[], $6::int[],
+SELECT {s}.end_jobs($1::bigint, true, {s}.places_of($2::uuid[]), $3::text[], $4::text[], $5::bigint[], $6::int[],
   $7::int[], $8::int[], $9::int[], $10::boolean[], $11::text[], $12::boolean[], $13::bytea[])
 
 -- name: queues_at
 SELECT {s}.queues_at($1::text[])
 
 -- name: expired
--- From the first on: a job may wait again long after its time, handed back, edited or sent too late.
-SELECT id, queue FROM {s}.job WHERE expires_at <= (SELECT {s}.now_or($1::bigint)) AND worker IS NULL
-ORDER BY expires_at, id LIMIT $2
+-- A job that waits again long after its time, handed back, edited or sent too late, is met by a look from the first on.
+SELECT at, ids, queues, took FROM {s}.expired($1::bigint, $2::bigint, $3::int)

@@ -1,4 +1,4 @@
--- uses: rules records turns parking blocks homes
+-- uses: rules records lines turns parking blocks homes
 -- Explain: what holds a ready job, in the order of the contract. ARGV: its id. Gives reason, subject and until ('' and
 -- 0 if nothing of this holds it), and how many of its tenant go first; nothing if it is not ready.
 local id = ARGV[2]
@@ -10,8 +10,11 @@ local turn, key, ahead = turn_of(head), sort_key(head), 0
 for task, strand in pairs(turn.strands) do
   if strand[2] > 0 then
     local jobs = P .. '$strand' .. head[QUEUE] .. '\0' .. head[TENANT] .. '\0' .. task
+    if strand[4] ~= id and not is_ahead(key, id, strand) then
+      ahead = ahead + 1 -- the head of the strand, which is not in its set
+    end
     if task == head[TASK] then
-      ahead = ahead + call('ZRANK', jobs, id)
+      ahead = ahead + (strand[4] ~= id and call('ZRANK', jobs, id) or 0)
     else
       ahead = ahead + call('ZCOUNT', jobs, '-inf', '(' .. string.format('%.0f', key))
       for _, other in ipairs(call('ZRANGEBYSCORE', jobs, key, key, 'LIMIT', 0, AHEAD_MOST)) do

@@ -1,4 +1,4 @@
--- uses: rules records turns parking homes admitting
+-- uses: rules records lines turns parking homes admitting
 -- Fold: bring a published batch on by one part: its next jobs in or, if any was refused, the last ones out again. Nobody
 -- sees anything of it before its end, since no other script runs until then. Says whether there is more to do.
 local stored = call('GET', P .. '$batch')
@@ -6,38 +6,40 @@ if not stored then
   return 0
 end
 local batch = unpack_one(stored)
-NOW, outcome = batch.now, batch.outcome
+NOW = batch.now
+outcome.refused, outcome.repeats, outcome.over = batch.refused, batch.repeats, batch.over
 
 local function take_in(key)
   local parts = call('LRANGE', key, 0, -1)
-  local items, ids = unpack_one(parts[1]), {}
-  for i = 1, #items do
-    ids[i] = parts[2]:sub(i * 16 - 15, i * 16)
-  end
+  local ids = read_ids(parts[2])
+  local items = read_items(parts[1], #ids)
   know_items(ids, items)
   for i, item in ipairs(items) do
     admit((batch.at - 1) * CLAIM_MOST + i, ids[i], item, parts[2 + i], batch.options)
   end
   call('DEL', key)
+  batch.at, batch.made = batch.at + 1, batch.made .. table.concat(outcome.made)
 end
 
-local is_more = true
+local function take_out()
+  local kept = math.max(0, #batch.made - 16 * CLAIM_MOST)
+  for _, id in ipairs(read_ids(batch.made:sub(kept + 1))) do
+    withdraw(id)
+  end
+  batch.made = batch.made:sub(1, kept)
+end
+
 if batch.at <= batch.count then
   take_in(P .. '$staged' .. batch.name .. '\0' .. batch.at)
-  batch.at = batch.at + 1
-elseif #outcome.refused > 0 and #outcome.made > 0 then
-  for _ = 1, math.min(CLAIM_MOST, #outcome.made) do
-    withdraw(table.remove(outcome.made))
-  end
 else
-  is_more = false
-  local key = P .. '$staged' .. batch.name .. '\0'
-  call('SET', key, pack({batch.now, outcome.refused, outcome.repeats, outcome.over}), 'PX', STAGED_LASTS)
+  take_out()
 end
 commit()
-if is_more then
+if batch.at <= batch.count or (#outcome.refused > 0 and batch.made ~= '') then
   call('SET', P .. '$batch', pack(batch))
-else
-  call('DEL', P .. '$batch')
+  return 1
 end
-return is_more and 1 or 0
+local answer = pack({batch.now, outcome.refused, outcome.repeats, outcome.over})
+call('SET', P .. '$staged' .. batch.name .. '\0', answer, 'PX', STAGED_LASTS)
+call('DEL', P .. '$batch')
+return 0

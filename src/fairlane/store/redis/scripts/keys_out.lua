@@ -1,4 +1,4 @@
--- uses:
+-- uses: records
 -- Remove idempotency keys that nobody needs: those of jobs that are gone and settled long enough (S52), or all of a
 -- tenant whose jobs have ended. ARGV: the last instant of settling ('' for all of the tenant), the tenant or '', how
 -- many to pass over, how many to look at. Gives how many were looked at and how many were removed.
@@ -12,7 +12,7 @@ end
 local stored, removed = read_fields('$keys', names), 0
 for i, name in ipairs(names) do
   local head = stored[i] and call('HGET', P .. '$heads', unpack_one(stored[i])[1])
-  local is_free = not head or (settled == '' and unpack_one(head)[SETTLED_AT] > 0)
+  local is_free = not head or (settled == '' and read_head(head)[SETTLED_AT] > 0)
   if is_free and (tenant == '' or name:sub(1, #tenant + 1) == tenant .. '\0') then
     removed = removed + 1
     put('$keys', name, false)

@@ -1,4 +1,4 @@
--- uses: rules records turns parking homes
+-- uses: rules records lines turns parking homes
 -- Move: write what was decided about jobs, each unless it has changed since it was read. ARGV: queues and workers
 -- to tell, then for each job its id, its head as it was read, its new head ('' to drop it), and '=' with a new
 -- body, attempts and result, or '' to leave them. Says of each whether it was done.
@@ -25,11 +25,11 @@ for i = 3, #ARGV, 6 do
   local id = ARGV[i]
   local is_same = look('$heads', id) == ARGV[i + 1]
   if is_same then
-    local before = unpack_one(ARGV[i + 1])
+    local before = read_head(ARGV[i + 1])
     if ARGV[i + 2] == '' then
       drop(id, before)
     else
-      rewrite(id, before, unpack_one(ARGV[i + 2]), ARGV[i + 3], ARGV[i + 4], ARGV[i + 5])
+      rewrite(id, before, read_head(ARGV[i + 2]), ARGV[i + 3], ARGV[i + 4], ARGV[i + 5])
     end
   end
   done[#done + 1] = is_same and 1 or 0

@@ -1,4 +1,4 @@
--- uses: rules records turns parking blocks homes handout
+-- uses: rules records lines turns parking blocks homes handout
 -- Peek: claim for nobody, as often as one claim's bounds demand, and write nothing (S65). ARGV: queue, how many,
 -- the tenant as if whom no other had any, or ''. Gives ids.
 local name, most, only = ARGV[2], tonumber(ARGV[3]), ARGV[4] ~= '' and ARGV[4] or nil

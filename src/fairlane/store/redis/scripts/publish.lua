@@ -7,7 +7,9 @@ for number = 1, count do
     return 0
   end
 end
-local outcome = {refused = {}, repeats = {}, over = {}, made = {}}
-local batch = {name = name, now = NOW, count = count, at = 1, options = unpack_one(ARGV[4]), outcome = outcome}
+local batch = {
+  name = name, now = NOW, count = count, at = 1, options = unpack_one(ARGV[4]),
+  made = '', refused = {}, repeats = {}, over = {},
+}
 call('SET', P .. '$batch', pack(batch))
 return 1

@@ -1,12 +1,9 @@
--- uses: rules records turns parking homes
+-- uses: rules records lines turns parking homes
 -- Renew: extend the leases of a worker's claims and keep their progress (S37, S62). ARGV: worker, tenant of the
 -- scope or '', lease, the ids (16 bytes each), fences and progress. Says of each: 0 stale, 1 kept, 2 and asked to
 -- stop.
 local worker, scope, until_ = ARGV[2], ARGV[3], NOW + ARGV[4]
-local renewals, ids, replies = unpack_one(ARGV[6]), {}, {}
-for i = 1, #renewals do
-  ids[i] = ARGV[5]:sub(i * 16 - 15, i * 16)
-end
+local renewals, ids, replies = unpack_one(ARGV[6]), read_ids(ARGV[5]), {}
 know_heads(ids)
 for i, renewal in ipairs(renewals) do
   local head = heads[ids[i]]
@@ -24,7 +21,7 @@ for i, renewal in ipairs(renewals) do
     end
     sorted('$leases'):add(until_, ids[i])
     put_head(ids[i], head)
-    replies[i] = head[IS_CANCEL_ASKED] and 2 or 1
+    replies[i] = head[IS_CANCEL_ASKED] == 1 and 2 or 1
   end
 end
 commit()

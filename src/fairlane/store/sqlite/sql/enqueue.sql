@@ -1,6 +1,9 @@
 -- Enqueue: what is known of a new job's keys and id, and the keys it takes.
 -- Index: body_id, the primary keys of idempotency and dedup. Locks: the writer's, so that limits are exact.
 
+-- name: highest_id
+SELECT max(id) FROM body
+
 -- name: same_id
 SELECT id, tenant FROM body WHERE id = ?1
 

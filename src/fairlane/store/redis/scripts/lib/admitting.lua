@@ -2,23 +2,38 @@
 -- scripts before this one too. What was refused, what an earlier job answers for and who is above a limit is noted in
 -- `outcome`, by the number of the item in its batch.
 
-local TENANT_IN, QUEUE_IN, TASK_IN, PRIORITY_IN, RUN_AT_IN, DELAY_IN, EXPIRES_AT_IN, EXPIRES_IN = 1, 2, 3, 4, 5, 6, 7, 8
-local KEY_IN, FINGERPRINT_IN, RAISES_IN, DEDUP_IN, IS_SHORT_IN, CORRELATION_IN, TIMEOUT_IN = 9, 10, 11, 12, 13, 14, 15
+-- An item is unpacked by the form of enqueue.py; the field after its last is where the next one begins.
+local function read_items(bytes, count)
+  local items, at = {}, 1
+  for i = 1, count do
+    items[i] = {struct.unpack(FORM_IN, bytes, at)}
+    at = items[i][NEXT_IN]
+  end
+  return items
+end
 
-local subject_of = {{}, {}, {}} -- of the tenants, queues and tasks by name
+local subject_of = {[TENANT_IN] = {}, [QUEUE_IN] = {}, [TASK_IN] = {}} -- by name
+
+local function know_subject(field, kind, name, subjects)
+  if not subject_of[field][name] then
+    subject_of[field][name] = kind .. name
+    subjects[#subjects + 1] = kind .. name
+  end
+end
 
 local function know_items(ids, items)
   local tenants_of, subjects = {}, {EVERYONE}
   for _, item in ipairs(items) do
-    local tenants = tenants_of[item[QUEUE_IN]] or {}
-    tenants_of[item[QUEUE_IN]] = tenants
-    tenants[#tenants + 1] = item[TENANT_IN]
-    for field, kind in ipairs({'tenant ', 'queue ', 'task '}) do
-      if not subject_of[field][item[field]] then
-        subject_of[field][item[field]] = kind .. item[field]
-        subjects[#subjects + 1] = kind .. item[field]
-      end
+    local queue, tenant = item[QUEUE_IN], item[TENANT_IN]
+    local tenants = tenants_of[queue]
+    if not tenants then
+      tenants = {}
+      tenants_of[queue] = tenants
     end
+    tenants[#tenants + 1] = tenant
+    know_subject(TENANT_IN, 'tenant ', tenant, subjects)
+    know_subject(QUEUE_IN, 'queue ', queue, subjects)
+    know_subject(TASK_IN, 'task ', item[TASK_IN], subjects)
   end
   know_policies(subjects)
   for name, tenants in pairs(tenants_of) do
@@ -34,14 +49,16 @@ local function refuse(i, kind, detail, existing, waiting, limit)
   refused[#refused + 1] = {i - 1, kind, detail or '', existing or '', waiting or 0, limit or 0}
 end
 
-local function closed(item)
-  for _, field in ipairs({QUEUE_IN, TENANT_IN, TASK_IN}) do
-    local subject = subject_of[field][item[field]]
-    local policy = policy_of(subject)
-    if policy.closed_until and is_living(policy.closed_until) then
-      return subject .. ': ' .. policy.closed_because
-    end
+local function closed_by(field, item)
+  local subject = subject_of[field][item[field]]
+  local policy = policy_of(subject)
+  if policy.closed_until and is_living(policy.closed_until) then
+    return subject .. ': ' .. policy.closed_because
   end
+end
+
+local function closed(item)
+  return closed_by(QUEUE_IN, item) or closed_by(TENANT_IN, item) or closed_by(TASK_IN, item)
 end
 
 local function answer(i, existing, name)
@@ -73,26 +90,19 @@ local function let_in(id, body, item, turn)
   local tenant, task = item[TENANT_IN], item[TASK_IN]
   local run_at = item[RUN_AT_IN] >= 0 and item[RUN_AT_IN] or NOW + item[DELAY_IN]
   local is_due = run_at <= NOW
-  local head = {}
-  for field = 1, FIELDS do
-    head[field] = 0
-  end
-  head[STATE], head[RUN_AT], head[BECAUSE] = DELAYED, run_at, LATER
-  if is_due then
-    head[STATE], head[RUN_AT], head[BECAUSE] = READY, NOW, ''
-  end
-  head[TENANT], head[QUEUE], head[TASK], head[PRIORITY] = tenant, item[QUEUE_IN], task, item[PRIORITY_IN]
-  head[ENQUEUED_AT] = NOW
-  head[EXPIRES_AT] = item[EXPIRES_IN] >= 0 and NOW + item[EXPIRES_IN] or math.max(0, item[EXPIRES_AT_IN])
-  head[WORKER], head[GATE], head[PROGRESS], head[CHARGED], head[TIMEOUT] = '', '', '', -1, item[TIMEOUT_IN]
-  head[IS_SUSPECT], head[IS_CANCEL_ASKED], head[IS_ALONE], head[HAS_RESULT] = false, false, false, false
-  head[DEDUP_KEY], head[IS_DEDUP_SHORT] = item[DEDUP_IN], item[IS_SHORT_IN]
-  head[IDEMPOTENCY_KEY], head[CORRELATION_ID] = item[KEY_IN], item[CORRELATION_IN]
+  local expires_at = item[EXPIRES_IN_IN] >= 0 and NOW + item[EXPIRES_IN_IN] or math.max(0, item[EXPIRES_AT_IN])
+  local bytes = struct.pack(
+    BIRTH_FORM, 1, is_due and READY or DELAYED, item[PRIORITY_IN], item[IS_SHORT_IN],
+    NOW, is_due and NOW or run_at, expires_at, item[TIMEOUT_IN],
+    tenant, item[QUEUE_IN], task, is_due and '' or LATER, item[DEDUP_IN], item[KEY_IN], item[CORRELATION_IN]
+  )
+  local head = read_head(bytes)
   outcome.made[#outcome.made + 1] = id
   local strand = strand_of(turn, task)
   strand[1] = strand[1] + 1
   enter(id, head, turn)
-  put_head(id, head)
+  heads[id] = head
+  put('$heads', id, bytes)
   put('$bodies', id, body)
   sorted('$all'):add(NOW, id)
   sorted('$by_tenant' .. tenant):add(NOW, id)
@@ -129,14 +139,14 @@ local function admit(i, id, item, body, options)
   if same then
     return refuse(i, 'id_taken', '', is_own and id)
   end
-  local name = tenant .. '\0' .. item[KEY_IN]
-  local stored = item[KEY_IN] ~= '' and look('$keys', name)
+  local name = item[KEY_IN] ~= '' and tenant .. '\0' .. item[KEY_IN]
+  local stored = name and look('$keys', name)
   if stored then
     local holder = unpack_one(stored)
     if holder[2] ~= item[FINGERPRINT_IN] then
       return refuse(i, 'idempotency_mismatch', '', holder[1])
     end
-    if item[RAISES_IN] then
+    if item[RAISES_IN] == 1 then
       return refuse(i, 'duplicate', '', holder[1])
     end
     return answer(i, holder[1], name)

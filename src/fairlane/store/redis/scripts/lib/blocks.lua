@@ -32,11 +32,16 @@ local function turn_block(turn)
     return {'running_limit', subject, earlier_end(0, {subject, EVERYONE, turn.queue.subject})}
   end
   if limits.rate then
-    return rate_block(limits.rate, turn.arrival, {subject, EVERYONE, turn.queue.subject})
+    return rate_block(limits.rate, arrival_in(turn), {subject, EVERYONE, turn.queue.subject})
   end
 end
 
+local free_tasks = {} -- those that nothing can hold while this script runs
+
 local function strand_block(task)
+  if free_tasks[task] then
+    return nil
+  end
   local subject = 'task ' .. task
   local pause = pause_of(subject)
   if pause then
@@ -45,6 +50,7 @@ local function strand_block(task)
   local rules = rules_of(subject)
   local block = rules.rate and rate_block(rules.rate, arrival_of(subject), {subject})
   if block or not rules.gate then
+    free_tasks[task] = not rules.rate
     return block
   end
   local gate = 'gate ' .. rules.gate
@@ -63,7 +69,10 @@ local function count_start(turn, task)
     count_against(queue_rate, queue.subject)
   end
   if rate then
-    start(rate, turn.arrival)
+    start(rate, arrival_in(turn))
+  end
+  if free_tasks[task] then
+    return ''
   end
   local rules = rules_of('task ' .. task)
   if rules.rate then

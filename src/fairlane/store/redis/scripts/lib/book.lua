@@ -38,6 +38,14 @@ local function read_fields(key, fields)
   return found
 end
 
+local function read_ids(bytes) -- 16 each
+  local ids = {}
+  for i = 1, #bytes / 16 do
+    ids[i] = bytes:sub(i * 16 - 15, i * 16)
+  end
+  return ids
+end
+
 -- Lua's own `<` compares strings by the server's locale; ids and names go by their bytes.
 local function is_before(a, b)
   local shorter = math.min(#a, #b)
@@ -123,21 +131,24 @@ end
 -- ── sorted sets ────────────────────────────────────────────────────────────
 
 local sets = {}
-local Set = {is_changed = false, at = 1, rank = 0, size = 2, is_all = false}
+local Set = {}
 Set.__index = Set
+
+local NO_PAGE = {}
 
 local function by_score(member, score)
   return {tonumber(score), 0, member}
 end
-
-Set.read = by_score
 
 -- Give the set of a key. Its entries are {first, second, member}, in this order; `read` makes one of what is
 -- stored, and says how the set is ordered beyond its scores.
 local function sorted(key, read, size)
   local set = sets[key]
   if not set then
-    set = setmetatable({key = P .. key, read = read, size = size, changed = {}}, Set)
+    set = setmetatable({ -- all at once: a table that grows is made anew each time
+      key = P .. key, read = read or by_score, size = size or 2, changed = {}, is_changed = false, heap = false,
+      fresh = false, page = NO_PAGE, at = 1, rank = 0, is_all = false, entry = false,
+    }, Set)
     sets[key] = set
   end
   return set
@@ -148,6 +159,8 @@ function Set:add(score, member)
   self.is_changed = true
   if self.heap then
     self.fresh[#self.fresh + 1] = member
+  else
+    self.fresh = true
   end
 end
 
@@ -167,7 +180,7 @@ end
 -- Sort in what was added: only a set that is asked for its first pays for that.
 function Set:settle()
   if not self.heap then
-    self.heap, self.page = {}, {}
+    self.heap = {}
     for member, score in pairs(self.changed) do
       self:sort_in(member, score)
     end
@@ -187,34 +200,42 @@ function Set:fetch()
   self.page, self.at = stored, 1
 end
 
--- Give the entry that goes first, with all changes so far; nil if there is none.
-function Set:first()
-  if not self.heap or self.fresh[1] then
-    self:settle()
-  end
-  local page, changed, heap = self.page, self.changed, self.heap
+function Set:first_stored()
+  local changed = self.changed
   while true do
-    local member = page[self.at]
+    local member = self.page[self.at]
     if member == nil then
       if self.is_all then
-        break
+        return nil
       end
       self:fetch()
-      page, self.entry = self.page, nil
+      self.entry = false
     elseif changed[member] ~= nil then
-      self.at, self.entry = self.at + 2, nil -- what was changed is in the heap, or gone
+      self.at, self.entry = self.at + 2, false -- what was changed is in the heap, or gone
     else
       break
     end
   end
-  while heap[1] and changed[heap[1][3]] ~= heap[1][4] do
+  if not self.entry then
+    self.entry = self.read(self.page[self.at], self.page[self.at + 1])
+  end
+  return self.entry
+end
+
+function Set:first_added()
+  if self.fresh == true or (self.fresh and self.fresh[1]) then
+    self:settle()
+  end
+  local heap, changed = self.heap, self.changed
+  while heap and heap[1] and changed[heap[1][3]] ~= heap[1][4] do
     pop(heap)
   end
-  local added, stored = heap[1], self.entry
-  if not stored and page[self.at] then
-    stored = self.read(page[self.at], page[self.at + 1])
-    self.entry = stored
-  end
+  return heap and heap[1] or nil
+end
+
+-- Give the entry that goes first, with all changes so far; nil if there is none.
+function Set:first()
+  local stored, added = self:first_stored(), self:first_added()
   if stored and (not added or goes_first(stored, added)) then
     return stored
   end
@@ -223,14 +244,14 @@ end
 
 -- ── hints ──────────────────────────────────────────────────────────────────
 
-local hints = {}
+local queue_hints, worker_hints = {}, {}
 
 local function hint(queue)
-  hints['$hints' .. queue] = false
+  queue_hints[queue] = true
 end
 
 local function hint_worker(worker)
-  hints['$worker_hints' .. worker] = HINT_LASTS -- workers come and go, queues stay
+  worker_hints[worker] = true
 end
 
 -- ── the end ────────────────────────────────────────────────────────────────
@@ -269,10 +290,11 @@ local function commit()
       in_chunks('ZADD', set.key, added)
     end
   end
-  for stream, lasts in pairs(hints) do
-    call('XADD', P .. stream, 'MAXLEN', 1, '*', '', '')
-    if lasts then
-      call('PEXPIRE', P .. stream, lasts)
-    end
+  for queue in pairs(queue_hints) do
+    call('XADD', P .. '$hints' .. queue, 'MAXLEN', 1, '*', '', '')
+  end
+  for worker in pairs(worker_hints) do
+    call('XADD', P .. '$worker_hints' .. worker, 'MAXLEN', 1, '*', '', '')
+    call('PEXPIRE', P .. '$worker_hints' .. worker, HINT_LASTS) -- workers come and go, queues stay
   end
 end

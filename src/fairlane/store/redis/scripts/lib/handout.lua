@@ -33,15 +33,14 @@ local function expire(id)
 end
 
 local function next_turn(queue, is_new, most)
-  local line = is_new and queue.newcomers or queue.index
-  local entry = line:first()
+  local entry, line = first_turn(queue, is_new)
   if not entry then
     return nil
   end
-  local tenant = entry[3]:sub(17)
+  local tenant = entry[3]
   if not queue.turns[tenant] then
-    local tenants, subjects = {tenant}, {'tenant ' .. tenant}
-    for i = line.at, math.min(#line.page, line.at + 2 * most), 2 do
+    local tenants, subjects = {}, {}
+    for i = line.at, math.min(#line.page, line.at + most) do
       tenants[#tenants + 1] = line.page[i]:sub(17)
       subjects[#subjects + 1] = 'tenant ' .. tenants[#tenants]
     end
@@ -77,8 +76,8 @@ local function cost_of(queue, task, id)
   return timeout >= 0 and math.min(cost, timeout) or cost
 end
 
-local function serve(queue, turn, task, id)
-  queue.floor = virtual_now(queue)
+local function serve(queue, turn, task, id, is_lowest)
+  queue.floor = is_lowest and math.max(queue.floor, turn.clock) or virtual_now(queue)
   local cost = cost_of(queue, task, id)
   turn.clock = turn.clock + charge_for(stride_of(turn), cost < 0 and 1000000 or cost)
   turn.counts[RUNNING] = turn.counts[RUNNING] + 1
@@ -97,7 +96,7 @@ local function serve_one(queue, waking, carry, is_new, most, only)
       turn = next_turn(queue, is_new, most)
     end
     if not turn then
-      if not fill_gates(queue, waking) then
+      if not fill_gates(queue, waking, WAKE_STEP) then
         return nil
       end
     else
@@ -113,9 +112,9 @@ local function serve_one(queue, waking, carry, is_new, most, only)
           carry.parks = carry.parks + 1
         else
           local id = strand[4]
-          local expires_at = is_any_expired() and head_of(id)[EXPIRES_AT] or 0
+          local expires_at = carry.may_expire and head_of(id)[EXPIRES_AT] or 0
           if expires_at == 0 or NOW < expires_at then
-            return serve(queue, turn, task, id)
+            return serve(queue, turn, task, id, not only and not is_new)
           end
           expire(id)
         end
@@ -135,8 +134,7 @@ local function make_ready(queue, waking, carry, most)
   elseif count == most then
     return false
   end
-  wake(queue, waking)
-  return true
+  return wake(queue, waking, WAKE_STEP)
 end
 
 local function begin_claim()
@@ -146,11 +144,12 @@ end
 -- Serve wishes in order, at most `most` jobs; give them, and whether the claim is at its end.
 local function hand_out(request, carry, most, only)
   local served, total = {}, request.total
+  carry.may_expire = is_any_expired()
   while carry.wish <= #request.wishes and carry.served < total do
     local name, wanted = unpack(request.wishes[carry.wish])
     local queue, waking = queue_named(name), carry.queues[name]
     if not waking then
-      waking = {left = WAKE_MOST, due = 0, is_partial = false, is_awake = false, only = only}
+      waking = begin_waking(only)
       carry.queues[name] = waking
     end
     if not waking.is_awake then
@@ -219,8 +218,8 @@ local function hand_over(request, served)
     local id, head = one[1], heads[one[1]]
     head[STATE], head[ATTEMPT], head[FENCE] = CLAIM_TO, head[ATTEMPT] + 1, math.max(head[FENCE] + 1, NOW)
     head[WORKER], head[STARTED_AT], head[LEASE_UNTIL] = request.worker, NOW, NOW + request.lease
-    head[GATE], head[CHARGED], head[IS_ALONE] = one[2], one[3], head[IS_SUSPECT] and request.isolates
-    if head[IS_DEDUP_SHORT] then
+    head[GATE], head[CHARGED], head[IS_ALONE] = one[2], one[3], request.isolates and head[IS_SUSPECT] or 0
+    if head[IS_DEDUP_SHORT] == 1 then
       free_dedup(id, head)
     end
     if head[EXPIRES_AT] > 0 then
@@ -236,9 +235,10 @@ local function hand_over(request, served)
   return reply
 end
 
--- One script's part of a claim: the carry ('' at its end), when to look again, whether partial, the claims.
-local function claim(request, carry)
-  local served, is_done = hand_out(request, carry, CLAIM_MOST)
+-- One script's part of a claim, of so many jobs: the carry ('' at its end), when to look again, whether partial, the
+-- claims.
+local function claim(request, carry, most)
+  local served, is_done = hand_out(request, carry, most)
   local claims, due, partial = hand_over(request, served), 0, false
   if is_done and carry.served < request.total then
     local names = {}

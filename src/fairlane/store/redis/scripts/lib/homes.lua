@@ -15,7 +15,7 @@ local function know_heads(ids)
   end
   local found = read_fields('$heads', unknown)
   for i, id in ipairs(unknown) do
-    heads[id] = found[i] and unpack_one(found[i]) or false
+    heads[id] = found[i] and read_head(found[i]) or false
   end
 end
 
@@ -27,16 +27,12 @@ local function head_of(id)
 end
 
 local function copy(head)
-  local other = {}
-  for i = 1, #head do
-    other[i] = head[i]
-  end
-  return other
+  return {unpack(head, 1, FIELDS)}
 end
 
 local function put_head(id, head)
   heads[id] = head
-  put('$heads', id, pack(head))
+  put('$heads', id, write_head(head))
 end
 
 local function turn_of(head)
@@ -84,9 +80,17 @@ end
 
 -- ── coming in, leaving, moving ─────────────────────────────────────────────
 
+local task_changes = {}
+
 local function count_task(task, change)
-  local jobs = tonumber(look('$task_jobs', task) or 0) + change
-  put('$task_jobs', task, jobs ~= 0 and jobs)
+  task_changes[task] = (task_changes[task] or 0) + change
+end
+
+flushers[#flushers + 1] = function()
+  for task, change in pairs(task_changes) do
+    local jobs = tonumber(look('$task_jobs', task) or 0) + change
+    put('$task_jobs', task, jobs ~= 0 and jobs)
+  end
 end
 
 local function enter(id, head, turn)
@@ -138,18 +142,6 @@ local function leave(id, head, turn)
   touch(turn)
 end
 
--- Give a ready job another place: its tenant stays ready throughout, and keeps its turn.
-local function shift(id, head, turn)
-  local key, strand = sort_key(head), turn.strands[head[TASK]]
-  jobs_of(turn, head[TASK]):add(key, id)
-  if strand[4] == id then
-    set_head(turn, head[TASK], strand)
-  elseif key < strand[3] or (key == strand[3] and is_before(id, strand[4])) then
-    strand[3], strand[4] = key, id
-  end
-  touch(turn)
-end
-
 -- Charge the time that an attempt really took; at a renewal only what is beyond the charge so far.
 local function charge_time(turn, head, is_final)
   local charged, seen = head[CHARGED], NOW - head[STARTED_AT]
@@ -179,8 +171,10 @@ local function move(id, before, after)
   local was, is = before[STATE], after[STATE]
   if was == RUNNING and is ~= RUNNING then
     charge_time(turn, before, true)
-    sorted('$asked'):remove(id)
-    after[GATE], after[IS_ALONE], after[CHARGED] = '', false, -1
+    if before[IS_CANCEL_ASKED] == 1 then
+      sorted('$asked'):remove(id)
+    end
+    after[GATE], after[IS_ALONE], after[CHARGED] = '', 0, -1
   end
   if was ~= is then
     leave(id, before, turn)
@@ -190,7 +184,7 @@ local function move(id, before, after)
     end
   elseif is_waiting(is) then
     if is == READY then
-      shift(id, after, turn)
+      shift_ready(turn, after[TASK], sort_key(after), id)
     else
       sorted('$delayed' .. turn.queue.name):add(after[RUN_AT], id)
     end
@@ -203,7 +197,7 @@ local function move(id, before, after)
   put_head(id, after)
   if was == RUNNING and is ~= RUNNING then
     release(before, turn)
-  elseif is == RUNNING and after[IS_CANCEL_ASKED] then
+  elseif is == RUNNING and after[IS_CANCEL_ASKED] == 1 then
     sorted('$asked'):add(0, id)
     hint_worker(after[WORKER])
   end

@@ -161,17 +161,18 @@ local function know_line(queue, line)
   know_turns(queue, tenants)
 end
 
--- Let time wake whom changed policies may have held, at most so many; say whether that was all.
+-- Let time wake whom changed policies may have held, at most so many; say how many, and whether that was all.
 local function heed_marks(queue, most)
+  local count = 0
   while queue.marks[1] do
     local group, generation, instant = unpack(queue.marks[1])
     local line = group_line(queue, group, generation)
     local entry = line:first()
     while entry do
-      if most == 0 then
-        return false
+      if count == most then
+        return count, false
       end
-      most = most - 1
+      count = count + 1
       local tenant, task = names_in(entry[3])
       if not queue.turns[tenant] then
         know_line(queue, line)
@@ -185,12 +186,17 @@ local function heed_marks(queue, most)
     end
     table.remove(queue.marks, 1)
   end
-  return true
+  return count, true
 end
 
--- Wake of the strands at each gate as many as it has room for; say whether any of their tenants is ready now.
-local function fill_gates(queue, waking)
-  local is_any_ready = false
+local function begin_waking(only)
+  return {left = WAKE_MOST, marks = WAKE_MOST + 1, due = 0, is_partial = false, is_awake = false, only = only}
+end
+
+-- Wake of the strands at each gate as many as it has room for, at most so many in this script; say whether any of their
+-- tenants is ready now.
+local function fill_gates(queue, waking, most)
+  local is_any_ready, last = false, math.max(0, waking.left - most)
   for _, gate in ipairs(gates_with_lines(queue)) do
     local room, line = room_at(gate), gate_line(queue, gate)
     local entry = room ~= 0 and line:first()
@@ -198,7 +204,7 @@ local function fill_gates(queue, waking)
       local tenant, task = names_in(entry[3])
       if waking.only and waking.only ~= tenant then
         line:remove(entry[3]) -- nothing of a peek is ever written
-      elseif waking.left == 0 then
+      elseif waking.left == last then
         waking.is_partial = true
         break
       else
@@ -216,12 +222,20 @@ local function fill_gates(queue, waking)
   return is_any_ready
 end
 
--- Wake what time or a changed policy frees, then what gates have room for.
-local function wake(queue, waking)
-  local is_all = heed_marks(queue, waking.left + 1)
+-- Wake what time or a changed policy frees, then what gates have room for; no more than so many in this script, and than
+-- a claim may. False: the next script goes on with it.
+local function wake(queue, waking, most)
+  local heeded, is_all = heed_marks(queue, math.min(most, waking.marks))
+  waking.marks, most = waking.marks - heeded, most - heeded
+  if not is_all and waking.marks > 0 then
+    return false
+  end
   local entry = queue.woken:first()
   while entry and entry[1] <= NOW and waking.left > 0 do
-    waking.left = waking.left - 1
+    if most == 0 then
+      return false
+    end
+    waking.left, most = waking.left - 1, most - 1
     local tenant, task = names_in(entry[3])
     if not queue.turns[tenant] then
       know_line(queue, queue.woken)
@@ -230,5 +244,6 @@ local function wake(queue, waking)
     entry = queue.woken:first()
   end
   waking.is_partial = not is_all or (entry ~= nil and entry[1] <= NOW)
-  fill_gates(queue, waking)
+  fill_gates(queue, waking, most)
+  return true
 end

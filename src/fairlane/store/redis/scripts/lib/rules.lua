@@ -72,11 +72,16 @@ local function rules_of(subject)
   return found
 end
 
+-- Of most tenants nothing is said: they are as everyone.
+local function tenant_rules(turn)
+  return rules_of(policy_of(turn.subject) == NOTHING and EVERYONE or turn.subject)
+end
+
 -- Of a turn; what is looked up once holds for the whole script.
 local function limits_of(turn)
   local limits = turn.limits
   if not limits then
-    local queue, own, everyone = turn.queue.name, rules_of(turn.subject).limits, rules_of(EVERYONE).limits
+    local queue, own, everyone = turn.queue.name, tenant_rules(turn).limits, rules_of(EVERYONE).limits
     limits = own and (own[queue] or own['*'])
       or everyone and (everyone[queue] or everyone['*'])
       or rules_of(turn.queue.subject).limits
@@ -87,7 +92,7 @@ local function limits_of(turn)
 end
 
 local function stride_of(turn)
-  return rules_of(turn.subject).stride or STRIDE
+  return tenant_rules(turn).stride or STRIDE
 end
 
 -- Give the earlier of an instant (0: never) and the first end of a living override of these subjects.

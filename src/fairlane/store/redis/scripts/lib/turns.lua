@@ -1,34 +1,7 @@
 -- Whose turn it is: queues, tenants in them (turns) and their tasks (strands), entering and leaving the ready
 -- index (S41, S42). What decides when a turn is in the index is `refresh`, and nothing else.
---
--- A clock is kept as 8 bytes, exact for ever; a Lua number is exact up to 2^53 alone. So a script counts from
--- the queue's floor as it found it: only what is further from it than 2^53 would be rounded.
-
-local WORD = 4294967296 -- 2^32
-local ZERO = 1073741824 -- the upper word of a clock at 0; clocks may be below (S41: corrections)
 
 local queues = {}
-
-local function read_clock(queue, bytes, at)
-  local upper, lower = struct.unpack('>I4I4', bytes, at)
-  return (upper - queue.upper) * WORD + (lower - queue.lower)
-end
-
-local function write_clock(queue, clock)
-  local upper, lower = queue.upper + floor(clock / WORD), queue.lower + clock % WORD
-  if lower >= WORD then
-    upper, lower = upper + 1, lower - WORD
-  end
-  return struct.pack('>I4I4', upper, lower)
-end
-
--- In the index, and wherever parked turns and strands wait in line: clock, ready since, then the names.
-local function by_turn(queue)
-  return function(member)
-    local since = struct.unpack('>I8', member, 9)
-    return {read_clock(queue, member, 1), since, member}
-  end
-end
 
 local function queue_named(name)
   local queue = queues[name]
@@ -40,8 +13,7 @@ local function queue_named(name)
       delayed = kept[3], ready = kept[4], marks = kept[5], groups = kept[6], subject = 'queue ' .. name,
     }
     queue.in_turn = by_turn(queue)
-    queue.index = sorted('$index' .. name, queue.in_turn, 8)
-    queue.newcomers = sorted('$newcomers' .. name, queue.in_turn, 8)
+    queue.idle, queue.busy = new_line(queue, '$idle' .. name), new_line(queue, '$busy' .. name)
     queue.woken = sorted('$woken' .. name)
     queues[name] = queue
   end
@@ -65,14 +37,13 @@ local function adopt(queue, tenant, stored)
       end
     end
   else
-    since, counts, arrival, parked, strands = 0, {0, 0, 0, 0, 0, 0}, {0, ''}, false, {}
+    since, counts, arrival, parked, strands = 0, {0, 0, 0, 0, 0, 0}, false, false, {}
   end
   local is_ready = not parked and open > 0
-  local listed = is_ready and clock .. struct.pack('>I8', since) .. tenant or nil
-  local turn = { -- all at once: a table that grows is made anew each time
+  local turn = { -- all at once, and 16 fields: a table that grows is made anew each time
     queue = queue, tenant = tenant, subject = 'tenant ' .. tenant, since = since, counts = counts, arrival = arrival,
-    parked = parked, strands = strands, open = open, is_ready = is_ready, jobs = {}, is_new = not stored,
-    is_changed = false, limits = false, listed = listed, listed_new = counts[RUNNING] == 0 and listed or nil,
+    parked = parked, strands = strands, open = open, is_ready = is_ready, is_changed = false, is_moved = false,
+    limits = false, stored = stored, was_line = is_ready and line_of(queue, counts),
     clock = stored and read_clock(queue, clock, 1) or (ZERO - queue.upper) * WORD - queue.lower,
   }
   queue.turns[tenant] = turn
@@ -101,49 +72,56 @@ local function turn_named(queue, tenant)
   return turn
 end
 
-local function jobs_of(turn, task)
-  local jobs = turn.jobs[task]
-  if not jobs then
-    jobs = sorted('$strand' .. turn.queue.name .. '\0' .. turn.tenant .. '\0' .. task)
-    turn.jobs[task] = jobs
-  end
-  return jobs
+local taken = {} -- by the names of sets that nothing else is done to: the one job that leaves it
+
+local function name_of(turn, task)
+  return '$strand' .. turn.queue.name .. '\0' .. turn.tenant .. '\0' .. task
 end
 
--- ── the ready index ────────────────────────────────────────────────────────
+local function jobs_of(turn, task)
+  local strand = turn.strands[task]
+  if not strand[6] then
+    local name = name_of(turn, task)
+    strand[6] = sorted(name)
+    if taken[name] then
+      strand[6]:remove(taken[name])
+      taken[name] = nil
+    end
+  end
+  return strand[6]
+end
+
+local function arrival_in(turn)
+  turn.arrival = turn.arrival or {0, ''}
+  return turn.arrival
+end
+
+-- ── moving turns ───────────────────────────────────────────────────────────
 
 local function touch(turn)
   turn.is_changed = true
 end
 
+-- Note that a turn has another place, or none; it is written at the end.
 local function list(turn)
-  local queue, listed = turn.queue, nil
+  turn.is_moved = true
   if turn.is_ready then
-    listed = write_clock(queue, turn.clock) .. struct.pack('>I8', turn.since) .. turn.tenant
-  end
-  if listed ~= turn.listed then
-    if turn.listed then
-      queue.index:remove(turn.listed)
-    end
-    if listed then
-      queue.index:add(0, listed)
-    end
-    turn.listed = listed
-  end
-  local listed_new = turn.counts[RUNNING] == 0 and listed or nil
-  if listed_new ~= turn.listed_new then
-    if turn.listed_new then
-      queue.newcomers:remove(turn.listed_new)
-    end
-    if listed_new then
-      queue.newcomers:add(0, listed_new)
-    end
-    turn.listed_new = listed_new
+    push(line_of(turn.queue, turn.counts).heap, {turn.clock, turn.since, turn.tenant})
   end
 end
 
+-- Give the turn that goes first, of those with nothing running or of all, as its clock, its "ready since" and its
+-- tenant; and its line.
+local function first_turn(queue, is_new)
+  local idle, busy = queue.idle:first(), not is_new and queue.busy:first() or nil
+  if busy and (not idle or goes_first(busy, idle)) then
+    return busy, queue.busy
+  end
+  return idle, queue.idle
+end
+
 local function virtual_now(queue)
-  local lowest = queue.index:first()
+  local lowest = first_turn(queue)
   return lowest and math.max(queue.floor, lowest[1]) or queue.floor
 end
 
@@ -197,35 +175,53 @@ end
 local function strand_of(turn, task)
   local strand = turn.strands[task]
   if not strand then
-    strand = {0, 0, 0, NO_ID, false}
+    strand = {0, 0, 0, NO_ID, false, false}
     turn.strands[task] = strand
   end
   return strand
+end
+
+-- A strand's record has its head; the sorted set has the others, and is not there for a strand of one job.
+local function is_ahead(key, id, strand)
+  return key < strand[3] or (key == strand[3] and is_before(id, strand[4]))
 end
 
 local function add_ready(turn, task, key, id)
   local strand = strand_of(turn, task)
   if strand[2] == 0 then
     turn.open = turn.open + 1
-  end
-  if strand[2] == 0 or key < strand[3] or (key == strand[3] and is_before(id, strand[4])) then
     strand[3], strand[4] = key, id
+  elseif is_ahead(key, id, strand) then
+    jobs_of(turn, task):add(strand[3], strand[4])
+    strand[3], strand[4] = key, id
+  else
+    jobs_of(turn, task):add(key, id)
   end
   strand[2] = strand[2] + 1
   turn.counts[READY] = turn.counts[READY] + 1
   turn.queue.ready = turn.queue.ready + 1
-  jobs_of(turn, task):add(key, id)
-  refresh(turn)
+  if turn.is_ready then
+    touch(turn) -- it has its place already
+  else
+    refresh(turn)
+  end
 end
 
 local function set_head(turn, task, strand)
-  local head = jobs_of(turn, task):first()
+  local name = name_of(turn, task)
+  if not sets[name] and not taken[name] then -- of most strands a script takes one job
+    local found = call('ZRANGE', P .. name, 0, 0, 'WITHSCORES')
+    strand[3], strand[4], taken[name] = tonumber(found[2]), found[1], found[1]
+    return
+  end
+  local jobs = jobs_of(turn, task)
+  local head = jobs:first()
+  jobs:remove(head[3])
   strand[3], strand[4] = head[1], head[3]
 end
 
 local function take_ready(turn, task, id)
   local strand = turn.strands[task]
-  jobs_of(turn, task):remove(id)
   strand[2] = strand[2] - 1
   turn.counts[READY] = turn.counts[READY] - 1
   turn.queue.ready = turn.queue.ready - 1
@@ -239,8 +235,29 @@ local function take_ready(turn, task, id)
     strand[3], strand[4] = 0, NO_ID
   elseif strand[4] == id then
     set_head(turn, task, strand)
+  else
+    jobs_of(turn, task):remove(id)
   end
   refresh(turn)
+end
+
+-- Give a ready job another place: its tenant stays ready throughout, and keeps its turn.
+local function shift_ready(turn, task, key, id)
+  local strand = turn.strands[task]
+  if strand[4] == id then
+    strand[3] = key
+    if strand[2] > 1 then
+      jobs_of(turn, task):add(key, id)
+      set_head(turn, task, strand)
+    end
+  elseif is_ahead(key, id, strand) then
+    jobs_of(turn, task):remove(id)
+    jobs_of(turn, task):add(strand[3], strand[4])
+    strand[3], strand[4] = key, id
+  else
+    jobs_of(turn, task):add(key, id)
+  end
+  touch(turn)
 end
 
 -- ── writing ────────────────────────────────────────────────────────────────
@@ -251,27 +268,48 @@ local function is_needless(turn)
       return false
     end
   end
-  return turn.arrival[1] <= NOW and turn.clock <= turn.queue.floor
+  return (not turn.arrival or turn.arrival[1] <= NOW) and turn.clock <= turn.queue.floor
+end
+
+-- Write the place of a turn in the index, if it has another than it had.
+local function write_place(queue, turn, clock)
+  local line, was = turn.is_ready and line_of(queue, turn.counts), turn.was_line
+  local place = line and clock .. struct.pack('>I8', turn.since) .. turn.tenant
+  local before = was and place_in_record(turn.stored) .. turn.tenant
+  if line ~= was or place ~= before then
+    if was then
+      sorted(was.name):remove(before)
+    end
+    if line then
+      sorted(line.name):add(0, place)
+    end
+  end
 end
 
 local function write(queue, turn)
   local tenant, by_tenant, by_queue = turn.tenant, sorted('$tenants_queues'), sorted('$queues_tenants')
+  local clock = write_clock(queue, turn.clock)
+  if turn.is_moved then
+    write_place(queue, turn, clock)
+  end
   if is_needless(turn) then
     put('$turns' .. queue.name, tenant, false)
     by_tenant:remove(tenant .. '\0' .. queue.name)
     by_queue:remove(queue.name .. '\0' .. tenant)
     return
   end
-  local clock = write_clock(queue, turn.clock)
   local record = write_turn(clock, turn.since, turn.counts, turn.arrival, turn.parked, turn.strands)
   put('$turns' .. queue.name, tenant, record)
-  if turn.is_new then
+  if not turn.stored then
     by_tenant:add(0, tenant .. '\0' .. queue.name)
     by_queue:add(0, queue.name .. '\0' .. tenant)
   end
 end
 
 flushers[#flushers + 1] = function()
+  for name, id in pairs(taken) do
+    call('ZREM', P .. name, id)
+  end
   for name, queue in pairs(queues) do
     for _, turn in pairs(queue.turns) do
       if turn.is_changed then

@@ -1,0 +1,92 @@
+-- Clocks, and the ready index: who has the lowest (S41). A queue has two lines, one of its turns with nothing running
+-- and one of the other ready ones, so that headroom (S48) finds the former.
+--
+-- A clock is kept as 8 bytes, exact for ever; a Lua number is exact up to 2^53 alone. So a script counts from
+-- the queue's floor as it found it: only what is further from it than 2^53 would be rounded.
+
+local WORD = 4294967296 -- 2^32
+local ZERO = 1073741824 -- the upper word of a clock at 0; clocks may be below (S41: corrections)
+
+local function read_clock(queue, bytes, at)
+  local upper, lower = struct.unpack('>I4I4', bytes, at)
+  return (upper - queue.upper) * WORD + (lower - queue.lower)
+end
+
+local function write_clock(queue, clock)
+  local upper, lower = queue.upper + floor(clock / WORD), queue.lower + clock % WORD
+  if lower >= WORD then
+    upper, lower = upper + 1, lower - WORD
+  end
+  return struct.pack('>I4I4', upper, lower)
+end
+
+-- In the index, and wherever parked turns and strands wait in line: clock, ready since, then the names.
+local function by_turn(queue)
+  return function(member)
+    local since = struct.unpack('>I8', member, 9)
+    return {read_clock(queue, member, 1), since, member}
+  end
+end
+
+-- What is stored is read page by page. A turn that this script has moved counts by its own fields instead: it is in
+-- the heap, with every place it has had, of which only the last holds.
+local Line = {at = 1, rank = 0, size = 8, is_all = false}
+Line.__index = Line
+
+local function new_line(queue, key)
+  return setmetatable({queue = queue, name = key, heap = {}, page = {}}, Line)
+end
+
+local function line_of(queue, counts)
+  return counts[RUNNING] > 0 and queue.busy or queue.idle
+end
+
+function Line:fetch()
+  self.page = call('ZRANGE', P .. self.name, self.rank, self.rank + self.size - 1)
+  self.is_all = #self.page < self.size
+  self.at, self.rank, self.size = 1, self.rank + self.size, math.min(self.size * 4, 128)
+end
+
+function Line:read()
+  if not self.page[self.at] and not self.is_all then
+    self:fetch()
+  end
+  local member = self.page[self.at]
+  if member then
+    local since = struct.unpack('>I8', member, 9)
+    self.entry = {read_clock(self.queue, member, 1), since, member:sub(17)}
+  end
+  return self.entry
+end
+
+function Line:first_stored()
+  local entry, turns = self.entry or self:read(), self.queue.turns
+  while entry do
+    local turn = turns[entry[3]]
+    if not turn or not turn.is_moved then
+      return entry
+    end
+    self.at, self.entry = self.at + 1, nil
+    entry = self:read()
+  end
+end
+
+function Line:first_moved()
+  local heap, queue = self.heap, self.queue
+  while heap[1] do
+    local entry = heap[1]
+    local turn = queue.turns[entry[3]]
+    if turn.is_ready and turn.clock == entry[1] and turn.since == entry[2] and line_of(queue, turn.counts) == self then
+      return entry
+    end
+    pop(heap)
+  end
+end
+
+function Line:first()
+  local stored, moved = self:first_stored(), self:first_moved()
+  if stored and (not moved or goes_first(stored, moved)) then
+    return stored
+  end
+  return moved
+end

@@ -1,0 +1,75 @@
+"""Ask a server about itself, and refuse one that would throw jobs away. Knows no verb and no key of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from logging import getLogger
+from typing import Any, Final, TypeAlias
+
+from fairlane.model.errors import StoreError
+from fairlane.store.redis.diagnosis import REFUSED, remarks
+
+Ask: TypeAlias = Callable[..., Awaitable[Any]]
+
+_log: Final = getLogger("fairlane.store")
+_SETTINGS: Final = (
+    "redis_version",
+    "valkey_version",
+    "redis_mode",
+    "role",
+    "used_memory",
+    "total_system_memory",
+    "maxmemory",
+    "maxmemory_policy",
+    "aof_enabled",
+    "aof_last_write_status",
+    "rdb_last_bgsave_status",
+    "connected_slaves",
+    "cluster_enabled",
+)
+_CONFIGURED: Final = ("appendfsync", "save")
+_told: Final[set[tuple[str, str]]] = set()
+"""What this process has warned of: each loop has a store of its own, and one warning is enough."""
+
+
+async def look(ask: Ask, replicas: int) -> dict[str, str]:
+    """Give a server's settings, as far as it tells them, and how many replicas an enqueue waits for."""
+    known = _lines(await ask("INFO"))
+    settings: dict[str, str] = {name: known[name] for name in _SETTINGS if name in known}
+    for name in _CONFIGURED:
+        with suppress(StoreError):  # a hosted server may not show its configuration
+            found = await ask("CONFIG", "GET", name)
+            settings[name] = _text(found[name.encode()])
+    if settings.get("cluster_enabled") == "1":
+        with suppress(StoreError):
+            settings["cluster_state"] = _lines(await ask("CLUSTER", "INFO")).get("cluster_state", "")
+    if replicas:
+        settings["replicas_awaited"] = str(replicas)
+    return settings
+
+
+async def greet(ask: Ask, place: str, replicas: int) -> None:
+    """Refuse a server on which jobs cannot be safe; of what else is wrong with it, warn once."""
+    try:
+        settings = await look(ask, replicas)
+    except StoreError as error:
+        if error.retry_safe:
+            raise
+        return  # it does not show itself to this user
+    for one in remarks(settings):
+        if one.level == "bad" and one.check in REFUSED:
+            message = f"{place}: {one.what} {one.advice}"
+            raise StoreError(message)
+        if one.level != "ok" and (place, one.what) not in _told:
+            _told.add((place, one.what))
+            _log.warning("%s: %s %s", place, one.what, one.advice)
+
+
+def _lines(info: Any) -> dict[str, str]:
+    pairs = (line.partition(":") for line in _text(info).splitlines())
+    return {name: value for name, colon, value in pairs if colon}
+
+
+def _text(answer: Any) -> str:
+    return answer.decode() if isinstance(answer, bytes) else str(answer)

@@ -1,0 +1,260 @@
+"""A place with real workers and somebody who enqueues, everything written down outside, and the judgement."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import sys
+import tempfile
+import zlib
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from fairlane.model import ledger
+from fairlane.model.errors import StoreError
+from fairlane.model.instants import SECOND
+from fairlane.model.job import NewJob
+from fairlane.store.contract import Store
+from fairlane.store.opening import open_store
+from tests.campaigns.clock import SharedClock
+from tests.campaigns.errand import Errand
+from tests.campaigns.places import Place, opened
+from tests.contract.world import payload
+from tests.faults.campaign import Actor, recorded, verify_store
+from tests.processes.conftest import PATIENCE, Process
+from tests.servers.proxy import Proxy, proxied
+
+TENANTS: Final = ("acme", "bolt", "core", "dune")
+BATCH: Final = 8
+SETTINGS: Final = {"lease": 2, "renew_every": 0.5, "slots": 4, "shutdown_deadline": 10}
+"""Short leases, so that a campaign loses many of them; recovery times are to be read beside this."""
+
+
+class Worker(Process):
+    """One `fairlane worker`, and what its record says it is doing."""
+
+    def __init__(self, url: str, folder: Path, settings: dict[str, float], clock: Path | None) -> None:
+        """Start it on a store, with the store's clock in a file if campaigns set it."""
+        self.running: dict[tuple[str, int], ledger.Started] = {}
+        self._looked_at = 0
+        self._clock = clock
+        super().__init__("worker", url, folder, settings)
+
+    def command(self, role: str, place: str) -> tuple[str, ...]:
+        """Run the command that production runs."""
+        application = "tests.campaigns.application:app"
+        return (sys.executable, "-m", "fairlane", "worker", application, "--log", "json")
+
+    def surroundings(self, place: str) -> dict[str, str]:
+        """Tell the application where its store, its record and its clock are."""
+        clock = {} if self._clock is None else {"CAMPAIGN_CLOCK": str(self._clock)}
+        return {"CAMPAIGN_STORE": place, "CAMPAIGN_RECORD": str(self.record), **clock}
+
+    def look(self) -> list[ledger.Started]:
+        """Read on in its record; give what has started since."""
+        records = self.seen()
+        news = records[self._looked_at :]
+        self._looked_at = len(records)
+        for one in news:
+            if isinstance(one, ledger.Started):
+                self.running[one.job, one.fence] = one
+            elif isinstance(one, ledger.Ended):
+                self.running.pop((one.job, one.fence), None)
+        return [one for one in news if isinstance(one, ledger.Started)]
+
+
+class Field:
+    """One store, its workers, who enqueues, and all that was seen."""
+
+    def __init__(self, errand: Errand, place: Place, folder: Path, store: Store, clock: Path | None) -> None:
+        """Begin with nobody."""
+        self.errand = errand
+        self.place = place
+        self.records: list[ledger.Record] = []
+        self.actor = Actor(store, self.records.append)
+        self.workers: list[Worker] = []
+        self.starts: dict[str, list[ledger.Started]] = {}
+        self.last_start: dict[int, ledger.Moment] = {}
+        self.until_judged = AsyncExitStack()
+        """What must outlast the workers: ways to the store, clients of its own."""
+        self._folder = folder
+        self.clock = clock
+        self._all: list[Worker] = []
+        self._given = 0
+
+    async def breakable_way(self) -> tuple[Proxy, str]:
+        """Open a way to the store that can be broken, and give its URL."""
+        proxy = await self.until_judged.enter_async_context(proxied(self.place.port))
+        return proxy, self.place.url.replace(str(self.place.port), str(proxy.port))
+
+    # ── workers ───────────────────────────────────────────────────────────────
+
+    def hire(self, url: str | None = None, **settings: float) -> Worker:
+        """Start a worker; it is ready some time after."""
+        made = Worker(url or self.place.url, self._folder, {**SETTINGS, **settings}, self.clock)
+        self.workers.append(made)
+        self._all.append(made)
+        return made
+
+    async def hire_ready(self, number: int, url: str | None = None, **settings: float) -> None:
+        """Start some workers, and return when they work."""
+        self.errand.settings |= {name: str(value) for name, value in {**SETTINGS, **settings}.items()}
+        self.errand.settings["workers"] = str(number)
+        for _ in range(number):
+            self.hire(url, **settings)
+        await self._until_all_have_started()
+
+    async def _until_all_have_started(self) -> None:
+        for worker in self.workers:
+            await self.until(partial(worker.has_said, "worker_started"), "a worker does not start")
+
+    def dismiss(self, worker: Worker) -> None:
+        """Expect nothing more of a worker that was killed."""
+        worker.popen.wait()
+        self.workers.remove(worker)
+
+    def look(self) -> None:
+        """See what has started, anywhere; nobody may have ended who was not told to."""
+        for worker in self._all:
+            for one in worker.look():
+                self.starts.setdefault(one.job, []).append(one)
+                self.last_start[worker.popen.pid] = one.at
+        for worker in self.workers:
+            words = "".join(worker.lines[-20:])
+            assert worker.popen.poll() is None, (
+                f"a worker ended by itself, {worker.popen.returncode}: {words}"
+            )
+
+    async def until(self, is_so: Callable[[], bool], what: str, seconds: float = PATIENCE) -> None:
+        """Wait until something is so; TimeoutError with these words if it is not in time."""
+        try:
+            async with asyncio.timeout(seconds):
+                while not is_so():
+                    await asyncio.sleep(0.01)
+                    self.look()
+        except TimeoutError:
+            raise TimeoutError(f"{what}, after {seconds:.0f} s") from None
+
+    async def busy_workers(self, draw: random.Random, number: int) -> list[Worker]:
+        """Give some workers that are in the middle of jobs."""
+        await self.until(lambda: sum(bool(one.running) for one in self.workers) >= number, "nobody works")
+        return draw.sample([one for one in self.workers if one.running], number)
+
+    async def until_it_starts(self, worker: Worker, since: ledger.Moment) -> float:
+        """Wait until a worker has started a job after some moment; give the seconds until then."""
+        pid = worker.popen.pid
+        await self.until(lambda: self.last_start.get(pid, 0) > since, "a worker does not work again")
+        return (self.last_start[pid] - since) / SECOND
+
+    async def until_more_start(self, number: int) -> None:
+        """Wait until so many more jobs have started."""
+        wanted = len(self.starts) + number
+        await self.until(lambda: len(self.starts) >= wanted, "nobody works")
+
+    def started_since(self, job: str, at: ledger.Moment) -> ledger.Moment | None:
+        """Say when a job started next after some moment."""
+        return min((one.at for one in self.starts.get(job, ()) if one.at > at), default=None)
+
+    # ── work ──────────────────────────────────────────────────────────────────
+
+    @asynccontextmanager
+    async def fed(self, seconds: Sequence[float], backlog: int = 24) -> AsyncIterator[None]:
+        """Keep so many jobs waiting that take so long, as long as this lasts."""
+        feeding = asyncio.create_task(self._feed(seconds, backlog))
+        try:
+            yield
+        finally:
+            is_ended = feeding.done()
+            feeding.cancel()
+            await asyncio.wait([feeding])
+            if is_ended:
+                feeding.result()
+
+    async def _feed(self, seconds: Sequence[float], backlog: int) -> None:
+        draw = random.Random(self.errand.seed + 1)
+        while True:
+            while self._given - len(self.starts) < backlog:
+                self._given += BATCH
+                jobs = (self.job(draw.choice(("short", "plain")), draw.choice(seconds)) for _ in range(BATCH))
+                self.errand.figures["repeats"] += await self.actor.insist(*jobs)
+            await asyncio.sleep(0.01)
+
+    def job(self, task: str, seconds: float) -> NewJob:
+        """Make a job that takes so long."""
+        body = payload(seconds=seconds)
+        values: dict[str, Any] = {"payload": body, "checksum": zlib.crc32(body), "max_attempts": 100}
+        return self.actor.new(self.errand.draw.choice(TENANTS), task=task, **values)
+
+    async def drain(self) -> None:
+        """Wait until nothing is left to do, then let the workers go."""
+
+        async def is_left() -> bool:
+            with suppress(StoreError):
+                return any(one.waiting or one.running for one in (await self.actor.census()).tenants)
+            return True
+
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while await is_left():
+                    await asyncio.sleep(0.1)
+                    self.look()
+        except TimeoutError:
+            raise TimeoutError(f"not drained after {PATIENCE:.0f} s: {await self.actor.states()}") from None
+        await self._until_all_have_started()  # before that a signal would end them like any other program
+        for worker in self.workers:
+            worker.signal(signal.SIGTERM)
+        codes = [await asyncio.to_thread(worker.end) for worker in self.workers]
+        assert not any(codes), f"workers ended with {codes}"
+
+    async def judge(self) -> None:
+        """Hold the store to what was written down outside of it."""
+        records = [*self.records, *recorded(one.record for one in self._all if one.record.exists())]
+        jobs = await verify_store(self.actor.store, records, drained=True)
+        known = {str(job.id) for job in jobs}
+        figures = self.errand.figures
+        figures["jobs"] += len(jobs)
+        figures["starts"] += sum(map(len, self.starts.values()))
+        for name, kind in (("stale", ledger.Stale), ("reclaimed", ledger.Reclaimed)):
+            figures[name] += sum(isinstance(one, kind) for one in records)
+        acknowledged = {one.job for one in records if isinstance(one, ledger.Acknowledged)}
+        figures["acknowledged_lost"] += len(acknowledged - known)
+
+    def close(self) -> None:
+        """Leave nothing running."""
+        for worker in self._all:
+            with suppress(ProcessLookupError):
+                os.kill(worker.popen.pid, signal.SIGCONT)
+            worker.stop()
+
+
+@asynccontextmanager
+async def staged(errand: Errand, *, is_clock_shared: bool = False) -> AsyncIterator[Field]:
+    """Give a field on a new store; drained and judged at the end, unless something was wrong before."""
+    with tempfile.TemporaryDirectory(prefix="fairlane-campaign-") as name, opened_in(errand, name) as place:
+        clock = Path(name) / "clock" if is_clock_shared else None
+        store = open_store(place.url, clock=None if clock is None else SharedClock(clock))
+        field = Field(errand, place, Path(name), store, clock)
+        try:
+            async with field.until_judged:
+                await store.upkeep.migrate()
+                yield field
+                await field.drain()
+                await field.judge()
+        finally:
+            field.close()
+            await store.upkeep.aclose()
+
+
+@contextmanager
+def opened_in(errand: Errand, folder: str) -> Iterator[Place]:
+    """Open the errand's place, and write down what it is."""
+    Path(folder).chmod(0o755)  # a server may run as somebody else
+    with opened(errand.store, Path(folder)) as place:
+        errand.settings |= place.settings
+        errand.versions["store"] = place.version
+        yield place

@@ -1,0 +1,172 @@
+"""The stores that campaigns are run on, durable as in production, and the servers under them to be killed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Final, Protocol
+
+import apsw
+import psycopg
+from redis import Redis
+
+from fairlane.model.instants import SECOND, Micros
+from tests.servers.postgres import PostgresServer
+from tests.servers.valkey import ValkeyServer, free_port
+
+
+class Place(Protocol):
+    """A store, where it is, and what it promises to keep through a crash."""
+
+    url: str
+    port: int
+    """Where its server listens; 0 if it has none."""
+    version: str
+    settings: dict[str, str]
+    loses: Micros
+    """How far back a crash of its server may reach into what was acknowledged."""
+
+    def kill(self) -> None:
+        """End its server as a crash does."""
+        ...
+
+    def start(self) -> None:
+        """Start its server again; return when it serves."""
+        ...
+
+    def cut_one(self, draw: random.Random) -> bool:
+        """Let the server end the connection of one client; False if there is none."""
+        ...
+
+    def connections(self) -> int:
+        """Count the connections of clients."""
+        ...
+
+
+class _File:
+    """A file: it has no server."""
+
+    port = 0
+    loses = 0
+
+    def __init__(self, folder: Path) -> None:
+        self.url = f"sqlite:///{folder}/fairlane.db"
+        self.version = f"SQLite {apsw.sqlite_lib_version()}"
+        self.settings = {"journal_mode": "wal", "synchronous": "full"}
+
+    def kill(self) -> None:
+        raise NotImplementedError
+
+    start = kill
+
+    def cut_one(self, draw: random.Random) -> bool:
+        raise NotImplementedError
+
+    def connections(self) -> int:
+        raise NotImplementedError
+
+
+class _Postgres:
+    """A PostgreSQL server with its own defaults: every commit is synced."""
+
+    loses = 0
+
+    def __init__(self, folder: Path) -> None:
+        self._server = PostgresServer("max_connections=600", folder=folder)
+        self._server.start()
+        self.port = self._server.port
+        self.url = self._server.tcp_url
+        self.settings = {"fsync": "on", "synchronous_commit": "on"}
+        with psycopg.connect(self.url) as link:
+            self.version = f"PostgreSQL {link.info.server_version // 10_000}"
+
+    def kill(self) -> None:
+        self._server.kill()
+
+    def start(self) -> None:
+        self._server.start()
+
+    def close(self) -> None:
+        self._server.close()
+
+    def cut_one(self, draw: random.Random) -> bool:
+        pids = self._clients()
+        with psycopg.connect(self.url, autocommit=True) as link:
+            return bool(pids) and bool(
+                link.execute("SELECT pg_terminate_backend(%s)", (draw.choice(pids),)).fetchone()
+            )
+
+    def connections(self) -> int:
+        return len(self._clients())
+
+    def _clients(self) -> list[int]:
+        with psycopg.connect(self.url, autocommit=True) as link:
+            rows = link.execute(
+                "SELECT pid FROM pg_stat_activity "
+                "WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() ORDER BY pid"
+            )
+            return [row[0] for row in rows]
+
+
+class _Valkey:
+    """A Valkey server that writes its log, and syncs it at every command or once a second."""
+
+    def __init__(self, folder: Path, appendfsync: str) -> None:
+        self.settings = {"appendonly": "yes", "appendfsync": appendfsync}
+        options = [part for name, value in self.settings.items() for part in (f"--{name}", value)]
+        self._server = ValkeyServer(*options, folder=folder, port=free_port())
+        self._server.start()
+        self.port = self._server.port
+        self.url = self._server.tcp_url
+        # A write waits up to two seconds for a sync that is under way.
+        self.loses = 0 if appendfsync == "always" else 2 * SECOND
+        with closing(self._client()) as client:
+            self.version = f"Valkey {client.info('server')['valkey_version']}"
+
+    def _client(self) -> Redis:
+        return Redis.from_url(self._server.url)
+
+    def kill(self) -> None:
+        self._server.kill()
+
+    def start(self) -> None:
+        self._server.start()
+
+    def close(self) -> None:
+        self._server.remove()
+
+    def cut_one(self, draw: random.Random) -> bool:
+        with closing(self._client()) as client:
+            ids = self._clients(client)
+            return bool(ids) and bool(client.client_kill_filter(_id=draw.choice(ids)))
+
+    def connections(self) -> int:
+        with closing(self._client()) as client:
+            return len(self._clients(client))
+
+    def _clients(self, client: Redis) -> list[str]:
+        own = client.client_id()
+        return sorted(one["id"] for one in client.client_list() if int(one["id"]) != own)
+
+
+STORES: Final = ("sqlite", "postgres", "redis", "redis-always", "model")
+"""Redis as it is set up by default, synced once a second, and Redis synced at every command; and none."""
+
+
+@contextmanager
+def opened(store: str, folder: Path) -> Iterator[Place]:
+    """Give a new, empty place as long as this lasts."""
+    if store == "sqlite":
+        yield _File(folder)
+        return
+    place = (
+        _Postgres(folder)
+        if store == "postgres"
+        else _Valkey(folder, "always" if store == "redis-always" else "everysec")
+    )
+    try:
+        yield place
+    finally:
+        place.close()

@@ -1,0 +1,139 @@
+"""Every campaign: what it does, what must hold, how often it is to be done, and on which stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Final, NamedTuple
+
+from tests.campaigns.disks import die_in_a_write, fill_the_disk
+from tests.campaigns.errand import Errand
+from tests.campaigns.long import replay_seeds, set_clocks, simulate, soak
+from tests.campaigns.network import cut_answers, part_workers
+from tests.campaigns.servers import cut_off_a_crowd, kill_connections, kill_server
+from tests.campaigns.workers import kill_workers, pause_workers
+
+
+class Campaign(NamedTuple):
+    """One row of the faults that are asked for."""
+
+    unit: str
+    """What is counted."""
+    holds: str
+    """What must be so, besides what the checker demands of every history."""
+    goal: int
+    """How many are asked for on each store, over all runs."""
+    portion: int
+    """How many one piece does unless it is told otherwise."""
+    stores: tuple[str, ...]
+    play: Callable[[Errand], Coroutine[None, None, None]]
+
+
+SERVERS: Final = ("postgres", "redis")
+
+CAMPAIGNS: Final[dict[str, Campaign]] = {
+    "worker-kill": Campaign(
+        "SIGKILLs of a worker in the middle of jobs",
+        "its jobs run elsewhere (asked: p99 within 20 s)",
+        200,
+        20,
+        ("sqlite", "postgres", "redis"),
+        kill_workers,
+    ),
+    "worker-pause": Campaign(
+        "workers stopped past their leases, then continued",
+        "nothing that they say afterwards is accepted",
+        100,
+        15,
+        ("sqlite", "postgres", "redis"),
+        pause_workers,
+    ),
+    "server-kill": Campaign(
+        "SIGKILLs of the server while jobs are enqueued and run",
+        "nothing is lost within the stated durability, and workers go on by themselves",
+        100,
+        15,
+        ("postgres", "redis", "redis-always"),
+        kill_server,
+    ),
+    "connection-kill": Campaign(
+        "connections ended by the server, under load",
+        "enqueuers and workers go on by themselves",
+        500,
+        100,
+        SERVERS,
+        kill_connections,
+    ),
+    "commit-cut": Campaign(
+        "enqueues cut off after the store had done them, or at any byte",
+        "there is exactly one job",
+        200,
+        200,
+        SERVERS,
+        cut_answers,
+    ),
+    "partition": Campaign(
+        "times that workers were parted from their store for 0.1 to 20 s",
+        "workers go on by themselves",
+        200,
+        20,
+        SERVERS,
+        part_workers,
+    ),
+    "herd": Campaign(
+        "times that 200 clients were cut off at once",
+        "all have enqueued again within 10 s",
+        20,
+        5,
+        SERVERS,
+        cut_off_a_crowd,
+    ),
+    "crash-points": Campaign(
+        "torn writes and cuts of the power, at any step of the disk",
+        "the file is whole, and has all that was acknowledged",
+        1_000,
+        200,
+        ("sqlite",),
+        die_in_a_write,
+    ),
+    "full-disk": Campaign(
+        "runs of all scenes on a disk that is full or fails at some step",
+        "each error is clear, nothing is half done, and the same store goes on",
+        200,
+        40,
+        ("sqlite",),
+        fill_the_disk,
+    ),
+    "clock": Campaign(
+        "jumps of the store's clock by -5 s to an hour while jobs run",
+        "workers go on, and nothing runs twice but what was lost",
+        100,
+        20,
+        ("sqlite", "postgres", "redis"),
+        set_clocks,
+    ),
+    "soak": Campaign(
+        "jobs run by one worker in a row",
+        "memory grows by at most 5 %, and jobs wait no longer",
+        1_000_000,
+        20_000,
+        ("sqlite", "postgres", "redis"),
+        soak,
+    ),
+    "simulation": Campaign(
+        "seeds of the simulation",
+        "every promise that is judged there",
+        10_000,
+        500,
+        ("model",),
+        simulate,
+    ),
+    "replay": Campaign(
+        "sequences of the simulation done to the store",
+        "every answer is the oracle's, to the microsecond",
+        1_000,
+        100,
+        ("sqlite", "postgres", "redis"),
+        replay_seeds,
+    ),
+}
+"""The order is that of a run with nothing done before."""

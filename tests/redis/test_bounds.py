@@ -1,0 +1,117 @@
+"""No script grows with how many tenants, jobs or parked turns there are: counted in work, not in time."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from fairlane.model.instants import SECOND
+from fairlane.model.layers import Kind, QueueRules
+from fairlane.model.limits import Limits
+from fairlane.model.retention import Retention
+from fairlane.store.contract.claims import ClaimRequest, PassRequest, ReclaimRequest, SettleRequest, Wish
+from fairlane.store.contract.jobs import CountRequest, EnqueueRequest, FindRequest, PeekRequest
+from fairlane.store.contract.upkeep import PruneRequest, PurgeRequest
+from fairlane.store.redis.connect import Wire
+from fairlane.store.redis.scripts import CLAIM_MOST
+from tests.contract.world import ALL, World
+from tests.redis.test_scripts import calls
+
+TENANTS = 2_000
+BATCH = 1_000
+PER_JOB = 12
+"""What a script may do for each job of its part, all of different tenants."""
+
+
+class Meter:
+    """The most that one run of each script has done: commands, and values that they changed."""
+
+    def __init__(self, wire: Wire, client: Redis) -> None:
+        """Count from now on."""
+        self.most: dict[str, int] = defaultdict(int)
+        self._run = wire.run
+        self._client = client
+        wire.run = self.run  # type: ignore[method-assign]
+
+    async def run(self, name: str, *arguments: Any, **options: Any) -> Any:
+        """Run a script; what it does, the server has counted."""
+        before = self._work()
+        answer = await self._run(name, *arguments, **options)
+        self.most[name] = max(self.most[name], self._work() - before)
+        return answer
+
+    def _work(self) -> int:
+        return calls(self._client) + int(self._client.info("persistence")["rdb_changes_since_last_save"])
+
+
+@pytest.fixture
+async def meter(world: World, client: Redis) -> Meter:
+    """Fill a queue with jobs of many tenants, then count."""
+    await fill(world)
+    return Meter(world.store.jobs._wire, client)  # type: ignore[attr-defined]
+
+
+async def fill(world: World) -> None:
+    """Bring in one job for each tenant."""
+    for start in range(0, TENANTS, BATCH):
+        jobs = tuple(world.new(f"t{number}") for number in range(start, start + BATCH))
+        await world.store.jobs.enqueue(EnqueueRequest(scope=ALL, jobs=jobs))
+
+
+def claim_of(most: int) -> ClaimRequest:
+    """Ask for so many jobs."""
+    wishes = (Wish("default", most),)
+    return ClaimRequest(scope=ALL, worker="w1", lease=12 * SECOND, wishes=wishes, total=most)
+
+
+async def test_the_scripts_of_a_jobs_life_do_little_for_each_job(world: World, meter: Meter) -> None:
+    """A batch comes in, is claimed, settled with the next claim, lost, promoted, pruned: a part at a time."""
+    await fill(world)
+    claims = (await world.store.claims.claim(claim_of(100))).claims
+    assert len(claims) == 100
+    settlements = tuple(world.verdict(claim) for claim in claims)
+    request = SettleRequest(scope=ALL, worker="w1", settlements=settlements, claim=claim_of(100))
+    reply = await world.store.claims.settle(request)
+    assert (len(reply.settled), len(reply.claimed.claims if reply.claimed else ())) == (100, 100)
+    world.clock.advance(30)
+    lost = await world.store.claims.reclaim(ReclaimRequest(scope=ALL, most=500))
+    assert len(lost.lost) == 100
+    purge = PurgeRequest(scope=ALL, most=200, who="ops", reason="test")
+    assert (await world.store.upkeep.purge(purge)).cancelled == 200
+    world.clock.advance(400 * 86_400)
+    pruned = await world.store.upkeep.prune(PruneRequest(scope=ALL, retention=Retention(), most=500))
+    assert pruned.jobs == 300
+    assert meter.most.pop("stage") < 1_100  # it only lays down, 100 kB at a time
+    assert {name: most for name, most in meter.most.items() if most > PER_JOB * CLAIM_MOST} == {}
+    assert {"fold", "claim", "settle", "move"} <= set(meter.most)
+
+
+async def test_what_is_parked_is_woken_a_bounded_number_at_a_time(world: World, meter: Meter) -> None:
+    """S42, S54: a limit that held hundreds is lifted; claims and promote bring them back, step by step."""
+    await world.declare(Kind.QUEUE, "default", QueueRules(Limits(running=0)))
+    while await parked(world) < 700:
+        assert (await world.store.claims.claim(claim_of(1))).is_partial
+    await world.declare(Kind.QUEUE, "default", QueueRules())
+    promoted = await world.store.claims.promote(PassRequest(scope=ALL, most=500))
+    assert promoted.is_partial
+    assert len((await world.store.claims.claim(claim_of(100))).claims) == 100
+    assert {name: most for name, most in meter.most.items() if most > 100 * PER_JOB} == {}
+
+
+async def parked(world: World) -> int:
+    """Count the turns that a policy may free."""
+    wire: Wire = world.store.jobs._wire  # type: ignore[attr-defined]
+    return int(await wire.ask("ZCARD", wire.keys("groups", "default", "t", "0")))
+
+
+async def test_reading_is_done_a_page_at_a_time(world: World, meter: Meter) -> None:
+    """S51, S65: find, count and peek do not read what they do not give, save for a bounded page."""
+    assert len((await world.store.jobs.find(FindRequest(scope=ALL, limit=50))).jobs) == 50
+    await world.store.jobs.count(CountRequest(scope=ALL, limit=50))
+    assert len(await world.store.jobs.peek(PeekRequest(scope=ALL, queue="default", most=10))) == 10
+    assert meter.most["walk"] < 20
+    assert meter.most["books"] < 520
+    assert meter.most["peek"] < 60

@@ -87,25 +87,27 @@ class Opened:
 
     def check(self) -> None:
         """Refuse to go on if the path leads elsewhere by now: what is written then, nobody would find."""
-        if not self._is_there():
-            message = (
-                f"{self._path} was deleted or replaced while it was open; nothing is written to it any more. "
-                "Stop all processes that have it open, put the right file in its place, then start again."
-            )
-            raise StoreGone(message)
+        _refuse_another(self._path, self.identity)
 
     def close(self) -> None:
         """Close the connection and let other libraries have the file."""
         _close(self.db)
         _release(self.identity)
 
-    def _is_there(self) -> bool:
-        try:
-            return _identity(self._path) == self.identity
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-        except OSError as error:  # a disk or a right that may come back
-            raise StoreUnavailable(f"{self._path} cannot be looked at: {error.strerror}") from error
+
+def _refuse_another(path: Path, identity: Identity) -> None:
+    try:
+        found = _identity(path)
+    except (FileNotFoundError, NotADirectoryError):
+        found = None
+    except OSError as error:  # a disk or a right that may come back
+        raise StoreUnavailable(f"{path} cannot be looked at: {error.strerror}") from error
+    if found != identity:
+        message = (
+            f"{path} was deleted or replaced while it was open; nothing is written to it any more. "
+            "Stop all processes that have it open, put the right file in its place, then start again."
+        )
+        raise StoreGone(message)
 
 
 def connect(location: Location, known: Identity | None = None) -> Opened:
@@ -136,6 +138,8 @@ def connect(location: Location, known: Identity | None = None) -> Opened:
             _close(db)
         _release(identity)
         if isinstance(error, apsw.Error):
+            if known is not None:  # deleted since it was looked at: it will not come back by waiting
+                _refuse_another(path, known)
             raise translated(error, str(path)) from error
         raise
     return Opened(db, path, identity)
@@ -227,10 +231,9 @@ def _take(path: Path, known: Identity | None, group: int | None) -> Identity:
     with _guard:
         if known is None:
             _make(path, group)
-        identity = _found(path, known)
-        if known is not None and identity != known:
-            message = "was replaced while it was open; stop all processes that use it, then start again"
-            raise StoreGone(f"{path} {message}")
+        else:
+            _refuse_another(path, known)
+        identity = _found(path)
         _refuse_inherited(path, identity)
         if identity not in _held and _is_open_elsewhere(identity):
             message = (
@@ -310,17 +313,15 @@ def _refuse_orphan(path: Path) -> None:
         raise StoreError(message)
 
 
-def _found(path: Path, known: Identity | None = None) -> Identity:
+def _found(path: Path) -> Identity:
     try:
         identity = _identity(path)
         is_folder = path.is_dir()
     except OSError as error:
         message = f"{path} cannot be found: {error.strerror}; was it deleted or moved?"
-        is_gone = known is not None and isinstance(error, FileNotFoundError | NotADirectoryError)
-        raise (StoreGone(message) if is_gone else StoreUnavailable(message, retry_safe=False)) from error
+        raise StoreUnavailable(message, retry_safe=False) from error
     if is_folder:
-        message = f"{path} is a folder; name a file in it"
-        raise StoreError(message)
+        raise StoreError(f"{path} is a folder; name a file in it")
     return identity
 
 

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 from hypothesis import settings
 
-from tests.servers.schemas import close_kept
+from tests.servers.schemas import close_kept, keep
 
 settings.register_profile("fairlane", deadline=None, print_blob=True)
 settings.load_profile("fairlane")
@@ -37,5 +37,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def kept() -> AsyncIterator[None]:
     """Let stores leave their connections to the next test; the last one closes them."""
+    await keep()
     yield
     await close_kept()

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.properties.machine import StoreMachine, Visits
-from tests.servers.schemas import close_kept
+from tests.servers.schemas import close_kept, keep
 from tests.stores import STORES, Opener
 
 GIVEN = os.environ.get("FAIRLANE_MACHINE_RUNS")
@@ -36,6 +36,7 @@ def drive(
     with asyncio.Runner() as runner:
         values = {"opener": staticmethod(opener), "visits": visits, "runner": runner}
         machine = type(f"Machine{turn}", (StoreMachine,), values)  # Hypothesis draws by this name
+        runner.run(keep())
         try:
             run_state_machine_as_test(machine, settings=_settings(runs, phases))
         finally:

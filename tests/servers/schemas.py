@@ -28,6 +28,9 @@ _numbers: Final = count(1)
 _pools: Final[dict[str, tuple[asyncio.AbstractEventLoop, asyncpg.Pool]]] = {}
 """Connections to schemas that nobody has at the moment, and the loop they belong to."""
 
+_lasting: Final[set[asyncio.AbstractEventLoop]] = set()
+"""The loops that outlive a test, and will say when they end."""
+
 # What tests have left behind, and days of history that only some of them make or take away.
 _EMPTY: Final = """
 DO $$
@@ -74,14 +77,20 @@ async def lent_store(clock: DrivenClock) -> AsyncIterator[PostgresStore]:
         finally:
             await store._server.wake.close()
             pool = store._server._pools.get(loop)
-            if pool is not None and pool.get_idle_size() == pool.get_size():
+            if loop in _lasting and pool is not None and pool.get_idle_size() == pool.get_size():
                 _pools[schema] = loop, store._server._pools.pop(loop)
             await store.upkeep.aclose()
+
+
+async def keep() -> None:
+    """Let stores of this loop leave their connections to the next, until `close_kept`."""
+    _lasting.add(asyncio.get_running_loop())
 
 
 async def close_kept() -> None:
     """Close what this loop's stores have left behind."""
     here = asyncio.get_running_loop()
+    _lasting.discard(here)
     for schema, (loop, pool) in tuple(_pools.items()):
         if loop is here:
             del _pools[schema]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import signal
 import sys
@@ -142,8 +141,21 @@ class Field:
 
     async def busy_workers(self, draw: random.Random, number: int) -> list[Worker]:
         """Give some workers that are in the middle of jobs."""
-        await self.until(lambda: sum(bool(one.running) for one in self.workers) >= number, "nobody works")
-        return draw.sample([one for one in self.workers if one.running], number)
+        await self.until(
+            lambda: sum(bool(self.jobs_of(one)) for one in self.workers) >= number, "nobody works"
+        )
+        return draw.sample([one for one in self.workers if self.jobs_of(one)], number)
+
+    def jobs_of(self, worker: Worker) -> set[str]:
+        """Give the jobs in whose middle a worker is, under the last fence that anybody has.
+
+        A handler that was told to stop, because its claim was lost, leaves without a last line.
+        """
+        return {
+            one.job
+            for one in worker.running.values()
+            if one.fence >= max(other.fence for other in self.starts[one.job])
+        }
 
     async def until_it_starts(self, worker: Worker, since: ledger.Moment) -> float:
         """Wait until a worker has started a job after some moment; give the seconds until then."""
@@ -218,8 +230,8 @@ class Field:
         known = {str(job.id) for job in jobs}
         figures = self.errand.figures
         figures["jobs"] += len(jobs)
-        figures["starts"] += sum(map(len, self.starts.values()))
-        for name, kind in (("stale", ledger.Stale), ("reclaimed", ledger.Reclaimed)):
+        kinds = {"starts": ledger.Started, "stale": ledger.Stale, "reclaimed": ledger.Reclaimed}
+        for name, kind in kinds.items():
             figures[name] += sum(isinstance(one, kind) for one in records)
         acknowledged = {one.job for one in records if isinstance(one, ledger.Acknowledged)}
         figures["acknowledged_lost"] += len(acknowledged - known)
@@ -227,8 +239,7 @@ class Field:
     def close(self) -> None:
         """Leave nothing running."""
         for worker in self._all:
-            with suppress(ProcessLookupError):
-                os.kill(worker.popen.pid, signal.SIGCONT)
+            worker.signal(signal.SIGCONT)  # which does nothing to one that has ended
             worker.stop()
 
 

@@ -67,7 +67,7 @@ async def _running_elsewhere(
     """Wait until every job of a victim has started again; give the seconds that each took."""
     await asyncio.sleep(0.05)  # what it wrote last is in the file
     field.look()
-    jobs = {one.job for one in victim.running.values()}
+    jobs = field.jobs_of(victim)
     took: dict[str, float] = {}
 
     def all_started() -> bool:

@@ -56,6 +56,8 @@ from fairlane.store.contract.jobs import (
     Count,
     CountRequest,
     EditRequest,
+    Enqueued,
+    EnqueueReply,
     EnqueueRequest,
     ExplainRequest,
     FindRequest,
@@ -109,6 +111,13 @@ picks = st.lists(st.integers(0, 10_000), min_size=1, max_size=3)
 maybe_until = st.sampled_from((None, None, 2 * SECOND, 60 * SECOND))
 
 
+async def _enqueue_whole(store: Store, request: EnqueueRequest) -> EnqueueReply:
+    """Enqueue, and make every record that a store leaves to be made by who asks for it."""
+    reply = await store.jobs.enqueue(request)
+    whole = tuple(Enqueued(one.job, one.is_created) for one in reply.enqueued)
+    return msgspec.structs.replace(reply, enqueued=whole)
+
+
 class Visits:
     """How often each state and each transition was met, over all runs of one test."""
 
@@ -138,11 +147,11 @@ class StoreMachine(RuleBasedStateMachine):
 
     opener: ClassVar[Opener]
     visits: ClassVar[Visits]
+    runner: ClassVar[asyncio.Runner]
 
     def __init__(self) -> None:
         """Open both, empty, on one clock."""
         super().__init__()
-        self._runner = asyncio.Runner()
         self._stack = AsyncExitStack()
         self.clock = DrivenClock()
         self.oracle: Store = OracleStore(self.clock)
@@ -158,13 +167,12 @@ class StoreMachine(RuleBasedStateMachine):
             self._run(check(self.store))
         finally:
             self._run(self._stack.aclose())
-            self._runner.close()
 
     def _run(self, awaitable: Awaitable[R]) -> R:
         async def wait() -> R:
             return await awaitable
 
-        return self._runner.run(wait())
+        return self.runner.run(wait())
 
     def both(self, verb: Callable[[Store], Awaitable[R]]) -> R:
         """Ask both and compare; an error must be the same error."""
@@ -266,7 +274,7 @@ class StoreMachine(RuleBasedStateMachine):
         )
 
     def _enqueue(self, request: EnqueueRequest) -> None:
-        reply = self.both(lambda s: s.jobs.enqueue(request))
+        reply = self.both(lambda s: _enqueue_whole(s, request))
         if reply is None:
             return  # a tenant outside the scope: both raised
         for one in reply.enqueued:

@@ -15,6 +15,7 @@ from fairlane.store.contract import Store
 from tests.oracle.clock import DrivenClock
 from tests.oracle.core import Core
 from tests.oracle.store import OracleStore
+from tests.properties.machine import Visits
 from tests.properties.test_stores import drive
 
 Fault = Callable[[OracleStore, Core], None]
@@ -182,4 +183,4 @@ def test_the_machine_finds_a_fault(fault: Fault) -> None:
         yield store
 
     with pytest.raises(AssertionError, match=r"oracle: |invariants broken"):
-        drive(open_faulty, 300, phases=(Phase.generate,))
+        drive(open_faulty, 300, phases=(Phase.generate,), visits=Visits())

@@ -48,7 +48,7 @@ class Handler:
         raise self._misfit(args, kwargs)
 
     def _misfit(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> TypeError:
-        """Let `inspect` say what does not fit; to ask it for every call would take four times as long."""
+        """Let `inspect` say what does not fit; to ask it for every call would take twice as long."""
         reason: object = "takes other arguments"
         try:
             self.signature.bind(*args, **kwargs)

@@ -191,7 +191,7 @@ class Stored(Protocol):
 
 def job_of(stored: Stored, keeper: Keeper) -> Job[Any]:
     """Show a stored job."""
-    # Past `__init__`, which would fill in all fields: 0.5 µs instead of 8, for every job of a batch.
+    # Past `__init__`, which would fill in all fields: 0.6 µs instead of 8, for every job of a batch.
     kind: type[Job[Any]] = Job
     job = object.__new__(kind)
     object.__setattr__(job, "created", stored.is_created)

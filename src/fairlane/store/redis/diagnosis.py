@@ -98,10 +98,10 @@ def _memory(settings: Mapping[str, str]) -> Iterator[Remark]:
     used, limit = int(settings["used_memory"]), int(settings.get("maxmemory", "0"))
     whole = limit or int(settings.get("total_system_memory", "0"))
     bound = "maxmemory" if limit else "the machine's memory; there is no maxmemory"
-    what = f"{_megabytes(used)} of {_megabytes(whole)}, {bound}"
     if not whole or used < _FULL * whole:
-        yield Remark("memory", "ok", what)
+        yield Remark("memory", "ok", f"there is room in {_megabytes(whole)}, {bound}")
     else:
+        what = f"{_megabytes(used)} of {_megabytes(whole)} are used, {bound}"
         happens = "soon new jobs are refused" if limit else "the system may end the server"
         advice = "Raise maxmemory, or keep finished jobs for a shorter time."
         yield Remark("memory", "warn", f"{what}: {happens}.", advice)

@@ -22,9 +22,11 @@ async def inspect(wire: Wire, request: InspectRequest) -> Inspection:
     _, leads = await wire.run("registry", NAMES["leads"])
     tenant = request.scope.tenant
     settings = await look(wire.ask, wire.replicas)
+    found = remarks(settings)
+    settings.pop("used_memory", None)  # no setting: it changes by itself
     return Inspection(
         settings=settings,
-        remarks=remarks(settings),
+        remarks=found,
         leads=tuple(
             sorted(
                 Lead(name.decode(), *_read_lead(lead))

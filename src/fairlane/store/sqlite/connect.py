@@ -227,7 +227,7 @@ def _take(path: Path, known: Identity | None, group: int | None) -> Identity:
     with _guard:
         if known is None:
             _make(path, group)
-        identity = _found(path)
+        identity = _found(path, known)
         if known is not None and identity != known:
             message = "was replaced while it was open; stop all processes that use it, then start again"
             raise StoreGone(f"{path} {message}")
@@ -310,13 +310,14 @@ def _refuse_orphan(path: Path) -> None:
         raise StoreError(message)
 
 
-def _found(path: Path) -> Identity:
+def _found(path: Path, known: Identity | None = None) -> Identity:
     try:
         identity = _identity(path)
         is_folder = path.is_dir()
     except OSError as error:
         message = f"{path} cannot be found: {error.strerror}; was it deleted or moved?"
-        raise StoreUnavailable(message, retry_safe=False) from error
+        is_gone = known is not None and isinstance(error, FileNotFoundError | NotADirectoryError)
+        raise (StoreGone(message) if is_gone else StoreUnavailable(message, retry_safe=False)) from error
     if is_folder:
         message = f"{path} is a folder; name a file in it"
         raise StoreError(message)

@@ -181,7 +181,7 @@ CREATE OR REPLACE FUNCTION {s}.enqueue(p_now bigint, p_known text[], p_keys int,
   p_expires_at bigint[], p_expires_in bigint[], p_key text[], p_dedup text[], p_dedup_until text[],
   p_correlation text[], p_parent uuid[], p_max_attempts int[], p_timeout bigint[], p_at_most_once boolean[],
   p_tags text[], p_metadata bytea[], p_created_by text[])
-RETURNS bigint LANGUAGE plpgsql AS $$
+RETURNS bigint LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_now bigint := {s}.now_or(p_now);
   v_keys record; v_dedups record;

@@ -27,13 +27,15 @@ CREATE OR REPLACE FUNCTION {s}.for_each(p_values anyarray, p_most int) RETURNS a
   SELECT CASE cardinality(p_values) WHEN p_most THEN p_values ELSE array_fill(p_values[1], ARRAY[p_most]) END
 $$;
 
--- Every column but the first two has one value for each attempt, or one for all of them.
+-- Every column but the first two has one value for each attempt, or one for all of them. Plans are kept: by the length of
+-- an array the planner takes a new one for the better each time, and planning costs as much as settling some thirty jobs.
 CREATE OR REPLACE FUNCTION {s}.settle(p_now bigint, p_worker text, p_tenant text, p_id uuid[], p_fence bigint[],
   p_minds_cancel boolean[], p_minds_expiry bigint[], p_state text[], p_because text[], p_delay bigint[],
   p_failures int[], p_crashes int[], p_crashes_alone int[], p_snoozes int[], p_suspect boolean[], p_tail text[],
   p_learns boolean[], p_result bytea[],
   OUT at bigint, OUT settled uuid[], OUT doubtful uuid[], OUT hints text[])
-LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off
+SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_n bigint[]; v_tid tid[]; v_gates text[]; v_noted boolean;
   v_most int := cardinality(p_id);

@@ -162,3 +162,11 @@ async def test_names_and_labels_never_run_into_each_other(
         assert claimed == {new.id for new in news if new.queue == queue}
     await world.check_invariants()
     await world.store.upkeep.aclose()
+
+
+@pytest.mark.parametrize("field", ["idempotency_key", "dedup_key", "correlation_id"])
+async def test_a_label_with_a_nul_is_refused_before_it_is_sent(world: World, field: str) -> None:
+    """S3: clients refuse it as well; here it would end a text and begin the next field."""
+    with pytest.raises(ValueError, match="NUL"):
+        await world.send(world.new("acme", **{field: "a\0b"}))
+    assert await world.find_all() == []

@@ -126,7 +126,11 @@ def _item(new: NewJob) -> bytes:
         new.dedup_until == "started",
     )
     names = f"{new.tenant}\0{new.queue}\0{new.task}\0{new.idempotency_key or ''}\0"
-    return numbers + f"{names}{new.fingerprint.hex()}\0{new.dedup_key or ''}\0{correlation}\0".encode()
+    texts = f"{names}{new.fingerprint.hex()}\0{new.dedup_key or ''}\0{correlation}\0"
+    if texts.count("\0") != ITEM.texts:
+        message = "a name or label holds a NUL, which ends a text here (S3)"
+        raise ValueError(message)
+    return numbers + texts.encode()
 
 
 def _refusal(new: NewJob, answer: list[Any]) -> Refusal:

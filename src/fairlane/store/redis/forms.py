@@ -27,6 +27,7 @@ class Form:
     def __init__(self, suffix: str, fields: dict[str, str]) -> None:
         """Take numbers first, then texts; scripts know each field by its name and the suffix."""
         codes = "".join(fields.values())
+        self.texts = codes.count("s")
         self.pack_numbers = Struct(">" + codes.rstrip("s")).pack
         self.words: dict[str, int | str] = {
             **{f"{name.upper()}_{suffix}": number for number, name in enumerate(fields, 1)},

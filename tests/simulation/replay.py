@@ -15,6 +15,7 @@ import msgspec
 
 from fairlane.model.errors import FairlaneError
 from fairlane.store.contract import Store
+from fairlane.store.contract.jobs import Enqueued, EnqueueReply
 from tests.oracle.clock import START, DrivenClock
 from tests.simulation.seeds import quiet, run_seed, seams
 from tests.simulation.server import Call
@@ -69,7 +70,10 @@ async def _ask(store: Store, call: Call) -> tuple[Any, str]:
 
 
 def _plain(answer: Any) -> Any:
-    """Give an answer without what stores may choose."""
+    """Give an answer without what stores may choose: cursors, and whether a new job's record is made yet."""
+    if isinstance(answer, EnqueueReply):
+        made = tuple(Enqueued(one.job, one.is_created) for one in answer.enqueued)
+        answer = msgspec.structs.replace(answer, enqueued=made)
     if isinstance(answer, msgspec.Struct):
         return {
             name: _plain(getattr(answer, name))

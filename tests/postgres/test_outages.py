@@ -227,7 +227,6 @@ async def test_a_line_that_is_cut_as_it_begins_to_listen_is_no_error(
     proxy.cut_after(b"LISTEN")
     assert await distant.registry.wait(request)
     assert proxy.cuts_made == 1
-    assert distant._server.wake._ear is None
     assert await distant.registry.wait(request)
     assert distant._server.wake._ear is not None
 

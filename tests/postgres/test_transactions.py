@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -25,6 +25,8 @@ from fairlane.model.scope import Scope
 from fairlane.store.contract.jobs import EnqueueReply, EnqueueRequest
 from fairlane.store.contract.registry import WaitRequest
 from fairlane.store.postgres import wake
+from fairlane.store.postgres.admitting import Admitting, Link
+from fairlane.store.postgres.statements import load
 from fairlane.store.postgres.store import PostgresStore
 from tests.contract.world import ALL, PAYLOAD, World
 from tests.postgres.own import KINDS, PLAIN, Own
@@ -55,6 +57,39 @@ async def send_on(world: World, connection: Any, *jobs: NewJob, **options: Any) 
 async def send_in(world: World, own: Own, *jobs: NewJob, **options: Any) -> EnqueueReply:
     """Enqueue a batch in the transaction of the application's connection."""
     return await send_on(world, own.connection, *jobs, **options)
+
+
+class _Interrupted:
+    """A link before one of whose statements something else happens, once."""
+
+    def __init__(self, link: Link, before: str, act: Callable[[], Awaitable[object]]) -> None:
+        self._link = link
+        self._before = before
+        self._act: Callable[[], Awaitable[object]] | None = act
+
+    async def fetch(self, statement: str, *values: Any) -> Sequence[Any]:
+        act = self._act
+        if act is not None and statement == self._before:
+            self._act = None
+            await act()
+        return await self._link.fetch(statement, *values)
+
+
+async def test_a_key_that_is_freed_between_two_looks_is_taken(world: World) -> None:
+    """S14: a key that was neither free nor anybody's is tried again; else two would come in under it."""
+    assert isinstance(world.store, PostgresStore)
+    server = world.store._server
+    await world.enqueue(dedup_key="sync")
+    claim = await world.claim_one()
+    request = EnqueueRequest(scope=ALL, jobs=(world.new(dedup_key="sync"),))
+    async with server.transaction() as link:
+        duplicates = load("enqueue", server.schema).duplicates
+        interrupted = _Interrupted(link, duplicates, lambda: world.settle(claim))
+        reply = await Admitting(interrupted, server.schema, server.now(), request).run()
+    assert reply.enqueued[0].is_created
+    (again,) = (await world.send(world.new(dedup_key="sync"))).enqueued
+    assert not again.is_created
+    assert again.job.id == reply.enqueued[0].job.id
 
 
 # ── commit, rollback, savepoints ─────────────────────────────────────────────

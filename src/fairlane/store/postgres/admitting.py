@@ -100,24 +100,26 @@ class Admitting:
     # ── what is known ─────────────────────────────────────────────────────────
 
     async def _take_keys(self) -> None:
+        """Take each key, or know who has it. One that was freed between the two looks is tried again."""
         keyed = [new for new in self._request.jobs if new.idempotency_key is not None]
-        if keyed:
-            values = _columns((new.tenant, new.idempotency_key, new.id, new.fingerprint) for new in keyed)
-            firsts = {(new.tenant, str(new.idempotency_key)): new.id for new in reversed(keyed)}
-            for tenant, key in await self._link.fetch(self._sql.take_keys, *values):
-                self._taken[tenant, key] = firsts[tenant, key]
-            others = [key for key in firsts if key not in self._taken]
+        firsts = {(new.tenant, str(new.idempotency_key)): new for new in reversed(keyed)}
+        while open_keys := [key for key in firsts if key not in self._taken and key not in self._keys]:
+            values = [(*key, firsts[key].id, firsts[key].fingerprint) for key in open_keys]
+            for tenant, key in await self._ask(self._sql.take_keys, values):
+                self._taken[tenant, key] = firsts[tenant, key].id
+            others = [key for key in open_keys if key not in self._taken]
             for tenant, key, id, fingerprint, state, settled_at in await self._ask(self._sql.holders, others):
                 self._keys[tenant, key] = KeyHolder(plain_uuid(id), bytes(fingerprint))
                 if state is not None:
                     self._husks[tenant, key] = (State(state), settled_at)
         single = [new for new in self._request.jobs if new.dedup_key is not None]
-        if single:
-            values = _columns((new.tenant, new.task, new.dedup_key, new.id) for new in single)
-            ids = {(new.tenant, new.task, str(new.dedup_key)): new.id for new in reversed(single)}
-            for tenant, task, key in await self._link.fetch(self._sql.take_dedup, *values):
+        ids = {(new.tenant, new.task, str(new.dedup_key)): new.id for new in reversed(single)}
+        while open_dedup := [key for key in ids if key not in self._taken_dedup and key not in self._dedup]:
+            for tenant, task, key in await self._ask(
+                self._sql.take_dedup, [(*one, ids[one]) for one in open_dedup]
+            ):
                 self._taken_dedup[tenant, task, key] = ids[tenant, task, key]
-            rest = [key for key in ids if key not in self._taken_dedup]
+            rest = [key for key in open_dedup if key not in self._taken_dedup]
             for tenant, task, key, id in await self._ask(self._sql.duplicates, rest):
                 self._dedup[tenant, task, key] = plain_uuid(id)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any, Final
 
 import psycopg
@@ -62,11 +62,17 @@ class Filled:
         self._server = server
         self._admin = admin
 
-    async def cost(self, call: Awaitable[Any]) -> int:
-        """Give how many rows of its tables the server read for a call."""
-        before = await self._read()
-        await call
-        return await self._read() - before
+    async def cost(self, call: Callable[[], Awaitable[Any]]) -> int:
+        """Give how many rows of its tables the server read for a call.
+
+        Called three times: what other connections did before may be counted only now, but only once.
+        """
+        costs = []
+        for _ in range(3):
+            before = await self._read()
+            await call()
+            costs.append(await self._read() - before)
+        return min(costs)
 
     async def _read(self) -> int:
         # The pool has one connection, which says what it has done when a transaction ends.
@@ -123,7 +129,9 @@ async def test_a_page_costs_no_more_than_it_may_read(
 ) -> None:
     """S51: by time, tenant, correlation and current state indexes lead; other filters read 10,000 rows."""
     assert (
-        await filled.cost(filled.store.jobs.find(FindRequest(**{"scope": ALL, "limit": 50, **filters})))
+        await filled.cost(
+            lambda: filled.store.jobs.find(FindRequest(**{"scope": ALL, "limit": 50, **filters}))
+        )
         <= most
     )
 
@@ -131,14 +139,14 @@ async def test_a_page_costs_no_more_than_it_may_read(
 async def test_a_job_is_got_by_its_id_alone(filled: Filled) -> None:
     """S51: whatever home it is in."""
     job = (await filled.store.jobs.find(FindRequest(scope=ALL, limit=1))).jobs[0]
-    assert await filled.cost(filled.world.get(job.id)) <= 3
+    assert await filled.cost(lambda: filled.world.get(job.id)) <= 3
 
 
 async def test_counts_read_sums_and_no_jobs(filled: Filled) -> None:
     """S51: what is summed, what is not yet, and what runs: not the 200,000 jobs."""
     counts = await filled.world.counts()
     assert sum(counts.values()) == 2 * JOBS
-    assert await filled.cost(filled.store.jobs.count(CountRequest(scope=ALL))) <= 5 * TENANTS
+    assert await filled.cost(lambda: filled.store.jobs.count(CountRequest(scope=ALL))) <= 5 * TENANTS
 
 
 async def test_explaining_a_job_reads_those_before_it_and_no_others(filled: Filled) -> None:
@@ -146,11 +154,11 @@ async def test_explaining_a_job_reads_those_before_it_and_no_others(filled: Fill
     (job,) = (await filled.store.jobs.find(FindRequest(scope=Scope("rare"), limit=1))).jobs
     asked = ExplainRequest(scope=ALL, id=job.id)
     assert await filled.store.jobs.explain(asked) == Why("no_worker", "queue default", None, JOBS // 100 - 1)
-    assert await filled.cost(filled.store.jobs.explain(asked)) <= 1_100
+    assert await filled.cost(lambda: filled.store.jobs.explain(asked)) <= 1_100
 
 
 async def test_names_of_tenants_are_listed_without_reading_their_jobs(filled: Filled) -> None:
     """S54: from one name to the next; each costs a look into each home."""
     asked = ListRequest(scope=ALL, kind=Kind.TENANT, limit=10)
     assert len(await filled.store.policies.list(asked)) == asked.limit
-    assert await filled.cost(filled.store.policies.list(asked)) <= 20 * asked.limit
+    assert await filled.cost(lambda: filled.store.policies.list(asked)) <= 20 * asked.limit

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, TypeVar
 
 from fairlane.model.lifecycle import State
 from fairlane.store.contract.dead import DeadCount, DeadCountPage, DeadCountRequest
@@ -11,6 +11,8 @@ from fairlane.store.contract.jobs import Count, CountPage, CountRequest
 from fairlane.store.contract.request import READ_MOST, CountPlace, from_cursor, to_cursor
 from fairlane.store.redis.connect import Wire
 from fairlane.store.redis.keys import NAMES
+
+Counted = TypeVar("Counted")
 
 _PAGE: Final = 500
 _STATES: Final = tuple(State)
@@ -41,60 +43,55 @@ def bounds(tenant: str | None, start: tuple[str, str] | None) -> tuple[str, str]
 
 async def count(wire: Wire, request: CountRequest) -> CountPage:
     """Give the counts after a place; zero counts are read but not given."""
-    place = None if request.cursor is None else from_cursor(request.cursor, CountPlace)
-    first, last = bounds(request.scope.tenant, None if place is None else (place.tenant, place.queue))
-    after = ("", "", "") if place is None else (place.tenant, place.queue, place.word)
-    found: list[Count] = []
-    read = 0
-    while True:
-        books = await read_books(wire, "tenants_queues", first, last, _PAGE)
-        for one in _counts(books):
-            key = (one.tenant, one.queue, one.state.value)
-            if key <= after or request.queue not in {None, one.queue}:
-                continue
-            if len(found) == request.limit:
-                last_one = found[-1]
-                place = CountPlace(last_one.tenant, last_one.queue, last_one.state.value)
-                return CountPage(tuple(found), to_cursor(place))
-            found.append(one)
-        if len(books) < _PAGE:
-            return CountPage(tuple(found), None)
-        tenant, queue, _, _ = books[-1]
-        read += len(books)
-        if read >= READ_MOST:
-            return CountPage(tuple(found), to_cursor(CountPlace(tenant, queue, "~")))
-        first = f"({tenant}\0{queue}"
 
-
-def _counts(books: list[Book]) -> Iterator[Count]:
-    for tenant, queue, counts, _ in books:
+    def counts_of(book: Book) -> Iterator[tuple[str, Count]]:
+        tenant, queue, counts, _ = book
         for state in _BY_WORD:
             number = counts[_STATES.index(state)]
-            if number:
-                yield Count(tenant, queue, state, number)
+            if number and request.queue in {None, queue}:
+                yield state.value, Count(tenant, queue, state, number)
+
+    return CountPage(*await _page(wire, request, counts_of))
 
 
 async def count_letters(wire: Wire, request: DeadCountRequest) -> DeadCountPage:
     """Give the numbers of dead letters after a place."""
+
+    def letters_of(book: Book) -> Iterator[tuple[str, DeadCount]]:
+        tenant, queue, counts, _ = book
+        letters = counts[_STATES.index(State.DEAD)]
+        if letters:
+            yield "pending", DeadCount(tenant, queue, "pending", letters)
+
+    return DeadCountPage(*await _page(wire, request, letters_of))
+
+
+async def _page(
+    wire: Wire,
+    request: CountRequest | DeadCountRequest,
+    counted: Callable[[Book], Iterable[tuple[str, Counted]]],
+) -> tuple[tuple[Counted, ...], str | None]:
+    """Give what is counted in the books after a place, and the next place if there is one."""
     place = None if request.cursor is None else from_cursor(request.cursor, CountPlace)
     first, last = bounds(request.scope.tenant, None if place is None else (place.tenant, place.queue))
     after = ("", "", "") if place is None else (place.tenant, place.queue, place.word)
-    found: list[DeadCount] = []
+    found: list[Counted] = []
     read = 0
     while True:
         books = await read_books(wire, "tenants_queues", first, last, _PAGE)
-        for tenant, queue, counts, _ in books:
-            letters = counts[_STATES.index(State.DEAD)]
-            if not letters or (tenant, queue, "pending") <= after:
-                continue
-            if len(found) == request.limit:
-                end = found[-1]
-                return DeadCountPage(tuple(found), to_cursor(CountPlace(end.tenant, end.queue, end.review)))
-            found.append(DeadCount(tenant, queue, "pending", letters))
+        for book in books:
+            for word, one in counted(book):
+                here = (book[0], book[1], word)
+                if here <= after:
+                    continue
+                if len(found) == request.limit:
+                    return tuple(found), to_cursor(CountPlace(*after))
+                found.append(one)
+                after = here
         if len(books) < _PAGE:
-            return DeadCountPage(tuple(found), None)
+            return tuple(found), None
         tenant, queue, _, _ = books[-1]
         read += len(books)
         if read >= READ_MOST:
-            return DeadCountPage(tuple(found), to_cursor(CountPlace(tenant, queue, "~")))
+            return tuple(found), to_cursor(CountPlace(tenant, queue, "~"))
         first = f"({tenant}\0{queue}"

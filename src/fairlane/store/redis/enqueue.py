@@ -16,7 +16,7 @@ from fairlane.model.moves import born
 from fairlane.store.contract.jobs import Created, Enqueued, EnqueueReply, EnqueueRequest, OverLimit
 from fairlane.store.redis.connect import Wire
 from fairlane.store.redis.forms import ITEM
-from fairlane.store.redis.rows import STATES, new_body, pack, read
+from fairlane.store.redis.rows import STATES, pack, read, to_body
 from fairlane.store.redis.scripts import CLAIM_MOST, STAGED_LASTS
 
 _STAGED_BYTES: Final = 100_000
@@ -109,7 +109,7 @@ def _options(request: EnqueueRequest) -> bytes:
 
 def _parts(jobs: Sequence[NewJob]) -> list[bytes]:
     """Give items, ids and bodies of some jobs as scripts take them."""
-    return [b"".join(map(_item, jobs)), b"".join(new.id.bytes for new in jobs), *map(new_body, jobs)]
+    return [b"".join(map(_item, jobs)), b"".join(new.id.bytes for new in jobs), *map(to_body, jobs)]
 
 
 def _item(new: NewJob) -> bytes:

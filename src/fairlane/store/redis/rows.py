@@ -143,25 +143,8 @@ def read_all(
     ]
 
 
-def new_body(new: NewJob) -> bytes:
-    """Pack the body of a job that comes in."""
-    return pack(
-        Body(
-            new.payload,
-            new.checksum,
-            new.version,
-            new.max_attempts,
-            new.at_most_once,
-            new.tags,
-            new.metadata,
-            new.created_by,
-            None if new.parent_id is None else new.parent_id.bytes,
-        )
-    )
-
-
-def to_body(job: JobRecord) -> bytes:
-    """Pack the body of a job that was edited or erased."""
+def to_body(job: NewJob | JobRecord) -> bytes:
+    """Pack the body of a job that comes in, or was edited or erased."""
     return pack(
         Body(
             job.payload,

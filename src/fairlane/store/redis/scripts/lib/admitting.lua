@@ -171,11 +171,7 @@ local function withdraw(id)
     sorted('$keys_named'):remove(name)
   end
   drop(id, head)
-  local strand = turn.strands[head[TASK]]
-  strand[1] = strand[1] - 1
-  if strand[1] == 0 then
-    turn.strands[head[TASK]] = nil
-  end
+  count_out(turn, head[TASK])
 end
 
 -- Give the jobs that answer for repeats: number, id and the parts of the job; or of its husk, state and time.

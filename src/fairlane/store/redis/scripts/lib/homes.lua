@@ -93,6 +93,15 @@ flushers[#flushers + 1] = function()
   end
 end
 
+-- A job of a strand is no longer unfinished; a strand without any is gone.
+local function count_out(turn, task)
+  local strand = turn.strands[task]
+  strand[1] = strand[1] - 1
+  if strand[1] == 0 then
+    turn.strands[task] = nil
+  end
+end
+
 local function enter(id, head, turn)
   local state, queue = head[STATE], turn.queue
   if state == READY then
@@ -107,11 +116,7 @@ local function enter(id, head, turn)
       list(turn)
     else
       sorted('$finished' .. state):add(head[SETTLED_AT], id)
-      local strand = turn.strands[head[TASK]]
-      strand[1] = strand[1] - 1
-      if strand[1] == 0 then
-        turn.strands[head[TASK]] = nil
-      end
+      count_out(turn, head[TASK])
     end
     touch(turn)
   end

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from typing import Final
 
@@ -79,9 +78,7 @@ async def cut_off_a_crowd(errand: Errand) -> None:
             took = time.monotonic() - back
             connections = await asyncio.to_thread(field.place.connections)
             errand.figures["connections_at_most"] = max(errand.figures["connections_at_most"], connections)
-            # The crowd is this process's own work, too, and beside others it takes longer.
-            crowding = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
-            if took > HERD_LIMIT * crowding:
+            if took > HERD_LIMIT:
                 errand.fail(f"{CROWD} clients needed {took:.1f} s to be served again")
             errand.done(took)
             field.look()

@@ -172,7 +172,7 @@ async def _measure(server: PostgresServer, way: str, seconds: float) -> bool:
         f"({first.cost / last.cost:.0%} of the speed), {first.rate:.0f} and {last.rate:.0f} jobs/s",
         flush=True,
     )
-    return first.cost >= GOAL * last.cost
+    return last.rate >= GOAL * first.rate and first.cost >= GOAL * last.cost
 
 
 def main() -> None:

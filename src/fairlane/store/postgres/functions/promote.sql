@@ -45,7 +45,8 @@ BEGIN
   FOR held IN
     SELECT t.tenant FROM {s}.turn t, LATERAL {s}.limits_of(p_now, q.name, t.tenant) l
     WHERE t.queue = q.name AND t.state = 2 AND t.parked = 'running_limit' AND l.running > (
-      SELECT count(*) FROM {s}.job WHERE queue = q.name AND tenant = t.tenant AND state = {running})
+      SELECT count(*) FROM {s}.job WHERE (queue, tenant) BETWEEN (q.name, t.tenant) AND (q.name, t.tenant)
+                                     AND state = {running})
     LIMIT 500
   LOOP
     q := {s}.refresh(q, held.tenant, true);

@@ -44,6 +44,10 @@ SELECT gen_random_uuid(), 't' || n % $2::int, 'default', 'k' || n % 3, 'ready', 
        $3 + n, $3 + n, 'settled', 5, false, '{}'
 FROM generate_series(1, $1::int) AS n
 """
+_KEYS = """
+INSERT INTO plans.dedup (tenant, task, key, id)
+SELECT 'u' || n, 'k0', 'one', gen_random_uuid() FROM generate_series(1, $1::int) AS n
+"""
 _DELTAS = """
 INSERT INTO plans.delta (ord, queue, tenant, task, ready, head_key, head_id)
 SELECT row_number() OVER (), 'default', tenant, task, count(*), min(sort_key),
@@ -112,10 +116,21 @@ async def _settle(connection: object, store: PostgresStore, claims: tuple[Claim,
     assert len(answer.states) == len(claims)
 
 
-async def mislead(store: PostgresStore) -> None:
+async def plan_anew(store: PostgresStore, limits: Limits) -> None:
+    """Let a claim under these limits, which may go another way, be planned while nothing waits."""
+    clock = DrivenClock()
+    clock.advance(HOUR / SECOND)  # ids are made by it
+    world = World(store, clock)
+    await world.put({Subject(Kind.QUEUE, "default"): QueueRules(limits)})
+    await world.enqueue()
+    await world.settle(await world.claim_one())
+
+
+async def mislead(store: PostgresStore, *, is_empty: bool = False) -> None:
     """Let the planner believe that the indexes of ready and of running jobs are large and nearly empty.
 
-    So they are when much was drained: their pages stay. Every tenant has one job, nearly all for another day.
+    So they are when much was drained: their pages stay. Every tenant has one job, nearly all for another day;
+    or there is none at all.
     """
     async with store._server.apart() as connection:
         for tenants in (1, JOBS // 4):
@@ -124,14 +139,22 @@ async def mislead(store: PostgresStore) -> None:
             await connection.execute("UPDATE plans.job SET state = 'running'")
         await connection.execute("UPDATE plans.job SET state = 'delayed', run_at = $1", START + DAY)
         await connection.execute(_FILL, 3, 3, START + 500)
-        await connection.execute("ANALYZE plans.job")
+        await connection.execute(_KEYS, FEW)
+        if is_empty:
+            await connection.execute("DELETE FROM plans.job")
+        await connection.execute("ANALYZE plans.job, plans.dedup")
 
 
-@pytest.mark.parametrize("tenants", [1, 1_000])
+@pytest.mark.parametrize(
+    ("tenants", "limits"),
+    [(1, Limits()), (1_000, Limits()), (1, Limits(rate=OFTEN))],
+    ids=["1", "1000", "rate"],
+)
 async def test_what_a_claim_and_a_settlement_read_does_not_grow_with_what_waits(
-    store: PostgresStore, tenants: int
+    store: PostgresStore, tenants: int, limits: Limits
 ) -> None:
     """The same number of rows, give or take, before a hundred thousand jobs and after."""
+    await plan_anew(store, limits)
     await fill(store, FEW, min(tenants, FEW), START + 1_000)
     few = await touched(store)
     await fill(store, JOBS, tenants, START + 1_000_000)
@@ -144,15 +167,21 @@ async def test_what_a_claim_and_a_settlement_read_does_not_grow_with_what_waits(
 
 
 @pytest.mark.parametrize(
-    "limits", [Limits(), Limits(running=1_000), Limits(rate=OFTEN)], ids=["", "limit", "rate"]
+    ("limits", "is_empty"),
+    [
+        (Limits(), False),
+        (Limits(running=1_000), False),
+        (Limits(rate=OFTEN), False),
+        (Limits(rate=OFTEN), True),
+    ],
+    ids=["none", "limit", "rate", "rate, empty"],
 )
 async def test_statistics_of_a_drained_queue_lead_to_no_other_index(
-    store: PostgresStore, limits: Limits
+    store: PostgresStore, limits: Limits, *, is_empty: bool
 ) -> None:
     """All of a tenant's jobs would be read for each claim until somebody analyses again."""
-    clock = DrivenClock()
-    await World(store, clock).put({Subject(Kind.QUEUE, "default"): QueueRules(limits)})
-    await mislead(store)
+    await mislead(store, is_empty=is_empty)
+    await plan_anew(store, limits)
     await fill(store, FEW, 1, START + 1_000_000)
     few = await touched(store)
     await fill(store, JOBS, 1, START + 2_000_000)

@@ -267,9 +267,11 @@ CREATE OR REPLACE FUNCTION {s}.take(
 ) RETURNS SETOF {s}.job LANGUAGE plpgsql AS $$
 BEGIN
   IF p_has_started THEN
-    DELETE FROM {s}.dedup d USING unnest(p_tids) AS taken (tid), {s}.job j
-    WHERE j.ctid = taken.tid AND j.dedup_key IS NOT NULL AND j.dedup_until = 'started'
-      AND d.tenant = j.tenant AND d.task = j.task AND d.key = j.dedup_key AND d.id = j.id;
+    -- OFFSET 0 keeps the look by place to itself: else all jobs may be walked, by whatever order suits the join.
+    DELETE FROM {s}.dedup d USING unnest(p_tids) AS taken (tid), LATERAL (
+      SELECT tenant, task, dedup_key, id FROM {s}.job
+      WHERE ctid = taken.tid AND dedup_key IS NOT NULL AND dedup_until = 'started' OFFSET 0) j
+    WHERE d.tenant = j.tenant AND d.task = j.task AND d.key = j.dedup_key AND d.id = j.id;
   END IF;
   RETURN QUERY
     UPDATE {s}.job SET state = {running}, attempt = attempt + 1, fence = greatest(fence + 1, p_now), worker = p_worker,

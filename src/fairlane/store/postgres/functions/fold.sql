@@ -44,7 +44,8 @@ DECLARE v_tid tid;
 BEGIN
   SELECT ctid INTO v_tid FROM {s}.queue WHERE name = q.name ORDER BY name, ver DESC LIMIT 1;
   UPDATE {s}.queue SET ver = q.ver, floor = q.floor, low = q.low, sequence = q.sequence, waiting = q.waiting,
-                       seen = q.seen, swept_at = q.swept_at
+                       seen = q.seen, swept_at = q.swept_at, due_from = q.due_from, due_next = q.due_next,
+                       due_xid = q.due_xid, woken_to = q.woken_to
   WHERE ctid = v_tid;
 END $$;
 

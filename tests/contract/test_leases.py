@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from fairlane.model.failure import ErrorClass
-from fairlane.model.instants import SECOND
+from fairlane.model.instants import HOUR, SECOND
 from fairlane.model.job import AttemptRecord, Claim, JobRecord, Progress
 from fairlane.model.judge import lose
 from fairlane.model.layers import GateRules, Kind, QueueRules
@@ -119,6 +119,19 @@ async def test_the_oldest_lease_goes_first_and_a_pass_is_bounded(world: World) -
     rest = await world.reclaim(most=3)
     assert ([one.id for one in rest.lost], rest.is_partial) == (by_age[2:], False)
     assert await world.reclaim() == ReclaimReply()
+
+
+async def test_a_lease_that_ended_after_the_pulse_was_read_is_left_alone(world: World) -> None:
+    """S38: whether its worker could renew since, nobody knows. A bound that lies ahead bounds nothing."""
+    await world.enqueue_many(3)
+    first, second, third = [await world.claim_one(lease=seconds * SECOND) for seconds in (3, 5, 9)]
+    bound = world.advance(5) - 1
+    world.advance(60)
+    assert await world.reclaim(lapsed_by=first.lease_until - 1) == ReclaimReply()
+    for by, claim in ((bound, first), (bound + 1, second), (world.now + HOUR, third)):
+        reply = await world.reclaim(lapsed_by=by)
+        assert ([one.id for one in reply.lost], reply.is_partial) == ([claim.job.id], False)
+        assert (await world.get(claim.job.id)).attempts[-1].ended_at == world.now
 
 
 async def test_a_pass_takes_at_most_five_hundred(world: World) -> None:

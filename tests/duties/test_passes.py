@@ -20,7 +20,8 @@ from fairlane.model.scope import Scope
 from fairlane.runtime.absence import Absence
 from fairlane.runtime.clock import MachineClock
 from fairlane.store.contract.claims import RECLAIM_MOST
-from fairlane.store.contract.registry import LeaveRequest, WorkersRequest
+from fairlane.store.contract.registry import LeaveRequest, Pulse, WorkersRequest
+from fairlane.store.contract.request import Request
 from tests.contract.world import World
 from tests.worker.world import until, until_async
 
@@ -45,6 +46,22 @@ class Beside:
 
     async def wait(self, duration: Micros) -> None:
         """Never wait."""
+
+
+class StoodStill:
+    """A store that stands still for a minute when it has told the pulse."""
+
+    def __init__(self, world: World) -> None:
+        """Be the world's store otherwise."""
+        self._world = world
+        self.claims = world.store.claims
+        self.registry = self
+
+    async def pulse(self, request: Request) -> Pulse:
+        """Tell it as it was."""
+        told = await self._world.store.registry.pulse(request)
+        self._world.advance(60)
+        return told
 
 
 def reclaim_of(world: World) -> tuple[Reclaim, Beside]:
@@ -151,6 +168,19 @@ async def test_reclaiming_rests_after_the_store_s_clock_has_jumped(
     world.advance(1)
     await duty(world.store)
     assert (await world.get(job.id)).state is State.READY
+
+
+async def test_a_store_that_stands_still_between_pulse_and_reclaim_loses_nobody_s_lease(world: World) -> None:
+    """S38: a worker that could not renew meanwhile keeps its job, and the next pass sees the silence."""
+    duty, _ = reclaim_of(world)
+    await world.register("w1")
+    await _alive(world, 8, "w1")
+    job = await world.enqueue()
+    await world.claim_one(worker="w1")
+    await duty(StoodStill(world))  # type: ignore[arg-type]
+    assert (await world.get(job.id)).state is State.RUNNING
+    assert await duty(world.store) == EVERY
+    assert (await world.get(job.id)).state is State.RUNNING
 
 
 async def test_a_pass_is_bounded_and_comes_back_at_once_for_the_rest(world: World) -> None:

@@ -149,7 +149,8 @@ class OracleClaims:
         """See the contract."""
         check_serves_all(request)
         books, now = self._core.books, self._core.now()
-        due = [job for job in books.jobs.values() if job.lease_until is not None and job.lease_until <= now]
+        by = now if request.lapsed_by is None else min(now, request.lapsed_by)
+        due = [job for job in books.jobs.values() if job.lease_until is not None and job.lease_until <= by]
         due.sort(key=lambda job: (job.lease_until, job.id.bytes))
         lost = []
         for job in due[: request.most]:

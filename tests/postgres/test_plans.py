@@ -12,7 +12,10 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
+from fairlane.model.instants import DAY, HOUR, SECOND
 from fairlane.model.job import Claim
+from fairlane.model.layers import Kind, QueueRules, Subject
+from fairlane.model.limits import Limits, Rate
 from fairlane.store.contract.claims import SettleRequest, Wish
 from fairlane.store.postgres.claiming import Ask, claim_on
 from fairlane.store.postgres.settling import apply
@@ -24,6 +27,8 @@ from tests.servers.postgres import HASTY, MEMORY, PostgresServer
 JOBS = int(os.environ.get("FAIRLANE_PLAN_JOBS", "20000"))
 FEW = 200
 BATCH = 20
+OFTEN = Rate(1_000_000, "second", burst=100_000)
+"""Never binds, and lets claims go one job after the other."""
 LONG = 600
 """Seconds that filling may take."""
 
@@ -38,6 +43,10 @@ INSERT INTO plans.job (id, tenant, queue, task, state, payload, checksum, versio
 SELECT gen_random_uuid(), 't' || n % $2::int, 'default', 'k' || n % 3, 'ready', '', 0, 1, 0, $3::bigint + n,
        $3 + n, $3 + n, 'settled', 5, false, '{}'
 FROM generate_series(1, $1::int) AS n
+"""
+_KEYS = """
+INSERT INTO plans.dedup (tenant, task, key, id)
+SELECT 'u' || n, 'k0', 'one', gen_random_uuid() FROM generate_series(1, $1::int) AS n
 """
 _DELTAS = """
 INSERT INTO plans.delta (ord, queue, tenant, task, ready, head_key, head_id)
@@ -107,11 +116,45 @@ async def _settle(connection: object, store: PostgresStore, claims: tuple[Claim,
     assert len(answer.states) == len(claims)
 
 
-@pytest.mark.parametrize("tenants", [1, 1_000])
+async def plan_anew(store: PostgresStore, limits: Limits) -> None:
+    """Let a claim under these limits, which may go another way, be planned while nothing waits."""
+    clock = DrivenClock()
+    clock.advance(HOUR / SECOND)  # ids are made by it
+    world = World(store, clock)
+    await world.put({Subject(Kind.QUEUE, "default"): QueueRules(limits)})
+    await world.enqueue()
+    await world.settle(await world.claim_one())
+
+
+async def mislead(store: PostgresStore, *, is_empty: bool = False) -> None:
+    """Let the planner believe that the indexes of ready and of running jobs are large and nearly empty.
+
+    So they are when much was drained: their pages stay. Every tenant has one job, nearly all for another day;
+    or there is none at all.
+    """
+    async with store._server.apart() as connection:
+        for tenants in (1, JOBS // 4):
+            await connection.execute("DELETE FROM plans.job")
+            await connection.execute(_FILL, JOBS // 4, tenants, START + 1_000)
+            await connection.execute("UPDATE plans.job SET state = 'running'")
+        await connection.execute("UPDATE plans.job SET state = 'delayed', run_at = $1", START + DAY)
+        await connection.execute(_FILL, 3, 3, START + 500)
+        await connection.execute(_KEYS, FEW)
+        if is_empty:
+            await connection.execute("DELETE FROM plans.job")
+        await connection.execute("ANALYZE plans.job, plans.dedup")
+
+
+@pytest.mark.parametrize(
+    ("tenants", "limits"),
+    [(1, Limits()), (1_000, Limits()), (1, Limits(rate=OFTEN))],
+    ids=["1", "1000", "rate"],
+)
 async def test_what_a_claim_and_a_settlement_read_does_not_grow_with_what_waits(
-    store: PostgresStore, tenants: int
+    store: PostgresStore, tenants: int, limits: Limits
 ) -> None:
     """The same number of rows, give or take, before a hundred thousand jobs and after."""
+    await plan_anew(store, limits)
     await fill(store, FEW, min(tenants, FEW), START + 1_000)
     few = await touched(store)
     await fill(store, JOBS, tenants, START + 1_000_000)
@@ -121,3 +164,42 @@ async def test_what_a_claim_and_a_settlement_read_does_not_grow_with_what_waits(
     assert few[0] <= many[0] + 10 * BATCH
     assert many[0] <= 2 * few[0] + 2 * BATCH, f"a claim read {few[0]} rows, then {many[0]}"
     assert many[1] <= 2 * few[1] + 2 * BATCH, f"a settlement read {few[1]} rows, then {many[1]}"
+
+
+@pytest.mark.parametrize(
+    ("limits", "is_empty"),
+    [
+        (Limits(), False),
+        (Limits(running=1_000), False),
+        (Limits(rate=OFTEN), False),
+        (Limits(rate=OFTEN), True),
+    ],
+    ids=["none", "limit", "rate", "rate, empty"],
+)
+async def test_statistics_of_a_drained_queue_lead_to_no_other_index(
+    store: PostgresStore, limits: Limits, *, is_empty: bool
+) -> None:
+    """All of a tenant's jobs would be read for each claim until somebody analyses again."""
+    await mislead(store, is_empty=is_empty)
+    await plan_anew(store, limits)
+    await fill(store, FEW, 1, START + 1_000_000)
+    few = await touched(store)
+    await fill(store, JOBS, 1, START + 2_000_000)
+    many = await touched(store)
+    assert many[0] <= 2 * few[0] + 2 * BATCH, f"a claim read {few[0]} rows, then {many[0]}"
+
+
+async def test_an_expired_head_is_not_handed_out_whatever_the_plan(
+    idle: PostgresServer, store: PostgresStore
+) -> None:
+    """S21: the head is the job with the lowest key, also where rows are read in the order of enqueueing."""
+    clock = DrivenClock()
+    world = World(PostgresStore(f"{idle.url}&schema=plans&pool=1", clock.now), clock)
+    await world.put({Subject(Kind.QUEUE, "default"): QueueRules(Limits(rate=OFTEN))})
+    await mislead(store)
+    clock.advance(HOUR / SECOND)  # ids are made by it
+    lasting = await world.enqueue()
+    await world.enqueue(priority=5, expires_in=SECOND)
+    clock.advance(2)
+    assert [claim.job.id for claim in await world.claim(2)] == [lasting.id]
+    await world.store.upkeep.aclose()

@@ -1,12 +1,16 @@
-"""Where a pass of a duty begins: behind what is dead, and now and then at the very first."""
+"""Where a look begins, of a duty or of a claim: behind what is dead, and now and then at the very first."""
 
 from __future__ import annotations
 
+import psycopg
 import pytest
 
 from fairlane.model.instants import SECOND
+from fairlane.store.contract.jobs import EnqueueRequest
 from fairlane.store.postgres import sweeping
 from fairlane.store.postgres.sweeping import Floor
+from tests.contract.world import ALL, World
+from tests.servers.postgres import shared_url
 
 AT = 1_000 * SECOND
 
@@ -39,3 +43,32 @@ def test_looking_at_everything_goes_on_as_long_as_it_is_cheap() -> None:
     assert floor() == AT + 5
     floor.passed(AT + 6, is_whole=True, took=0)
     assert floor() == AT + 6
+
+
+# ── claims ───────────────────────────────────────────────────────────────────
+
+
+async def _go_on(world: World) -> None:
+    """Let delayed jobs of others be claimed for a while, so that looks begin far behind them."""
+    for _ in range(4):
+        await world.enqueue("globex", delay=SECOND)
+        world.advance(20)
+        await world.run()
+
+
+async def test_a_job_committed_long_after_it_was_due_is_handed_out_at_once(world: World) -> None:
+    """S35: looks for due jobs begin no later than what an open transaction may still bring."""
+    with psycopg.connect(shared_url()) as own:
+        late = world.new(delay=SECOND)
+        await world.store.jobs.enqueue_in(own, EnqueueRequest(scope=ALL, jobs=(late,)))
+        await _go_on(world)
+    assert [claim.job.id for claim in await world.claim(5)] == [late.id]
+
+
+async def test_what_is_due_by_a_clock_that_went_back_is_handed_out(world: World) -> None:
+    """S35: a beginning that lies ahead is none."""
+    await _go_on(world)
+    world.advance(-60)
+    due = await world.enqueue(delay=SECOND)
+    world.advance(1)
+    assert [claim.job.id for claim in await world.claim(5)] == [due.id]

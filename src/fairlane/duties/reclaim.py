@@ -37,7 +37,8 @@ class Reclaim:
         rest = self._rest(pulse)
         if rest > 0:
             return min(rest, EVERY)
-        request = ReclaimRequest(scope=Scope.all(), max_crashes=self._max_crashes)
+        # The store may stand still between the two: by the pulse nobody knows who could renew since.
+        request = ReclaimRequest(scope=Scope.all(), max_crashes=self._max_crashes, lapsed_by=pulse.now)
         reply = await store.claims.reclaim(request)
         for lost in reply.lost:
             _tell(lost)

@@ -119,9 +119,13 @@ class WorkerRequest(Request, frozen=True, kw_only=True):
 
 
 class ReclaimRequest(Request, frozen=True, kw_only=True):
-    """Take back claims whose lease ran out."""
+    """Take back claims whose lease ran out, by `lapsed_by` if that was before now.
+
+    Who looked at the pulse knows only that workers could renew until then (`Pulse.now`).
+    """
 
     most: int = RECLAIM_MOST
+    lapsed_by: Instant | None = None
     max_crashes: int = MAX_CRASHES
 
 
@@ -233,7 +237,8 @@ class Claims(Protocol):
         """Take back claims whose lease has ended and do with each what `judge.lose` says.
 
         Bounded; oldest lease first. Counts, gates and keys are put right in a job's own step. A reclaimed job
-        that goes back to ready keeps its place and is a suspect.
+        that goes back to ready keeps its place and is a suspect. A lease that ended after `lapsed_by` is left
+        alone.
         """
 
     async def promote(self, request: PassRequest) -> PromoteReply:

@@ -15,12 +15,12 @@ async def reclaim(server: Server, floor: Floor, request: ReclaimRequest) -> Recl
     """Take back what nobody is just settling; one question where nothing is lost."""
     sql = load("settle", server.schema)
     since = floor()
-    ((at, is_any),) = await server.fetch(sql.is_any_lapsed, server.now(), since)
+    ((at, by, is_any),) = await server.fetch(sql.is_any_lapsed, server.now(), since, request.lapsed_by)
     if not is_any:
-        floor.passed(at, is_whole=True)
+        floor.passed(by, is_whole=True)
         return ReclaimReply()
     async with server.transaction() as link:
-        rows = await link.fetch(sql.lapsed, at, since, request.most + 1)
+        rows = await link.fetch(sql.lapsed, by, since, request.most + 1)
         taken, ends = [], []
         for _, is_alone, *row in rows[: request.most]:
             job = hot_record(row)
@@ -30,6 +30,6 @@ async def reclaim(server: Server, floor: Floor, request: ReclaimRequest) -> Recl
         await end_jobs(link, server.schema, at, ends)
         gates = sorted({gate for gate, *_ in rows if gate is not None})
         lines = await link.fetchval(sql.queues_at, gates) if gates else []
-    floor.passed(at, is_whole=len(rows) <= request.most)
+    floor.passed(by, is_whole=len(rows) <= request.most)
     server.hint({*(one.queue for one in taken), *lines})
     return ReclaimReply(tuple(taken), len(rows) > request.most)

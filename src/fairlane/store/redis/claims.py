@@ -136,7 +136,7 @@ class RedisClaims:
             after = lost(job, loss, now)
             return Change(kept, after, attempts=to_attempts(after))
 
-        done, is_partial = await self._pass("leases", request.most, lose_it)
+        done, is_partial = await self._pass("leases", request.most, lose_it, request.lapsed_by)
         return ReclaimReply(tuple(taken[id] for id in done), is_partial)
 
     async def promote(self, request: PassRequest) -> PromoteReply:
@@ -167,7 +167,9 @@ class RedisClaims:
         done, is_partial = await self._pass("expiries", request.most, end)
         return ExpireReply(len(done), is_partial)
 
-    async def _pass(self, name: str, most: int, decide: Any) -> tuple[list[UUID], bool]:
+    async def _pass(
+        self, name: str, most: int, decide: Any, by: Instant | None = None
+    ) -> tuple[list[UUID], bool]:
         """Change what is due in a sorted set, earliest first; what changed meanwhile is for the next pass."""
         done: list[UUID] = []
         place: Place | None = None
@@ -175,6 +177,7 @@ class RedisClaims:
         while looked <= most:
             wanted = min(PAGE, most - looked) or 1
             now, page = await self._homes.walk(NAMES[name], up=True, start=place, most=wanted, stop="now")
+            page = [(at, kept) for at, kept in page if by is None or at[0] <= by]
             if looked == most:
                 return done, bool(page)
             looked += len(page)

@@ -191,7 +191,8 @@ def _charge_time(tx: Tx, held: Held, *, is_final: bool) -> None:
 
 
 def _reclaim(tx: Tx, request: ReclaimRequest) -> ReclaimReply:
-    rows = all_rows(tx.db, _SQL.lapsed, (tx.now, request.most + 1))
+    by = tx.now if request.lapsed_by is None else min(tx.now, request.lapsed_by)
+    rows = all_rows(tx.db, _SQL.lapsed, (by, request.most + 1))
     taken = []
     for row in rows[: request.most]:
         held = read_live(row)

@@ -52,7 +52,7 @@ BEGIN
   PERFORM {s}.write_queue(q);
   rest.started_at := v_now;
   IF v_taken < p_total THEN
-    rest.fence := {s}.next_due(v_now, p_queue);
+    rest.fence := {s}.next_due(v_now, p_queue, q);
   END IF;
   RETURN NEXT rest;
 END $$;
@@ -66,13 +66,15 @@ DECLARE
 BEGIN
   is_partial := false;
   IF NOT p_is_again THEN
-    is_partial := {s}.promote_due(p_now, q.name, {due_most}) = {due_most};
+    SELECT * INTO step FROM {s}.promote_due(q, p_now, {due_most});
+    q := step.q;
+    is_partial := step.promoted = {due_most};
   END IF;
   SELECT * INTO step FROM {s}.fold_some(q, 5000);
   q := step.q;
   is_partial := is_partial OR step.is_partial;
   IF NOT p_is_again THEN
-    PERFORM {s}.apply_marks(p_now, q.name);
+    q := {s}.heed_changes(q);
     SELECT * INTO step FROM {s}.wake(q, p_now, p_only, woken);
     q := step.q;
     woken := step.woken;
@@ -80,17 +82,21 @@ BEGIN
   END IF;
 END $$;
 
--- When time alone makes the next job of a queue claimable; NULL if nothing is known.
-CREATE OR REPLACE FUNCTION {s}.next_due(p_now bigint, p_queue text) RETURNS bigint LANGUAGE plpgsql AS $$
+-- When time alone makes the next job of a queue claimable; NULL if nothing is known. The queue's row may be missing.
+CREATE OR REPLACE FUNCTION {s}.next_due(p_now bigint, p_queue text, q {s}.queue) RETURNS bigint LANGUAGE plpgsql
+  SET enable_sort = off AS $$
 DECLARE
   v_next bigint;
   block record;
 BEGIN
   v_next := least(
-    (SELECT run_at FROM {s}.job WHERE queue = p_queue AND state = {delayed} ORDER BY queue, run_at, id LIMIT 1),
-    (SELECT parked_until FROM {s}.turn WHERE queue = p_queue AND state = 2 AND parked_until IS NOT NULL
+    (SELECT run_at FROM {s}.job WHERE queue = p_queue AND state = {delayed} AND run_at >= {s}.from_of(p_now, q.due_from)
+     ORDER BY queue, run_at, id LIMIT 1),
+    (SELECT parked_until FROM {s}.turn
+     WHERE queue = p_queue AND state = 2 AND parked_until >= {s}.from_of(p_now, q.woken_to)
      ORDER BY queue, parked_until, parked_vt, parked_since LIMIT 1),
-    (SELECT parked_until FROM {s}.strand WHERE queue = p_queue AND state = 2 AND parked_until IS NOT NULL
+    (SELECT parked_until FROM {s}.strand
+     WHERE queue = p_queue AND state = 2 AND parked_until >= {s}.from_of(p_now, q.woken_to)
      ORDER BY queue, parked_until, parked_vt, parked_since, task LIMIT 1));
   SELECT * INTO block FROM {s}.queue_block(p_now, p_queue);
   IF block.is_blocked AND block.until IS NOT NULL
@@ -100,6 +106,11 @@ BEGIN
   END IF;
   RETURN v_next;
 END $$;
+
+-- Where a look begins that only reads: at what the queue's row says, unless it has none or the clock went back.
+CREATE OR REPLACE FUNCTION {s}.from_of(p_now bigint, p_from bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
+  SELECT CASE WHEN p_from <= p_now THEN p_from ELSE 0 END
+$$;
 
 -- Say of several queues whether a claim of each could find anything, and when time alone makes something claimable there.
 -- One look instead of one claim each, for a worker with many queues and nothing to do. Takes no lock and changes
@@ -119,17 +130,17 @@ BEGIN
     SELECT * INTO q FROM {s}.queue WHERE name = v_queue ORDER BY name, ver DESC LIMIT 1;
     SELECT * INTO block FROM {s}.queue_block(v_now, v_queue);
     is_busy := {s}.has_deltas(v_queue, q.seen)
-      OR EXISTS (SELECT 1 FROM {s}.job j WHERE j.queue = v_queue AND j.state = {delayed} AND j.run_at <= v_now)
+      OR EXISTS (SELECT 1 FROM {s}.job j WHERE j.queue = v_queue AND j.state = {delayed} AND j.run_at <= v_now
+                   AND j.run_at >= {s}.from_of(v_now, q.due_from))
       OR (NOT block.is_blocked
           AND EXISTS (SELECT 1 FROM {s}.turn t WHERE t.queue = v_queue AND t.state = 1 AND t.vt >= q.low))
-      OR EXISTS (SELECT 1 FROM {s}.turn t WHERE t.queue = v_queue AND t.state = 2 AND t.parked_until <= v_now)
-      OR EXISTS (SELECT 1 FROM {s}.strand t WHERE t.queue = v_queue AND t.state = 2 AND t.parked_until <= v_now)
+      OR {s}.is_any_due(v_queue, {s}.from_of(v_now, q.woken_to), v_now)
       OR EXISTS (SELECT 1 FROM {s}.strand t WHERE t.queue = v_queue AND t.gate IS NOT NULL)
       OR (v_mark > coalesce((SELECT m.mark FROM {s}.marked m WHERE m.queue = v_queue), 0)
           AND (EXISTS (SELECT 1 FROM {s}.turn t WHERE t.queue = v_queue AND t.state = 2)
                OR EXISTS (SELECT 1 FROM {s}.strand t WHERE t.queue = v_queue AND t.state = 2)));
     queue := v_queue;
-    next_due_at := CASE WHEN NOT is_busy THEN {s}.next_due(v_now, v_queue) END;
+    next_due_at := CASE WHEN NOT is_busy THEN {s}.next_due(v_now, v_queue, q) END;
     RETURN NEXT;
   END LOOP;
 END $$;

@@ -90,7 +90,8 @@ BEGIN
     SELECT low.*, least((top - vt - 1) / stride + 1, p_most)::int AS most,
            (own).running AS running, (own).rate_every IS NOT NULL AS has_rate,
            CASE WHEN (own).running IS NOT NULL THEN (own).running - (
-             SELECT count(*) FROM (SELECT 1 FROM {s}.job WHERE queue = q.name AND tenant = low.tenant AND state = {running}
+             SELECT count(*) FROM (SELECT 1 FROM {s}.job WHERE state = {running}
+                                     AND (queue, tenant) BETWEEN (q.name, low.tenant) AND (q.name, low.tenant)
                                    LIMIT (low.own).running) AS held)::int
              - (SELECT count(*) FROM unnest(p_owners) AS owner WHERE owner = low.tenant)::int END AS room
     FROM low, level WHERE vt < top),
@@ -105,13 +106,13 @@ BEGIN
       SELECT ctid AS tid, task, head_key, head_id FROM {s}.strand
       WHERE queue = q.name AND tenant = w.tenant AND state = 1 AND head_key >= w.low_key
       ORDER BY queue, tenant, head_key, head_id LIMIT w.most + 1) s ON true),
-  jobs AS MATERIALIZED (
+  jobs AS MATERIALIZED (  -- rows are compared, as no other index than `job_ready` can answer that
     SELECT s.*, j.*, row_number() OVER (PARTITION BY s.turn ORDER BY j.sort_key, j.id) - 1 AS nth
     FROM strands s LEFT JOIN LATERAL (
       SELECT ctid AS job, sort_key, id, expires_at, dedup_key IS NOT NULL AND dedup_until = 'started' AS is_started
       FROM {s}.job
-      WHERE queue = q.name AND tenant = s.tenant AND task = s.task AND state = {ready}
-        AND (sort_key, id) >= (s.head_key, s.head_id)
+      WHERE (queue, tenant, task, sort_key, id) >= (q.name, s.tenant, s.task, s.head_key, s.head_id)
+        AND (queue, tenant, task) <= (q.name, s.tenant, s.task) AND state = {ready}
       ORDER BY queue, tenant, task, sort_key, id LIMIT s.most + 1) j ON s.place <= s.most),
   tagged AS MATERIALIZED (
     SELECT *, row_number() OVER (ORDER BY job IS NULL OR nth >= most, vt + nth * stride, ready_since) AS rank FROM jobs),

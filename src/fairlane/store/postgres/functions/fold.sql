@@ -44,7 +44,8 @@ DECLARE v_tid tid;
 BEGIN
   SELECT ctid INTO v_tid FROM {s}.queue WHERE name = q.name ORDER BY name, ver DESC LIMIT 1;
   UPDATE {s}.queue SET ver = q.ver, floor = q.floor, low = q.low, sequence = q.sequence, waiting = q.waiting,
-                       seen = q.seen, swept_at = q.swept_at
+                       seen = q.seen, swept_at = q.swept_at, due_from = q.due_from, due_next = q.due_next,
+                       due_xid = q.due_xid, woken_to = q.woken_to
   WHERE ctid = v_tid;
 END $$;
 
@@ -273,8 +274,8 @@ BEGIN
     o.head_id := d.head_id;
   END IF;
   SELECT sort_key, id INTO head FROM {s}.job
-  WHERE queue = q.name AND tenant = d.tenant AND task = d.task AND state = {ready}
-    AND (sort_key, id) >= (o.head_key, o.head_id)
+  WHERE (queue, tenant, task, sort_key, id) >= (q.name, d.tenant, d.task, o.head_key, o.head_id)
+    AND (queue, tenant, task) <= (q.name, d.tenant, d.task) AND state = {ready}
   ORDER BY queue, tenant, task, sort_key, id LIMIT 1;
   IF found THEN
     UPDATE {s}.strand SET ver = q.ver, head_key = head.sort_key, head_id = head.id WHERE ctid = o.tid;

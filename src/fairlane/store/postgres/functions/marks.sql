@@ -2,9 +2,9 @@
 -- change as its time to wake, and the claim or pass that called wakes it, a bounded number each. Who parked something
 -- by a rule that was changed meanwhile is covered too: the change is newer than what the queue has heeded.
 --
--- p_now: not looked at; a change counts from its own time on. Index: the primary keys of mark and marked, turn_name,
--- turn_parked, strand_task, strand_parked. Locks: needs the queue's mutex.
-CREATE OR REPLACE FUNCTION {s}.apply_marks(p_now bigint, p_queue text) RETURNS void LANGUAGE plpgsql AS $$
+-- A change counts from its own time on, so that the look for what is to be woken begins anew. Index: the primary keys of
+-- mark and marked, turn_name, turn_parked, strand_task, strand_parked. Locks: needs the queue's mutex.
+CREATE OR REPLACE FUNCTION {s}.heed_changes(INOUT q {s}.queue) LANGUAGE plpgsql AS $$
 DECLARE
   v_last bigint;
   v_done bigint;
@@ -13,9 +13,10 @@ BEGIN
   IF v_last IS NULL THEN
     RETURN;
   END IF;
-  SELECT mark INTO v_done FROM {s}.marked WHERE queue = p_queue;
+  SELECT mark INTO v_done FROM {s}.marked WHERE queue = q.name;
   IF v_done IS NULL OR v_done < v_last THEN
-    PERFORM {s}.heed_marks(p_queue, coalesce(v_done, 0), v_last);
+    PERFORM {s}.heed_marks(q.name, coalesce(v_done, 0), v_last);
+    q.woken_to := 0;
   END IF;
 END $$;
 

@@ -19,33 +19,40 @@ BEGIN
   IF abs(v_now - q.swept_at) >= 60000000 THEN
     q := {s}.sweep(q, v_now);
   END IF;
-  promoted := {s}.promote_due(v_now, p_queue, p_most);
+  SELECT * INTO step FROM {s}.promote_due(q, v_now, p_most);
+  q := step.q;
+  promoted := step.promoted;
   SELECT * INTO step FROM {s}.fold_some(q, 5000);
   q := step.q;
   is_partial := step.is_partial;
-  PERFORM {s}.apply_marks(v_now, p_queue);
+  q := {s}.heed_changes(q);
   SELECT * INTO step FROM {s}.wake(q, v_now, NULL, 0);
   q := step.q;
   is_partial := is_partial OR step.is_partial;
   is_any := step.is_any OR promoted > 0;
   PERFORM {s}.write_queue(q);
-  next_due_at := {s}.next_due(v_now, p_queue);
+  next_due_at := {s}.next_due(v_now, p_queue, q);
 END $$;
 
 -- Look, once a minute, at what is otherwise known by hints: deltas that a restored database hides behind the last fold's
--- snapshot; tenants parked for their running limit whose last claim ended while it was locked; and tenants with nothing
--- left whose clock V has passed, which are forgotten (S41), 500 at a time.
+-- snapshot; jobs and waits before the instants at which looks begin; tenants parked for their running limit whose last
+-- claim ended while it was locked; and tenants with nothing left whose clock V has passed, which are forgotten (S41), 500
+-- at a time.
 CREATE OR REPLACE FUNCTION {s}.sweep(INOUT q {s}.queue, p_now bigint) LANGUAGE plpgsql AS $$
 DECLARE
   held record;
   v_idle text[];
 BEGIN
   q.seen := NULL;
+  q.due_from := 0;
+  q.due_next := 0;
+  q.woken_to := 0;
   q.swept_at := p_now;
   FOR held IN
     SELECT t.tenant FROM {s}.turn t, LATERAL {s}.limits_of(p_now, q.name, t.tenant) l
     WHERE t.queue = q.name AND t.state = 2 AND t.parked = 'running_limit' AND l.running > (
-      SELECT count(*) FROM {s}.job WHERE queue = q.name AND tenant = t.tenant AND state = {running})
+      SELECT count(*) FROM {s}.job WHERE (queue, tenant) BETWEEN (q.name, t.tenant) AND (q.name, t.tenant)
+                                     AND state = {running})
     LIMIT 500
   LOOP
     q := {s}.refresh(q, held.tenant, true);
@@ -88,7 +95,9 @@ BEGIN
     known AS (SELECT name FROM names WHERE name IS NOT NULL),
     found AS MATERIALIZED (
       SELECT known.name, j.run_at, j.id FROM known, LATERAL (
-        SELECT run_at, id FROM {s}.job WHERE job.queue = known.name AND state = {delayed} AND run_at <= v_now
+        SELECT run_at, id FROM {s}.job
+        WHERE job.queue = known.name AND state = {delayed} AND run_at <= v_now AND run_at >= {s}.from_of(v_now, coalesce(
+          (SELECT due_from FROM {s}.queue q WHERE q.name = known.name ORDER BY q.name, q.ver DESC LIMIT 1), 0))
         ORDER BY queue, run_at, id LIMIT p_most + 1) j),
     ranked AS (SELECT found.name, row_number() OVER (ORDER BY run_at, id) AS rank FROM found)
     SELECT known.name, (count(ranked.rank) FILTER (WHERE ranked.rank <= p_most))::int,

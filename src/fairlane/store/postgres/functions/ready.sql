@@ -10,27 +10,57 @@ BEGIN
 END $$;
 
 -- Make due delayed jobs of a queue ready, earliest first, and leave the deltas that say so; say how many.
-CREATE OR REPLACE FUNCTION {s}.promote_due(p_now bigint, p_queue text, p_most int) RETURNS int LANGUAGE plpgsql AS $$
+-- The look begins at `due_from`. A job may be committed long after its time was reckoned, by a transaction that ran then:
+-- so `due_next` becomes `due_from` when all those have ended. Five seconds are for the time between a look at the clock
+-- and the first write of its transaction; what took longer is found by the sweep of `promote`.
+CREATE OR REPLACE FUNCTION {s}.promote_due(INOUT q {s}.queue, p_now bigint, p_most int, OUT promoted int)
+LANGUAGE plpgsql AS $$
 DECLARE
+  v_seen pg_snapshot := pg_current_snapshot();
   v_tids tid[];
 BEGIN
-  v_tids := array(SELECT ctid FROM {s}.job WHERE queue = p_queue AND state = {delayed} AND run_at <= p_now
-                  ORDER BY queue, run_at, id LIMIT p_most);
-  IF cardinality(v_tids) > 0 THEN
+  IF p_now < q.due_from THEN  -- the clock went back
+    q.due_from := 0;
+    q.due_next := 0;
+  END IF;
+  v_tids := array(SELECT ctid FROM {s}.job
+                  WHERE queue = q.name AND state = {delayed} AND run_at >= q.due_from AND run_at <= p_now
+                  ORDER BY queue, run_at, id LIMIT p_most + 1);
+  promoted := least(cardinality(v_tids), p_most);
+  IF cardinality(v_tids) <= p_most
+     AND (q.due_xid <= pg_snapshot_xmin(v_seen) OR q.due_xid > pg_snapshot_xmax(v_seen)) THEN  -- or restored elsewhere
+    q.due_from := q.due_next;
+    q.due_next := p_now - 5000000;
+    q.due_xid := pg_snapshot_xmax(v_seen);
+  END IF;
+  IF promoted > 0 THEN
     WITH due AS (
-      UPDATE {s}.job SET state = {ready}, because = NULL WHERE ctid = any(v_tids)
+      UPDATE {s}.job SET state = {ready}, because = NULL WHERE ctid = any(v_tids[:p_most])
       RETURNING tenant, task, run_at, sort_key, id),
     ranked AS (SELECT *, row_number() OVER (ORDER BY run_at, id) AS rank FROM due),
     first AS (
       SELECT DISTINCT ON (tenant, task) *, count(*) OVER strand AS jobs, min(rank) OVER strand AS ord
       FROM ranked WINDOW strand AS (PARTITION BY tenant, task) ORDER BY tenant, task, sort_key, id)
     INSERT INTO {s}.delta (ord, queue, tenant, task, delayed, ready, head_key, head_id)
-    SELECT ord, p_queue, tenant, task, -jobs, jobs, sort_key, id FROM first;
+    SELECT ord, q.name, tenant, task, -jobs, jobs, sort_key, id FROM first;
   END IF;
-  RETURN cardinality(v_tids);
 END $$;
 
--- Wake what is due, then what gates have room for. `woken` counts on to {wake_most}.
+-- Whether anything is parked until an instant of these. In an order that only one index has, and no sort: else one with
+-- fewer pages is taken, and all that is parked looked at.
+CREATE OR REPLACE FUNCTION {s}.is_any_due(p_queue text, p_from bigint, p_to bigint) RETURNS boolean LANGUAGE plpgsql STABLE
+SET enable_sort = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+BEGIN
+  RETURN (SELECT parked_until FROM {s}.turn
+          WHERE queue = p_queue AND state = 2 AND parked_until >= p_from AND parked_until <= p_to
+          ORDER BY queue, parked_until, parked_vt, parked_since LIMIT 1) IS NOT NULL
+      OR (SELECT parked_until FROM {s}.strand
+          WHERE queue = p_queue AND state = 2 AND parked_until >= p_from AND parked_until <= p_to
+          ORDER BY queue, parked_until, parked_vt, parked_since, task LIMIT 1) IS NOT NULL;
+END $$;
+
+-- Wake what is due, then what gates have room for. `woken` counts on to {wake_most}. Whoever parks something does so until
+-- later than now; only a change of policies, which begins at 0 again, does not: so `woken_to` is behind what was woken.
 CREATE OR REPLACE FUNCTION {s}.wake(
   INOUT q {s}.queue, p_now bigint, p_only text, INOUT woken int, OUT is_partial boolean, OUT is_any boolean
 ) LANGUAGE plpgsql AS $$
@@ -40,16 +70,15 @@ DECLARE
   filled record;
 BEGIN
   is_partial := false;
-  IF EXISTS (SELECT 1 FROM {s}.turn WHERE queue = q.name AND state = 2 AND parked_until <= p_now)
-     OR EXISTS (SELECT 1 FROM {s}.strand WHERE queue = q.name AND state = 2 AND parked_until <= p_now) THEN
+  IF {s}.is_any_due(q.name, q.woken_to, p_now) THEN
     FOR due IN
       SELECT * FROM (
         (SELECT tenant, NULL AS task, parked_until, parked_vt, parked_since FROM {s}.turn
-         WHERE queue = q.name AND state = 2 AND parked_until <= p_now
+         WHERE queue = q.name AND state = 2 AND parked_until >= q.woken_to AND parked_until <= p_now
          ORDER BY queue, parked_until, parked_vt, parked_since LIMIT {wake_most} - woken + 1)
         UNION ALL
         (SELECT tenant, task, parked_until, parked_vt, parked_since FROM {s}.strand
-         WHERE queue = q.name AND state = 2 AND parked_until <= p_now
+         WHERE queue = q.name AND state = 2 AND parked_until >= q.woken_to AND parked_until <= p_now
          ORDER BY queue, parked_until, parked_vt, parked_since, task LIMIT {wake_most} - woken + 1)) AS found
       ORDER BY parked_until, parked_vt, parked_since, coalesce(task, '')
     LOOP
@@ -63,6 +92,9 @@ BEGIN
       END IF;
       q := {s}.refresh(q, due.tenant, due.task IS NULL);
     END LOOP;
+  END IF;
+  IF NOT is_partial THEN
+    q.woken_to := p_now;
   END IF;
   SELECT * INTO filled FROM {s}.fill_gates(q, p_now, p_only, woken, '{}');
   q := filled.q;

@@ -1,5 +1,5 @@
--- Claims whose lease has ended, oldest first (S38). Looks no deeper than `p_floor`, or five seconds before now if that is
--- earlier: behind it stand the dead entries that an old snapshot keeps. Index: job_lease. Locks: the rows, SKIP LOCKED.
+-- Claims whose lease has ended by `p_at`, oldest first (S38). Looks no deeper than `p_floor`, or 5 s before that if it
+-- is earlier: behind it stand dead entries that an old snapshot keeps. Index: job_lease. Locks: the rows, SKIP LOCKED.
 CREATE OR REPLACE FUNCTION {s}.lapsed(p_at bigint, p_floor bigint, p_most int) RETURNS SETOF {s}.job LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
 BEGIN
@@ -8,13 +8,15 @@ BEGIN
   ORDER BY lease_until, id LIMIT p_most FOR UPDATE SKIP LOCKED;
 END $$;
 
--- What time it is, and whether there is any.
-CREATE OR REPLACE FUNCTION {s}.is_any_lapsed(p_now bigint, p_floor bigint, OUT at bigint, OUT is_any boolean)
+-- What time it is, what `lapsed` must be asked for, and whether there is any.
+CREATE OR REPLACE FUNCTION {s}.is_any_lapsed(
+  p_now bigint, p_floor bigint, p_by bigint, OUT at bigint, OUT lapsed_by bigint, OUT is_any boolean)
 LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
 BEGIN
   at := {s}.now_or(p_now);
+  lapsed_by := least(at, p_by);
   PERFORM 1 FROM {s}.job
-  WHERE state = {running} AND lease_until <= at AND lease_until >= least(p_floor, at - 5000000)
+  WHERE state = {running} AND lease_until <= lapsed_by AND lease_until >= least(p_floor, lapsed_by - 5000000)
   ORDER BY lease_until, id LIMIT 1;
   is_any := FOUND;
 END $$;

@@ -75,7 +75,8 @@ BEGIN
       limits[k] := v_limits;
       strides[k] := {s}.stride_of(p_now, t.tenant);
       running[k] := CASE WHEN v_limits.running IS NOT NULL THEN
-        (SELECT count(*) FROM {s}.job WHERE queue = q.name AND tenant = t.tenant AND state = {running}) ELSE 0 END;
+        (SELECT count(*) FROM {s}.job WHERE (queue, tenant) BETWEEN (q.name, t.tenant) AND (q.name, t.tenant)
+                                        AND state = {running}) ELSE 0 END;
     ELSE
       v_limits := limits[k];
     END IF;
@@ -156,12 +157,12 @@ BEGIN
       CONTINUE;
     END IF;
 
-    -- Its head, and the one behind it.
-    SELECT array_agg(j.tid) AS tids, array_agg(j.sort_key) AS keys, array_agg(j.id) AS ids, min(j.expires_at) FILTER
-           (WHERE j.rank = 1) AS expires_at, min(j.timeout) FILTER (WHERE j.rank = 1) AS timeout INTO jobs
-    FROM (SELECT ctid AS tid, sort_key, id, expires_at, timeout, row_number() OVER () AS rank FROM {s}.job
-          WHERE queue = q.name AND tenant = t.tenant AND task = s.task AND state = {ready}
-            AND (sort_key, id) >= (s.head_key, s.head_id)
+    -- Its head, and the one behind it. Rows are compared, as no other index than `job_ready` can answer that.
+    SELECT array_agg(j.tid) AS tids, array_agg(j.sort_key) AS keys, array_agg(j.id) AS ids,
+           (array_agg(j.expires_at))[1] AS expires_at, (array_agg(j.timeout))[1] AS timeout INTO jobs
+    FROM (SELECT ctid AS tid, sort_key, id, expires_at, timeout FROM {s}.job
+          WHERE (queue, tenant, task, sort_key, id) >= (q.name, t.tenant, s.task, s.head_key, s.head_id)
+            AND (queue, tenant, task) <= (q.name, t.tenant, s.task) AND state = {ready}
           ORDER BY queue, tenant, task, sort_key, id LIMIT 2) j;
     IF jobs.ids[1] IS DISTINCT FROM s.head_id THEN  -- it is gone, and the delta that says so is not yet folded
       q := {s}.advance(q, t.tenant, s.tid, jobs.keys[1], jobs.ids[1]);
@@ -225,7 +226,8 @@ END $$;
 -- Whether nothing of a tenant runs in a queue.
 CREATE OR REPLACE FUNCTION {s}.has_none_running(p_queue text, p_tenant text) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 BEGIN
-  RETURN NOT EXISTS (SELECT 1 FROM {s}.job WHERE queue = p_queue AND tenant = p_tenant AND state = {running});
+  RETURN NOT EXISTS (SELECT 1 FROM {s}.job WHERE (queue, tenant) BETWEEN (p_queue, p_tenant) AND (p_queue, p_tenant)
+                                             AND state = {running});
 END $$;
 
 -- Let the end of every running claim of a tenant say that it has ended: those from before the limit, too.
@@ -233,7 +235,8 @@ END $$;
 CREATE OR REPLACE FUNCTION {s}.cap_running(p_queue text, p_tenant text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE v_tids tid[];
 BEGIN
-  v_tids := array(SELECT ctid FROM {s}.job WHERE queue = p_queue AND tenant = p_tenant AND state = {running}
+  v_tids := array(SELECT ctid FROM {s}.job WHERE (queue, tenant) BETWEEN (p_queue, p_tenant) AND (p_queue, p_tenant)
+                    AND state = {running}
                     AND NOT is_capped FOR UPDATE SKIP LOCKED);
   UPDATE {s}.job SET is_capped = true WHERE ctid = any(v_tids);
 END $$;
@@ -264,9 +267,11 @@ CREATE OR REPLACE FUNCTION {s}.take(
 ) RETURNS SETOF {s}.job LANGUAGE plpgsql AS $$
 BEGIN
   IF p_has_started THEN
-    DELETE FROM {s}.dedup d USING unnest(p_tids) AS taken (tid), {s}.job j
-    WHERE j.ctid = taken.tid AND j.dedup_key IS NOT NULL AND j.dedup_until = 'started'
-      AND d.tenant = j.tenant AND d.task = j.task AND d.key = j.dedup_key AND d.id = j.id;
+    -- OFFSET 0 keeps the look by place to itself: else all jobs may be walked, by whatever order suits the join.
+    DELETE FROM {s}.dedup d USING unnest(p_tids) AS taken (tid), LATERAL (
+      SELECT tenant, task, dedup_key, id FROM {s}.job
+      WHERE ctid = taken.tid AND dedup_key IS NOT NULL AND dedup_until = 'started' OFFSET 0) j
+    WHERE d.tenant = j.tenant AND d.task = j.task AND d.key = j.dedup_key AND d.id = j.id;
   END IF;
   RETURN QUERY
     UPDATE {s}.job SET state = {running}, attempt = attempt + 1, fence = greatest(fence + 1, p_now), worker = p_worker,

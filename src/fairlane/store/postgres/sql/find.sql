@@ -47,17 +47,21 @@ SELECT 1 FROM {s}.job WHERE state = {state}
 SELECT {whole_hot} FROM (SELECT * FROM {s}.job WHERE state = {state} OFFSET 0) listed
 
 -- name: ahead
--- From one task to the next by the index: a tenant's million ready jobs behind this one are not read.
+-- From one task to the next by the index: a tenant's million ready jobs behind this one are not read. Rows are compared,
+-- as no other index than `job_ready` can answer that.
 WITH RECURSIVE tasks (task) AS (
-  SELECT min(task) FROM {s}.job WHERE queue = $1 AND tenant = $2 AND state = {ready}
+  SELECT (SELECT task FROM {s}.job WHERE (queue, tenant) BETWEEN ($1, $2) AND ($1, $2) AND state = {ready}
+          ORDER BY queue, tenant, task LIMIT 1)
   UNION ALL
-  SELECT (SELECT min(task) FROM {s}.job WHERE queue = $1 AND tenant = $2 AND state = {ready} AND task > tasks.task)
+  SELECT (SELECT task FROM {s}.job
+          WHERE (queue, tenant, task) > ($1, $2, tasks.task) AND (queue, tenant) <= ($1, $2) AND state = {ready}
+          ORDER BY queue, tenant, task LIMIT 1)
   FROM tasks WHERE task IS NOT NULL)
 SELECT count(*) FROM (
   SELECT 1 FROM tasks CROSS JOIN LATERAL (
     SELECT 1 FROM {s}.job
-    WHERE queue = $1 AND tenant = $2 AND job.task = tasks.task AND state = {ready} AND (sort_key, id) < ($3, $4)
-    LIMIT 10000) before LIMIT 10000) counted
+    WHERE (queue, tenant, task) >= ($1, $2, tasks.task) AND (queue, tenant, task, sort_key, id) < ($1, $2, tasks.task, $3, $4)
+      AND state = {ready} LIMIT 10000) before LIMIT 10000) counted
 
 -- name: turn
 SELECT arrival, pace FROM {s}.turn WHERE queue = $1 AND tenant = $2 ORDER BY queue, tenant, ver DESC LIMIT 1

@@ -124,9 +124,10 @@ def decode_arguments(data: bytes, *, enums: Mapping[str, type[Enum]] = NO_ENUMS)
     >>> decode_arguments(b'{"v":1,"arguments":{"due":{"$date":"2026-01-02"}}}')
     {'due': datetime.date(2026, 1, 2)}
     """
-    content = _quickly(data)
-    if content is None:
-        content = _opened(data, "arguments")
+    found = _quickly(data)
+    if found is not None and is_plain(found):
+        return found
+    content = _opened(data, "arguments") if found is None else found
     if content == {}:
         return {}
     arguments = as_object(Reader(enums).read(content, "arguments", 0))
@@ -135,7 +136,7 @@ def decode_arguments(data: bytes, *, enums: Mapping[str, type[Enum]] = NO_ENUMS)
     return arguments
 
 
-def _quickly(data: bytes) -> object:
+def _quickly(data: bytes) -> dict[str, Any] | None:
     """Look into an envelope that is as it should be; None if it is not, which `_opened` puts into words."""
     with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         envelope = _DECODE_ARGUMENTS(data)

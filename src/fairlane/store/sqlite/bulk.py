@@ -37,13 +37,13 @@ def write_many(db: apsw.Connection, statement: str, rows: Sequence[tuple[Any, ..
         db.executemany(statement, rows[whole:])
 
 
-def as_array(numbers: Iterable[int]) -> str:
-    """Give numbers as the one value that `json_each` reads again.
+def as_array(values: Iterable[int | str]) -> str:
+    """Give numbers or names as the one value that `json_each` reads again.
 
     >>> as_array([3, 5])
     '[3,5]'
     """
-    return _to_json(list(numbers)).decode()
+    return _to_json(list(values)).decode()
 
 
 @lru_cache(maxsize=64)

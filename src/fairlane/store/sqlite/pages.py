@@ -196,6 +196,7 @@ class Turns:
         turns = [turn for turn in map(self._tx.turns.know, rows) if turn.id not in self._seen]
         for turn in turns:
             self.push(turn)
+        self._tx.rules.gather([turn.tenant for turn in turns[:left]])
         self._ahead.look(turns[:left])
         if rows:
             self._edge = (rows[-1][3], rows[-1][4])

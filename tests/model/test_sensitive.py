@@ -15,11 +15,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fairlane.model.errors import SensitivePayload, invalid_job
+from fairlane.model.payload import PayloadRules, encode_arguments, encode_numbers
 from fairlane.model.sensitive import (
     LARGE_TEXT,
     MARKER,
     MOST_FINDINGS,
     Finding,
+    are_plain_numbers,
     check_sensitive,
     find_sensitive,
     redact,
@@ -111,8 +113,41 @@ def test_the_kind_of_value_counts(name: Any, value: Any, found: Any) -> None:
     ],
 )
 def test_numbers_are_found_by_their_names_alone(values: Any, found: Any) -> None:
-    """Also where there is nothing but numbers, which is not walked through."""
+    """Also where there is nothing but numbers."""
     assert [one.path for one in find_sensitive(values)] == found
+
+
+@pytest.mark.parametrize(
+    ("values", "is_plain"),
+    [
+        ({}, True),
+        ({"number": 5, "ratio": 0.5, "is_new": True, "parent": None}, True),
+        ({"least": -(2**63), "most": 2**63 - 1}, True),
+        ({"number": 2**63}, False),
+        ({"number": -(2**63) - 1}, False),
+        ({"ratio": float("nan")}, False),
+        ({"ratio": float("inf")}, False),
+        ({"number": 5, "cvv": 123}, False),
+        ({"4111111111111111": 5}, False),
+        ({"$date": 5}, False),
+        ({"x" * 65: 5}, False),
+        ({1: 5}, False),
+        ({"to": "ada"}, False),
+        ({"numbers": [5]}, False),
+        ({"grant": Grant.TOKEN}, False),
+    ],
+)
+def test_numbers_under_names_that_give_nothing_away_are_told_apart(values: Any, is_plain: Any) -> None:
+    """They are encoded without being looked through, so nothing else may pass for them."""
+    assert are_plain_numbers(values) is is_plain
+
+
+@given(arguments | st.dictionaries(st.text(max_size=5), st.integers() | st.floats() | st.none(), max_size=3))
+def test_plain_numbers_hold_no_secret_and_need_no_turning(values: Any) -> None:
+    """What skips both checks would have passed them, to the same bytes."""
+    if are_plain_numbers(values):
+        assert find_sensitive(values) == []
+        assert encode_numbers(values, PayloadRules(), 7) == encode_arguments(values, beside=7)
 
 
 def test_a_tasks_own_names_count_whatever_the_value_is() -> None:

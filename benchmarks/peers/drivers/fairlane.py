@@ -56,6 +56,10 @@ class Peer(Driver):
         await store.upkeep.aclose()
         return None
 
+    async def open(self) -> None:
+        """Open the store, which would else be loaded, connected and looked at by the first enqueue."""
+        await app.jobs.acount()
+
     async def enqueue(self, jobs: Sequence[Job]) -> None:
         """Enqueue a thousand at a time, which is the most that one call takes."""
         for start in range(0, len(jobs), _BATCH):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
 from fairlane.app.declaration import Declaration
@@ -16,7 +15,7 @@ class Call(Generic[R_co]):
 
     __slots__ = ("arguments", "options", "task")
 
-    def __init__(self, task: Declaration, options: Options, arguments: Mapping[str, Any]) -> None:
+    def __init__(self, task: Declaration, options: Options, arguments: dict[str, Any]) -> None:
         self.task = task
         self.options = options
         self.arguments = arguments

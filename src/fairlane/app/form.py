@@ -27,10 +27,10 @@ from fairlane.app.timing import timing_of
 from fairlane.model.errors import Problem, invalid_job
 from fairlane.model.instants import DAY, SECOND, Micros, to_micros
 from fairlane.model.job import NewJob, OnDuplicate
-from fairlane.model.payload import Encoded, Unencodable, encode_arguments, fingerprint
+from fairlane.model.payload import Encoded, Unencodable, encode_arguments, encode_numbers, fingerprint
 from fairlane.model.policy import Queue
 from fairlane.model.priority import at_edge
-from fairlane.model.sensitive import Finding, check_sensitive
+from fairlane.model.sensitive import Finding, are_plain_numbers, check_sensitive
 from fairlane.store.contract.jobs import BATCH_BYTES, BATCH_MOST
 
 _NOTHING: Final = Encoded(b"", 0, large=False)
@@ -48,10 +48,9 @@ class About(msgspec.Struct, frozen=True):
 
 
 class Formed(msgspec.Struct, frozen=True, gc=False):
-    """One item: the job, what is wrong with it, and what somebody should hear of although it may go."""
+    """One item: the job, and what somebody should hear of although it may go."""
 
     job: NewJob
-    problems: Sequence[Problem]
     size: int
     is_large: bool
     findings: Sequence[Finding]
@@ -77,13 +76,13 @@ def connection_of(calls: Sequence[Call[Any]], given: Any) -> Any:
     """Give the connection that a batch goes to: given, or named by its calls, None if it is the store's."""
     if given is not None:
         return given
-    return next((named for call in calls if (named := _named(call)) is not None), None)
-
-
-def _named(call: object) -> Any:
-    # What is no call is found by the form, and not here.
-    named = call.options.connection if isinstance(call, Call) else UNSET
-    return None if named is UNSET else named
+    for call in calls:
+        # What is no call is found by the form, and not here.
+        if isinstance(call, Call):  # pyright: ignore[reportUnnecessaryIsInstance] (callers need not be typed)
+            named = call.options.connection
+            if named is not UNSET and named is not None:
+                return named
+    return None
 
 
 def form(calls: Iterable[Call[Any]], about: About) -> list[Formed]:
@@ -95,10 +94,8 @@ def form(calls: Iterable[Call[Any]], about: About) -> list[Formed]:
     taken = taken_from(calls)
     shaper = _Shaper(about, connection_of(taken, about.connection))
     fitting = taken[:BATCH_MOST]
-    ids = about.next_ids(len(fitting))
-    formed = [shaper.shape(index, *one) for index, one in enumerate(zip(ids, fitting, strict=True))]
-    problems = [problem for item in formed for problem in item.problems]
-    problems += _batch_problems(len(taken), formed)
+    formed = list(map(shaper.shape, about.next_ids(len(fitting)), fitting))
+    problems = shaper.sheet.problems + _batch_problems(len(taken), formed)
     if problems:
         raise invalid_job(problems)
     if about.ambient is not None:
@@ -126,31 +123,34 @@ class _Shaper:
     """Makes the jobs of one batch. What calls have in common is judged once: it is most of the work."""
 
     def __init__(self, about: About, connection: Any) -> None:
+        self.sheet = Sheet(-1)
         self._about = about
         self._connection = connection
         self._running = None if about.ambient is None else about.ambient.job
         self._is_asking = self._running is not None or bool(about.settings.require)
         self._patterns: dict[tuple[int, object], _Pattern] = {}
 
-    def shape(self, index: int, id: UUID, call: Call[Any]) -> Formed:
+    def shape(self, id: UUID, call: Call[Any]) -> Formed:
         """Run every check, whatever the others found; the job is worth something if there was no problem."""
-        sheet = Sheet(index)
+        sheet = self.sheet
+        sheet.index += 1
         if not isinstance(call, Call):  # pyright: ignore[reportUnnecessaryIsInstance] (callers need not be typed)
             sheet.add("call", f"is of type {kind_of(call)}", "make it with task.bind(...)", "type")
-            return Formed(_BLANK, sheet.problems, 0, is_large=False, findings=())
+            return Formed(_BLANK, 0, is_large=False, findings=())
         settings, options, pattern = self._about.settings, call.options, self._pattern(call)
         tenant = tenant_of(sheet, call, settings.tenancy, self._about.ambient)
-        sheet.take(pattern.problems)
+        if pattern.problems:
+            sheet.take(pattern.problems)
         encoded, findings = _payload(sheet, call, settings, pattern.beside)
         data = encoded.data
         job = replace(pattern.job, id=id, tenant=tenant, payload=data, checksum=encoded.checksum)
         if self._is_asking or options.has_ties:
-            job = self._tied(sheet, call, job)
-        return Formed(job, sheet.problems, len(data) + pattern.beside, encoded.large, findings)
+            job = self._tied(call, job)
+        return Formed(job, len(data) + pattern.beside, encoded.large, findings)
 
-    def _tied(self, sheet: Sheet, call: Call[Any], job: NewJob) -> NewJob:
+    def _tied(self, call: Call[Any], job: NewJob) -> NewJob:
         """Fill in what ties a job to others: its keys, its correlation id, its parent."""
-        settings, options = self._about.settings, call.options
+        sheet, settings, options = self.sheet, self._about.settings, call.options
         key = _label(sheet, options, "idempotency_key", settings)
         job = replace(
             job,
@@ -159,7 +159,7 @@ class _Shaper:
             correlation_id=_correlation(sheet, options, settings, self._running),
             parent_id=parent_of(sheet, options.parent, job.tenant, self._running),
         )
-        if key is None or sheet.problems:
+        if key is None or sheet.problems:  # of this job or of one before: none will be sent
             return job
         return replace(job, fingerprint=fingerprint(job.task, call.arguments))
 
@@ -180,7 +180,7 @@ def _pattern_of(call: Call[Any], about: About, connection: Any) -> _Pattern:
     if not task.is_elsewhere and not about.registry.has(task):
         message = f"{task.name} is not registered in this application"
         sheet.add("task", message, "bring it in with app.include()", "unknown_task")
-    named = _named(call)
+    named = None if options.connection is UNSET else options.connection
     if named is not connection and (named is not None or about.connection is None):
         sheet.add("connection", "is not that of the batch", "send a batch for each connection", "conflict")
     task = in_force(task, settings.tasks)
@@ -213,14 +213,17 @@ def _pattern_of(call: Call[Any], about: About, connection: Any) -> _Pattern:
 def _payload(
     sheet: Sheet, call: Call[Any], settings: Settings, beside: int
 ) -> tuple[Encoded, Sequence[Finding]]:
-    problems, findings = check_sensitive(call.arguments, settings.sensitive, call.task.sensitive)
-    sheet.take(problems)
-    enums = call.task.handler.argument_enums
+    arguments, rules = call.arguments, settings.payload
     try:
-        return encode_arguments(call.arguments, rules=settings.payload, enums=enums, beside=beside), findings
+        if not call.task.sensitive and are_plain_numbers(arguments):
+            return encode_numbers(arguments, rules, beside), ()
+        problems, findings = check_sensitive(arguments, settings.sensitive, call.task.sensitive)
+        sheet.take(problems)
+        enums = call.task.handler.argument_enums
+        return encode_arguments(arguments, rules=rules, enums=enums, beside=beside), findings
     except Unencodable as refused:
         sheet.take(refused.problems)
-        return _NOTHING, findings
+        return _NOTHING, ()
 
 
 def _label(sheet: Sheet, options: Options, field: str, settings: Settings) -> str | None:

@@ -35,12 +35,15 @@ class Handler:
             _refuse_unnamed(func, name, parameter)
         self.signature = Signature(given)
         self.is_async = inspect.iscoroutinefunction(func)
+        self._names = tuple(one.name for one in given)
         self._usual = {one.name: one.default for one in given}
         self._required = frozenset(one.name for one in given if one.default is Parameter.empty)
         self._placed = tuple(one.name for one in given if one.kind is Parameter.POSITIONAL_OR_KEYWORD)
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Give each argument its parameter's name, defaults filled in; TypeError as from a call."""
+        if not args and tuple(kwargs) == self._names:  # most calls: a third of the time of the way below
+            return dict(kwargs)
         bound = dict(zip(self._placed, args, strict=False), **kwargs)
         is_each_once = len(bound) == len(args) + len(kwargs)
         if is_each_once and self._required <= bound.keys() <= self._usual.keys():

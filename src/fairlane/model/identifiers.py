@@ -8,18 +8,28 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from struct import Struct
 from typing import Final
 from uuid import UUID
+
+import msgspec
 
 from fairlane.model.instants import Instant
 
 _VARIANT: Final = 0b10 << 62
-_VERSION: Final = 7 << 76
+_VERSION: Final = 7 << 12
 _COUNTER_BITS: Final = 42
 _RANDOM_BITS: Final = 32
 _RANDOM_BYTES: Final = _RANDOM_BITS // 8
 _ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _BASE32_LENGTH: Final = 26
+
+# Ids of a batch are written as msgpack has them and read by its decoder, which makes a `UUID` in a fifth of
+# the time that its `__init__` takes.
+_MANY_AHEAD: Final = b"\xdd"
+_PACK_ID: Final = Struct(">HQQ").pack
+_ID_AHEAD: Final = 0xC410
+_READ_IDS: Final = msgspec.msgpack.Decoder(list[UUID]).decode
 
 
 class IdMaker:
@@ -49,21 +59,24 @@ class IdMaker:
         UUID('00000000-03e8-7000-8000-000100000000')
         """
         drawn = self._draw_bits(_RANDOM_BITS * count).to_bytes(_RANDOM_BYTES * count, "big")
-        tails = memoryview(drawn).cast("I")
-        millis = now // 1000
-        return [_layout(*self._count(millis), tail) for tail in tails]
+        first = self._count(now // 1000, count)
+        halves = (_halves(self._millis, *one) for one in enumerate(memoryview(drawn).cast("I"), first))
+        ids = b"".join([_PACK_ID(_ID_AHEAD, high, low) for high, low in halves])
+        return _READ_IDS(_MANY_AHEAD + count.to_bytes(4, "big") + ids)
 
-    def _count(self, millis: int) -> tuple[int, int]:
+    def _count(self, millis: int, count: int) -> int:
+        """Take so many numbers of one millisecond, that of the ids before or a newer one; give the first."""
         if millis > self._millis:
             self._millis = millis
             # The top bit stays free, so that a busy millisecond has room to count up.
-            self._counter = self._draw_bits(_COUNTER_BITS - 1)
+            first = self._draw_bits(_COUNTER_BITS - 1)
         else:
-            self._counter += 1
-            if self._counter >> _COUNTER_BITS:
-                self._millis += 1
-                self._counter = 0
-        return self._millis, self._counter
+            first = self._counter + 1
+        if first + count > 1 << _COUNTER_BITS:
+            self._millis += 1
+            first = 0
+        self._counter = first + count - 1
+        return first
 
 
 def slot_id(tenant: str, schedule: str, slot: Instant) -> UUID:
@@ -78,7 +91,8 @@ def slot_id(tenant: str, schedule: str, slot: Instant) -> UUID:
     text = f"{len(tenant)}:{tenant}{len(schedule)}:{schedule}{slot}".encode()
     digest = hashlib.blake2b(text, digest_size=10).digest()
     count, tail = divmod(int.from_bytes(digest, "big") >> 6, 1 << _RANDOM_BITS)
-    return _layout(slot // 1000, count, tail)
+    high, low = _halves(slot // 1000, count, tail)
+    return UUID(int=high << 64 | low)
 
 
 def made_at(id: UUID) -> Instant:
@@ -126,7 +140,6 @@ def _from_base32(text: str) -> int:
     return value
 
 
-def _layout(millis: int, count: int, tail: int) -> UUID:
-    """Place 48 bits of time, 42 of a count and 32 others around version and variant."""
-    high, low = count >> 30, (count & (1 << 30) - 1) << _RANDOM_BITS
-    return UUID(int=millis << 80 | _VERSION | high << 64 | _VARIANT | low | tail)
+def _halves(millis: int, count: int, tail: int) -> tuple[int, int]:
+    """Place 48 bits of time, 42 of a count and 32 others around version and variant, in two halves."""
+    return millis << 16 | _VERSION | count >> 30, _VARIANT | (count & (1 << 30) - 1) << _RANDOM_BITS | tail

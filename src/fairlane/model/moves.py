@@ -22,6 +22,7 @@ from fairlane.model.lifecycle import Because, Event, State, because, is_finished
 from fairlane.model.priority import sort_key
 
 _TIME: Final = because(Because.TIME)
+_CLAIMED: Final = target(Event.CLAIM)
 
 _replace = msgspec.structs.replace
 
@@ -88,7 +89,7 @@ def claimed(job: JobRecord, worker: str, lease: Micros, now: Instant) -> JobReco
     """Give a ready job in the hands of a worker, under a fence that only grows (S36)."""
     return _replace(
         job,
-        state=target(Event.CLAIM),
+        state=_CLAIMED,
         attempt=job.attempt + 1,
         fence=max(job.fence + 1, now),
         worker=worker,

@@ -32,6 +32,7 @@ __all__ = [
     "decode_arguments",
     "decode_result",
     "encode_arguments",
+    "encode_numbers",
     "encode_result",
     "enums_of",
     "fingerprint",
@@ -101,11 +102,20 @@ def encode_arguments(
     >>> encode_arguments({"to": "ada", "copies": 2}).data
     b'{"v":1,"arguments":{"to":"ada","copies":2}}'
     """
-    data = _ARGUMENTS + _arguments_json(dict(arguments), rules, enums) + b"}"
-    size = len(data) + beside
-    if size > rules.max_size:
-        raise _oversized("arguments", size, rules.max_size)
-    return Encoded(data, checksum(data), size > rules.warn_over)
+    content = _as_they_are(arguments)
+    if content is None:
+        writer = Writer("arguments", rules.max_depth, rules.max_size, enums)
+        content = _ENCODE(writer.write(dict(arguments), 0))
+    return _enclosed(content, rules, beside)
+
+
+def encode_numbers(arguments: Mapping[str, Any], rules: PayloadRules, beside: int) -> Encoded:
+    """Encode as `encode_arguments` does, in half the time, what `are_plain_numbers` has let through.
+
+    >>> encode_numbers({"copies": 2}, PayloadRules(), 0) == encode_arguments({"copies": 2})
+    True
+    """
+    return _enclosed(_ENCODE(arguments), rules, beside)
 
 
 def decode_arguments(data: bytes, *, enums: Mapping[str, type[Enum]] = NO_ENUMS) -> dict[str, Any]:
@@ -114,9 +124,10 @@ def decode_arguments(data: bytes, *, enums: Mapping[str, type[Enum]] = NO_ENUMS)
     >>> decode_arguments(b'{"v":1,"arguments":{"due":{"$date":"2026-01-02"}}}')
     {'due': datetime.date(2026, 1, 2)}
     """
-    content = _quickly(data)
-    if content is None:
-        content = _opened(data, "arguments")
+    found = _quickly(data)
+    if found is not None and is_plain(found):
+        return found
+    content = _opened(data, "arguments") if found is None else found
     if content == {}:
         return {}
     arguments = as_object(Reader(enums).read(content, "arguments", 0))
@@ -125,7 +136,7 @@ def decode_arguments(data: bytes, *, enums: Mapping[str, type[Enum]] = NO_ENUMS)
     return arguments
 
 
-def _quickly(data: bytes) -> object:
+def _quickly(data: bytes) -> dict[str, Any] | None:
     """Look into an envelope that is as it should be; None if it is not, which `_opened` puts into words."""
     with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         envelope = _DECODE_ARGUMENTS(data)
@@ -183,15 +194,22 @@ def fingerprint(task: str, arguments: Mapping[str, Any]) -> bytes:
     return blake2b(task.encode() + b"\0" + _ENCODE_SORTED(plain), digest_size=16).digest()
 
 
-def _arguments_json(
-    arguments: dict[str, Any], rules: PayloadRules, enums: Mapping[str, type[Enum]] | None
-) -> bytes:
-    if is_plain(arguments):
-        try:
-            return _ENCODE(arguments)
-        except UnicodeEncodeError:
-            pass  # a lone surrogate somewhere; the writer finds out where
-    return _ENCODE(Writer("arguments", rules.max_depth, rules.max_size, enums).write(arguments, 0))
+def _enclosed(content: bytes, rules: PayloadRules, beside: int) -> Encoded:
+    data = _ARGUMENTS + content + b"}"
+    size = len(data) + beside
+    if size > rules.max_size:
+        raise _oversized("arguments", size, rules.max_size)
+    return Encoded(data, zlib.crc32(data), size > rules.warn_over)
+
+
+def _as_they_are(arguments: Mapping[str, Any]) -> bytes | None:
+    """Encode arguments of which nothing need be turned; None if something must be."""
+    if not is_plain(arguments):
+        return None
+    try:
+        return _ENCODE(dict(arguments))
+    except UnicodeEncodeError:
+        return None  # a lone surrogate somewhere; the writer finds out where
 
 
 def _oversized(field: str, size: int, limit: int) -> Unencodable:

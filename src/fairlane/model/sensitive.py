@@ -11,6 +11,7 @@ from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from functools import lru_cache
+from math import isfinite
 from typing import Any, Final, Literal, cast
 from uuid import UUID
 
@@ -20,12 +21,14 @@ from fairlane.model.errors import Problem
 from fairlane.model.reading import MOST_DEPTH
 from fairlane.model.secret_names import LONGEST_KEPT, FieldNames, name_hit
 from fairlane.model.secret_patterns import MARKER, look_of, redact_text
+from fairlane.model.tagged import INT64
 from fairlane.model.trail import Trail, path_of
 
 __all__ = [
     "MARKER",
     "Finding",
     "SensitivePolicy",
+    "are_plain_numbers",
     "check_sensitive",
     "find_sensitive",
     "redact",
@@ -38,6 +41,8 @@ LARGE_TEXT: Final = 2_000
 """Longer text (characters) or bytes are likely content: a mail body, a document."""
 
 MOST_FINDINGS: Final = 100
+
+_LEAST: Final = -INT64
 
 _MOST_VALUES: Final = 1_000_000
 """No payload of usual size has as many. A value that contains itself, twice, has no end."""
@@ -58,8 +63,6 @@ def find_sensitive(arguments: Mapping[str, Any], *, names: Iterable[str] = ()) -
     >>> find_sensitive({"user": {"password": "hunter2"}, "sort_key": "name"})
     [Finding(path='arguments.user.password', why="field name 'password'")]
     """
-    if not names and _are_plain_numbers(arguments):
-        return []
     return _Finder(_field_names(tuple(names))).find(dict(arguments))
 
 
@@ -124,16 +127,27 @@ _NUMBERS: Final = frozenset({int, float, bool, type(None)})
 
 @lru_cache(maxsize=4096)
 def _is_innocent(name: str) -> bool:
-    """Whether a name gives nothing away, whatever it stands for."""
-    return name_hit(name) is None and look_of(name) is None
+    """Whether a name gives nothing away, whatever it stands for, and is no tag of the payload's format."""
+    return name_hit(name) is None and look_of(name) is None and name[:1] != "$"
 
 
-def _are_plain_numbers(arguments: Mapping[str, Any]) -> bool:
-    """Whether there are only numbers under names that give nothing away: a third of the time of a walk."""
+def are_plain_numbers(arguments: Mapping[Any, object]) -> bool:
+    """Whether there are only numbers, as JSON has them, under names that give nothing away.
+
+    Such arguments need neither be looked through nor turned before they are encoded: to know that takes a
+    third of the time of both.
+
+    >>> are_plain_numbers({"x": 1, "y": None}), are_plain_numbers({"pwd": 1}), are_plain_numbers({"x": 2**64})
+    (True, False, False)
+    """
     for name, value in arguments.items():
-        if type(value) not in _NUMBERS or type(name) is not str or len(name) > LONGEST_KEPT:
+        kind = type(value)
+        if kind is int:
+            if not _LEAST <= value < INT64:  # type: ignore[operator]
+                return False
+        elif kind not in _NUMBERS or (kind is float and not isfinite(value)):  # type: ignore[arg-type]
             return False
-        if not _is_innocent(name):
+        if type(name) is not str or len(name) > LONGEST_KEPT or not _is_innocent(name):
             return False
     return True
 

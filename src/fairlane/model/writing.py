@@ -208,6 +208,7 @@ class Writer:
 
 
 _AS_THEY_ARE: Final = frozenset({str, bool, type(None)})
+_LEAST: Final = -INT64
 
 
 def is_plain(arguments: Mapping[Any, object]) -> bool:
@@ -221,7 +222,7 @@ def is_plain(arguments: Mapping[Any, object]) -> bool:
     for key, value in arguments.items():
         kind = type(value)
         if kind is int:
-            if not -INT64 <= value < INT64:  # type: ignore[operator]
+            if not _LEAST <= value < INT64:  # type: ignore[operator]
                 return False
         elif kind is float:
             if not isfinite(value):  # type: ignore[arg-type]

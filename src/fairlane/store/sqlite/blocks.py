@@ -111,6 +111,7 @@ class Terms:
         """Know nothing yet."""
         self._tx = tx
         self._free: set[tuple[str, str]] = set()
+        self._free_turns: set[int] = set()
         self._free_tasks: set[str] = set()
         self._queues: dict[str, QueueRules] = {}
         self._strides: dict[str, int] = {}
@@ -124,14 +125,17 @@ class Terms:
 
     def turn_block(self, turn: Turn) -> Parked | None:
         """Say what holds a tenant in a queue."""
+        if turn.id in self._free_turns:
+            return None
         rules, now = self._tx.rules, self._tx.now
         ruled = (turn.queue, rules.ruled_as(turn.tenant))  # tenants without a policy of their own are alike
-        if ruled in self._free:
-            return None
-        block = turn_block(self._tx, turn)
-        if block is None and rules.limits(*ruled, now) == NO_LIMITS:
+        if ruled not in self._free:
+            block = turn_block(self._tx, turn)
+            if block is not None or rules.limits(*ruled, now) != NO_LIMITS:
+                return block
             self._free.add(ruled)
-        return block
+        self._free_turns.add(turn.id)
+        return None
 
     def strand_block(self, task: str) -> Parked | None:
         """Say what holds a task."""
@@ -145,8 +149,8 @@ class Terms:
 
     def count_start(self, turn: Turn, task: str) -> str | None:
         """Count a start against every rate it falls under and take its place at the gate; name the gate."""
-        ruled = (turn.queue, self._tx.rules.ruled_as(turn.tenant))
-        if ruled in self._free and task in self._free_tasks and self.queue(turn.queue).rate is None:
+        is_free = turn.id in self._free_turns and task in self._free_tasks
+        if is_free and self.queue(turn.queue).rate is None:
             return None
         return count_start(self._tx, turn, task)
 

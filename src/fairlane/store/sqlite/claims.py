@@ -106,7 +106,6 @@ class SqliteClaims:
 def _claim(tx: Tx, request: ClaimRequest) -> ClaimReply:
     handout = Handout(tx, request)
     claims = handout.run()
-    tx.flush()
     if len(claims) >= request.total:
         return ClaimReply(tuple(claims))
     queues = dict.fromkeys(wish.queue for wish in request.wishes)
@@ -140,16 +139,17 @@ def _renew(tx: Tx, request: RenewRequest) -> RenewReply:
 def _settle(tx: Tx, request: SettleRequest) -> SettleReply:
     done, stale = [], []
     plain = settle_successes(tx, request)
-    seen: set[UUID] = set()
+    seen: set[int] = set()  # by the numbers of their ids: `UUID` computes its hash in Python
     for asked in request.settlements:
-        if asked.id in plain:
-            plain.remove(asked.id)
-            seen.add(asked.id)
+        number = asked.id.int
+        if number in plain:
+            plain.remove(number)
+            seen.add(number)
             done.append(Settled(asked.id, State.SUCCEEDED))
             continue
-        if asked.id in seen:
+        if number in seen:
             tx.flush()  # the same job twice in a batch: the second must see what the first did
-        seen.add(asked.id)
+        seen.add(number)
         held = _held(tx, request.scope, request.worker, asked.id, asked.fence)
         if held is None:
             stale.append(asked.id)

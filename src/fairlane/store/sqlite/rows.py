@@ -269,7 +269,7 @@ class Successes:
         """Give the row of a running job that has succeeded."""
         return (
             seq,
-            State.SUCCEEDED.value,
+            State.SUCCEEDED,
             asked.because,
             job.run_at,
             job.sort_key,

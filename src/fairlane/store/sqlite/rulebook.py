@@ -24,7 +24,8 @@ from fairlane.model.layers import (
 )
 from fairlane.model.limits import Limits
 from fairlane.store.policy import EVERYONE, NOTHING, Policy, in_force, living, packed, unpacked
-from fairlane.store.sqlite.asking import each_row, one_row, one_value
+from fairlane.store.sqlite.asking import all_rows, one_row, one_value
+from fairlane.store.sqlite.bulk import as_array
 from fairlane.store.sqlite.statements import load
 
 _SQL = load("policies")
@@ -69,9 +70,11 @@ class Rulebook:
 
     def gather(self, tenants: Iterable[str]) -> None:
         """Read the policies of many tenants at once."""
-        unknown = [(Kind.TENANT.value, name) for name in tenants if name not in self._ruled]
-        self._ruled |= {name: EVERY for _, name in unknown}
-        for name, *row in each_row(self._db, _SQL.read_many, unknown):
+        unknown = [name for name in tenants if name not in self._ruled]
+        if not unknown:
+            return
+        self._ruled |= dict.fromkeys(unknown, EVERY)
+        for name, *row in all_rows(self._db, _SQL.read_many, (Kind.TENANT.value, as_array(unknown))):
             self._ruled[name] = name
             self._known[Subject(Kind.TENANT, name)] = unpacked(Kind.TENANT, row)
 

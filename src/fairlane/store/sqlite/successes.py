@@ -7,22 +7,24 @@ cannot be edited. Whether the claim still stands is asked of the file. Everythin
 
 from __future__ import annotations
 
-from uuid import UUID
+from collections import Counter
 
 from fairlane.model.job import Settlement
 from fairlane.model.lifecycle import Event, State
 from fairlane.store.contract.claims import SettleRequest
-from fairlane.store.sqlite.asking import each_row
+from fairlane.store.sqlite.asking import all_rows
+from fairlane.store.sqlite.bulk import as_array
 from fairlane.store.sqlite.rows import Successes
 from fairlane.store.sqlite.statements import load
+from fairlane.store.sqlite.strands import Strand
 from fairlane.store.sqlite.tx import HandedOut, Tx
 
 _SQL = load("settle")
 _HOMES = load("homes")
 
 
-def settle_successes(tx: Tx, request: SettleRequest) -> set[UUID]:
-    """Settle what is plain of a request and say what that was; the rest is untouched."""
+def settle_successes(tx: Tx, request: SettleRequest) -> set[int]:
+    """Settle what is plain of a request and give the numbers of its ids; the rest is untouched."""
     plain: dict[int, tuple[HandedOut, Settlement]] = {}
     for asked in request.settlements:
         handed = tx.handed_out.pop(asked.id.int, None) if asked.event is Event.SUCCEED else None
@@ -30,24 +32,26 @@ def settle_successes(tx: Tx, request: SettleRequest) -> set[UUID]:
             continue
         if request.scope.covers(handed.job.tenant):
             plain[handed.seq] = (handed, asked)
-    claims = [(seq, asked.fence, request.worker) for seq, (_, asked) in plain.items()]
-    standing = [plain[seq] for (seq,) in each_row(tx.db, _SQL.standing, claims)]
+    if not plain:
+        return set()
+    found = all_rows(tx.db, _SQL.standing, (as_array(plain), request.worker))
+    standing = [plain[seq] for seq, fence in found if plain[seq][1].fence == fence]
     rows = Successes(tx.now)
-    tx.write_all(_HOMES.live_out, [(handed.seq,) for handed, _ in standing])
+    tx.write(_HOMES.live_all_out, as_array(handed.seq for handed, _ in standing))
     tx.write_all(_HOMES.history_in, [rows.row(handed.seq, handed.job, asked) for handed, asked in standing])
-    for handed, _ in standing:
-        _leave(tx, handed)
-    return {asked.id for _, asked in standing}
+    jobs = Counter([handed.strand for handed, _ in standing])
+    for strand in tx.turns.strands_by_id(jobs):
+        _leave(tx, strand, jobs[strand.id])
+    return {asked.id.int for _, asked in standing}
 
 
-def _leave(tx: Tx, handed: HandedOut) -> None:
-    """Count one job less that runs, and one more that has succeeded."""
-    strand = tx.turns.strand_by_id(handed.strand)
+def _leave(tx: Tx, strand: Strand, jobs: int) -> None:
+    """Count so many jobs of a strand less that run, and as many more that have succeeded."""
     turn = strand.turn
-    strand.jobs -= 1
-    turn.running -= 1
+    strand.jobs -= jobs
+    turn.running -= jobs
     strand.is_changed = turn.is_changed = True
-    tx.tally[turn.tenant, turn.queue, State.SUCCEEDED] += 1
+    tx.tally[turn.tenant, turn.queue, State.SUCCEEDED] += jobs
     if turn.parked is not None and turn.parked.reason == "running_limit":
         tx.turns.park(turn, None)
     tx.hint(turn.queue)

@@ -7,6 +7,7 @@ index is decided in `refresh`, and nowhere else.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import apsw
@@ -15,6 +16,7 @@ import msgspec
 from fairlane.model.fairness import activate, is_forgettable
 from fairlane.model.instants import Instant
 from fairlane.store.sqlite.asking import all_rows, each_row, one_row, one_value
+from fairlane.store.sqlite.bulk import as_array, write_many
 from fairlane.store.sqlite.kept import Kept
 from fairlane.store.sqlite.shelves import Shelves
 from fairlane.store.sqlite.statements import load
@@ -154,14 +156,22 @@ class Turns:
 
     def strand_by_id(self, number: int) -> Strand:
         """Give the strand that a live job names."""
-        strand = self._strands.get(number)
-        if strand is not None:
-            return strand
+        return self._strands.get(number) or self.strands_by_id([number])[0]
+
+    def strands_by_id(self, numbers: Iterable[int]) -> list[Strand]:
+        """Give the strands that live jobs name: what is not kept is read at once."""
+        found = {number: self._strands.get(number) or self._recalled(number) for number in numbers}
+        unread = [number for number, strand in found.items() if strand is None]
+        if unread:
+            for row in all_rows(self._db, _SQL.strands_with_turns, (as_array(unread),)):
+                found[row[0]] = self.know_strand(row[:13], self.know(row[13:]))
+        return [strand for strand in found.values() if strand is not None]
+
+    def _recalled(self, number: int) -> Strand | None:
         strand = self._numbered_strands.find(number)
         turn = None if strand is None else self._known_turn(strand.turn.id)
         if strand is None or turn is None:
-            (row,) = all_rows(self._db, _SQL.strand_with_turn, (number,))
-            return self.know_strand(row[:13], self.know(row[13:]))
+            return None
         strand.turn = turn
         return self._enter_strand(strand)
 
@@ -349,4 +359,4 @@ class Turns:
 
     def _put(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
         if rows:
-            self._db.executemany(statement, rows)
+            write_many(self._db, statement, rows)

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import apsw
+import msgspec
 
 from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord
 from fairlane.model.lifecycle import State
 from fairlane.store.sqlite.asking import one_value
+from fairlane.store.sqlite.bulk import write_many
 from fairlane.store.sqlite.rulebook import Rulebook
 from fairlane.store.sqlite.shelves import Shelves
 from fairlane.store.sqlite.statements import load
@@ -29,7 +31,7 @@ HANDED_OUT_MOST: Final = 25_000
 """How many claims are remembered: more than a worker holds, and those it lost do not pile up."""
 
 
-class HandedOut(NamedTuple):
+class HandedOut(msgspec.Struct, frozen=True, gc=False):
     """A claim as it was handed out: what settling it needs, if it succeeds."""
 
     seq: int
@@ -122,11 +124,10 @@ class Tx:
     def flush(self) -> None:
         """Send everything that was collected, then the turns, whose heads depend on it."""
         for statement, rows in self._writes.items():
-            self.db.executemany(statement, rows)
+            write_many(self.db, statement, rows)
         self._writes.clear()
         if self.tally:
-            rows = [(tenant, queue, state.value, n) for (tenant, queue, state), n in self.tally.items()]
-            self.db.executemany(_SQL.tally, rows)
+            self.db.executemany(_SQL.tally, [(*whose, n) for whose, n in self.tally.items()])
             self.tally.clear()
         self.turns.flush(self.now)
         self.shelves.flush()

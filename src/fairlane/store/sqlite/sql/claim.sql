@@ -26,10 +26,31 @@ FROM ready JOIN body USING (seq) JOIN live USING (seq)
 WHERE ready.strand = ?1 AND (ready.sort_key, ready.id) > (?2, ?3)
 ORDER BY ready.strand, ready.sort_key, ready.id LIMIT ?4
 
+-- name: heads
+-- The open strands of turns whose numbers are a JSON array, each with its first job and the place of the second.
+SELECT strand.strand, strand.turn, strand.queue, strand.task, strand.jobs, strand.ready, strand.head_key, strand.head_id,
+       strand.parked, strand.gate, strand.parked_until, strand.parked_vt, strand.parked_since,
+       {body}, {live}, live.strand, live.expires_at, live.gate, live.is_alone, live.charged,
+       (SELECT sort_key FROM ready WHERE ready.strand = strand.strand
+        AND (ready.sort_key, ready.id) > (strand.head_key, strand.head_id)
+        ORDER BY ready.strand, ready.sort_key, ready.id LIMIT 1),
+       (SELECT id FROM ready WHERE ready.strand = strand.strand
+        AND (ready.sort_key, ready.id) > (strand.head_key, strand.head_id)
+        ORDER BY ready.strand, ready.sort_key, ready.id LIMIT 1)
+FROM json_each(?1) AS wanted CROSS JOIN strand ON strand.turn = wanted.value
+CROSS JOIN ready ON ready.strand = strand.strand AND ready.sort_key = strand.head_key AND ready.id = strand.head_id
+CROSS JOIN body ON body.seq = ready.seq CROSS JOIN live ON live.seq = ready.seq
+WHERE strand.parked IS NULL AND strand.head_key IS NOT NULL
+
 -- name: claimed
+-- Jobs that start alike, whose numbers are a JSON array.
 UPDATE live SET state = {running}, attempt = ?1, fence = ?2, worker = ?3, started_at = ?4, lease_until = ?5,
   gate = ?6, is_alone = ?7, charged = ?8
-WHERE seq = ?9
+WHERE seq IN (SELECT value FROM json_each(?9))
+
+-- name: taken
+-- The first jobs of a strand, up to one that was claimed: all before it were claimed, too, or have expired.
+DELETE FROM ready WHERE strand = ?1 AND (sort_key, id) <= (?2, ?3)
 
 -- name: due
 SELECT {body}, {live}, live.strand, live.expires_at, live.gate, live.is_alone, live.charged

@@ -29,6 +29,9 @@ WHERE seq = ?24
 -- name: live_out
 DELETE FROM live WHERE seq = ?1
 
+-- name: live_all_out
+DELETE FROM live WHERE seq IN (SELECT value FROM json_each(?1))
+
 -- name: live_by_id
 SELECT {body}, {live}, live.strand, live.expires_at, live.gate, live.is_alone, live.charged
 FROM body JOIN live USING (seq) WHERE body.id = ?1

@@ -12,7 +12,9 @@ ON CONFLICT (name) DO UPDATE SET value = value + 1
 SELECT declared, override, paused, closed FROM policy WHERE kind = ?1 AND name = ?2
 
 -- name: read_many
-SELECT name, declared, override, paused, closed FROM policy WHERE kind = ?1 AND name = ?2
+-- Of names that are a JSON array.
+SELECT name, declared, override, paused, closed FROM policy
+WHERE kind = ?1 AND name IN (SELECT value FROM json_each(?2))
 
 -- name: write
 INSERT INTO policy (kind, name, declared, override, paused, closed) VALUES (?1, ?2, ?3, ?4, ?5, ?6)

@@ -20,4 +20,5 @@ ORDER BY live.expires_at, body.id LIMIT ?2
 SELECT body.id, body.tenant FROM live JOIN body USING (seq) WHERE live.worker = ?1 AND live.is_cancel_asked = 1
 
 -- name: standing
-SELECT seq FROM live WHERE seq = ?1 AND fence = ?2 AND worker = ?3 AND state = {running}
+-- Of jobs whose numbers are a JSON array: those that a worker runs.
+SELECT seq, fence FROM live WHERE seq IN (SELECT value FROM json_each(?1)) AND worker = ?2 AND state = {running}

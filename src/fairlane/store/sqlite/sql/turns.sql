@@ -17,11 +17,12 @@ SELECT strand, turn, queue, task, jobs, ready, head_key, head_id, parked, gate, 
        parked_vt, parked_since
 FROM strand WHERE turn = ?1 AND task = ?2
 
--- name: strand_with_turn
+-- name: strands_with_turns
+-- By their numbers, which are a JSON array.
 SELECT s.strand, s.turn, s.queue, s.task, s.jobs, s.ready, s.head_key, s.head_id, s.parked, s.gate, s.parked_until,
        s.parked_vt, s.parked_since, f.turn, f.queue, f.tenant, f.vt, f.ready_since, f.is_ready, f.open_strands, f.delayed, f.ready,
        f.running, f.arrival, f.pace, f.parked, f.parked_until, f.parked_vt, f.parked_since
-FROM strand s JOIN turn f USING (turn) WHERE s.strand = ?1
+FROM strand s JOIN turn f USING (turn) WHERE s.strand IN (SELECT value FROM json_each(?1))
 
 -- name: lowest
 SELECT vt FROM turn WHERE queue = ?1 AND is_ready = 1 ORDER BY vt, ready_since LIMIT 1

@@ -177,10 +177,11 @@ DECLARE
   are_heads boolean;
 BEGIN
   WITH low AS MATERIALIZED (
-    SELECT ctid AS tid, tenant, vt, head_key AS low_key,
+    SELECT ctid AS tid, tenant, vt, ready_since, head_key AS low_key,
            CASE WHEN p_has_strides THEN {s}.stride_of(p_now, tenant) ELSE p_stride END AS stride
     FROM {s}.turn WHERE queue = q.name AND state = 1 AND vt >= q.low
     ORDER BY queue, vt, ready_since LIMIT p_most),
+  last AS MATERIALIZED (SELECT vt, ready_since FROM low ORDER BY vt DESC, ready_since DESC LIMIT 1),
   met AS MATERIALIZED (
     SELECT low.tid AS turn, low.tenant, low.vt, low.vt + low.stride AS clock, s.tid AS strand, s.task, j.*,
            coalesce(j.id = s.head_id, false) AS is_head, least(j.next_key, s.other_key) AS low_key,
@@ -197,7 +198,8 @@ BEGIN
         WHERE queue = q.name AND tenant = low.tenant AND task = s.task AND state = {ready}
           AND (sort_key, id) >= (s.head_key, s.head_id)
         ORDER BY queue, tenant, task, sort_key, id LIMIT 2) AS two LIMIT 1) AS j ON true
-    WHERE (SELECT count(*) = p_most AND max(vt) < min(vt + stride) FROM low))
+    WHERE p_most = (SELECT count(*) FROM low) AND NOT EXISTS (
+      SELECT 1 FROM low, last WHERE (low.vt + low.stride, low.ready_since) < (last.vt, last.ready_since)))
   SELECT bool_and(is_head), array_agg(job), array_agg(false), array_agg(tenant), max(vt), min(expires_at),
          (SELECT array_agg(task) FROM (SELECT DISTINCT task FROM met) AS kinds), bool_or(is_started), false,
          array_agg(turn), array_agg(clock), array_agg(1), array_agg(is_open), array_agg(low_key), array_agg(strand),

@@ -11,6 +11,8 @@ import pytest
 from psycopg.sql import SQL, Identifier
 
 from fairlane.model.errors import SchemaTooNew, SchemaTooOld, StoreError
+from fairlane.model.lifecycle import State
+from fairlane.model.scope import Scope
 from fairlane.store.contract.request import Request
 from fairlane.store.contract.upkeep import MigrateReply
 from fairlane.store.postgres import migrating
@@ -133,3 +135,25 @@ async def test_a_step_that_fails_leaves_nothing_behind(
     assert (await bare.upkeep.plan()).before == 0
     monkeypatch.undo()
     assert (await bare.upkeep.migrate()).before == 0
+
+
+async def test_a_filled_schema_of_the_first_version_is_brought_on(
+    bare: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S67: what waits, runs and is finished there is found as before, and goes on."""
+    monkeypatch.setattr(migrating, "STEPS", migrating.STEPS[:1])
+    monkeypatch.setattr(migrating, "NEWEST", 1)
+    await bare.upkeep.migrate()
+    world = World(bare, DrivenClock())
+    await world.enqueue_many(4)
+    finished = await world.run()
+    claim = await world.claim_one()
+    before = await world.find_all()
+    monkeypatch.undo()
+    assert (await bare.upkeep.migrate()).before == 1
+    assert await world.find_all() == before
+    assert await world.find_all(scope=Scope("acme")) == before
+    assert {job.id for job in before} >= {finished.id, claim.job.id}
+    assert await world.settle(claim) is State.SUCCEEDED
+    assert (await world.purge()).cancelled == 2
+    await world.check_invariants()

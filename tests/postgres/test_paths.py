@@ -1,4 +1,4 @@
-"""A claim has two ways to one answer, many at once and one after the other: both are held to the oracle."""
+"""A claim has several ways to one answer, many at once or one after the other: all are held to the oracle."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ def limits_of_one(rng: random.Random) -> dict[str, Limits]:
     return rng.choice(({}, {}, {"default": Limits(running=2)}, {"*": Limits()}))
 
 
-async def history(opener: Opener, seed: int, *, is_one_by_one: bool = False) -> list[object]:
+async def history(
+    opener: Opener, seed: int, *, is_one_by_one: bool = False, is_limited: bool = True
+) -> list[object]:
     """Live through a random history in which only limits hold anybody; give what was answered."""
     rng, clock = random.Random(seed), DrivenClock()
     tenants = [f"t{number}" for number in range(rng.choice((1, 2, 5, 40)))]
@@ -50,10 +52,12 @@ async def history(opener: Opener, seed: int, *, is_one_by_one: bool = False) -> 
     async with opener(clock) as store:
         world = World(store, clock)
         rules: dict[Subject, Rules] = {
-            Subject(Kind.TENANT, tenant): TenantRules(weight=rng.choice(WEIGHTS), limits=limits_of_one(rng))
-            for tenant in tenants[::2]
+            Subject(Kind.TENANT, tenant): TenantRules(
+                weight=rng.choice(WEIGHTS), limits=limits_of_one(rng) if is_limited else {}
+            )
+            for tenant in tenants[:: 2 if is_limited else 7]
         }
-        limits = rng.choice((Limits(), Limits(running=1), Limits(running=3)))
+        limits = rng.choice((Limits(), Limits(running=1), Limits(running=3))) if is_limited else Limits()
         rate = ONE_BY_ONE if is_one_by_one else None
         await world.put({**rules, Subject(Kind.QUEUE, "default"): QueueRules(limits, rate)})
         for _ in range(STEPS):
@@ -80,3 +84,10 @@ async def test_many_at_once_are_served_as_one_after_the_other(seed: int) -> None
     expected = await history(open_oracle, seed)
     assert await history(open_postgres, seed) == expected
     assert await history(open_postgres, seed, is_one_by_one=True) == expected
+
+
+@pytest.mark.parametrize("seed", range(100, 106))
+async def test_what_is_chosen_by_a_shorter_way_is_what_is_next(seed: int) -> None:
+    """S41, S42: without limits, a lone tenant's jobs and one of each tenant are in the oracle's order."""
+    expected = await history(open_oracle, seed, is_limited=False)
+    assert await history(open_postgres, seed, is_limited=False) == expected

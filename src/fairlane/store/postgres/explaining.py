@@ -81,7 +81,7 @@ class _Reasons:
         queue, tenant, _ = self._subjects
         limits = self._book.limits(queue.name, tenant.name)
         layers = (tenant, EVERYONE, queue)
-        running = await self._connection.fetchval(self._sql.running, queue.name, tenant.name)
+        running = await self._connection.fetchval(self._sql.running_of, queue.name, tenant.name)
         if not has_room(running, limits.running):
             return Why("running_limit", str(tenant), self._book.ends(*layers), self._ahead)
         if limits.rate is None:

@@ -90,8 +90,8 @@ class _Walk:
         if homes == {Home.HOT} and await self._are_few(hot):
             self._homes = [sql.listed.replace("{state}", _literal(state)) for state in hot]
             return
-        texts = {Home.HOT: sql.hot, Home.HISTORY: sql.history, Home.DEAD: sql.dead}
-        self._homes = [text for where, text in texts.items() if where in homes]
+        texts = {Home.HOT: (sql.waiting, sql.running), Home.HISTORY: (sql.history,), Home.DEAD: (sql.dead,)}
+        self._homes = [text for where, read in texts.items() if where in homes for text in read]
         if self._request.correlation_id is not None:
             self._walk = "correlation_id = $7"
         elif self._request.scope.tenant is not None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
+from functools import cache
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -16,6 +17,8 @@ from fairlane.store.postgres.connect import Server
 from fairlane.store.postgres.rows import attempt_tail, hot_record, once, plain_uuid
 from fairlane.store.postgres.statements import load
 
+_SUCCEED: Final = Event.SUCCEED  # a member is looked up anew each time it is named
+_RETRY: Final = Event.RETRY
 _LEARNT: Final = frozenset({"succeeded", "failed"})
 """How an attempt must end for its duration to say what the task takes."""
 
@@ -30,24 +33,32 @@ class Answer(NamedTuple):
 
 async def settle(server: Server, request: SettleRequest) -> SettleReply:
     """End attempts; claiming is a step of its own (S35)."""
-    once: dict[tuple[UUID, int], Settlement] = {}
-    for one in request.settlements:
-        once.setdefault((one.id, one.fence), one)
-    if not once:
+    first = _first_of_each(request.settlements)
+    if not first:
         return SettleReply()
     held: set[UUID] = set()
     if not request.waits:
         held = await _held_elsewhere(server, request)
-        once = {key: one for key, one in once.items() if one.id not in held}
-    states, doubtful, hints = await apply(server, server.schema, server.now(), request, once.values())
+        first = [one for one in first if one.id not in held]
+    states, doubtful, hints = await apply(server, server.schema, server.now(), request, first)
     if doubtful:
-        asked = [one for one in once.values() if one.id in doubtful]
+        asked = [one for one in first if one.id in doubtful]
         async with server.transaction() as link:
             heeded = await _heed(link, server, request, asked)
         states |= heeded.states
         hints |= heeded.hints
     server.hint(hints)
     return reply_of(request, states, held)
+
+
+def _first_of_each(settlements: Sequence[Settlement]) -> Sequence[Settlement]:
+    """Leave out what is said twice of the same attempt."""
+    if len({one.id.int for one in settlements}) == len(settlements):  # by its number: the id hashes slowly
+        return settlements
+    first: dict[tuple[UUID, int], Settlement] = {}
+    for one in settlements:
+        first.setdefault((one.id, one.fence), one)
+    return list(first.values())
 
 
 async def _held_elsewhere(server: Server, request: SettleRequest) -> set[UUID]:
@@ -63,17 +74,17 @@ async def apply(
     schema: str,
     now: Instant | None,
     request: SettleRequest,
-    settlements: Iterable[Settlement],
+    batch: Sequence[Settlement],
     *,
     is_heeded: bool = False,
 ) -> Answer:
     """Settle by one statement what matches and needs no second thought."""
-    batch = list(settlements)
     values = _values(batch, is_heeded=is_heeded)
     rows = await link.fetch(load("settle", schema).settle, now, request.worker, request.scope.tenant, *values)
     _, settled, doubtful, hints = rows[0]
-    targets = {one.id: target(one.event) for one in batch}
-    states = {id: targets[id] for id in map(plain_uuid, settled or ())}
+    states = {one.id: target(one.event) for one in batch}
+    if settled is not None:  # it is where all of them are
+        states = {id: states[id] for id in map(plain_uuid, settled)}
     return Answer(states, [plain_uuid(id) for id in doubtful or ()], set(hints or ()))
 
 
@@ -92,9 +103,9 @@ async def _heed(link: Link, server: Server, request: SettleRequest, asked: list[
 def _values(batch: Sequence[Settlement], *, is_heeded: bool) -> tuple[list[Any], ...]:
     """Give the columns of settlements, in the order in which `settle` takes them: most have one value."""
     columns: tuple[list[Any], ...] = (
-        [not is_heeded and one.event is not Event.SUCCEED for one in batch],
-        [None if is_heeded or one.event is not Event.RETRY else one.delay for one in batch],
-        [target(one.event).value for one in batch],
+        [not is_heeded and one.event is not _SUCCEED for one in batch],
+        [None if is_heeded or one.event is not _RETRY else one.delay for one in batch],
+        [_word(one.event) for one in batch],
         [one.because for one in batch],
         [one.delay for one in batch],
         [one.failures for one in batch],
@@ -107,6 +118,12 @@ def _values(batch: Sequence[Settlement], *, is_heeded: bool) -> tuple[list[Any],
         [one.result for one in batch],
     )
     return ([one.id for one in batch], [one.fence for one in batch], *map(once, columns))
+
+
+@cache
+def _word(event: Event) -> str:
+    """Give the state that an event leads to as it is stored."""
+    return target(event).value
 
 
 def reply_of(request: SettleRequest, states: dict[UUID, State], held: Collection[UUID] = ()) -> SettleReply:

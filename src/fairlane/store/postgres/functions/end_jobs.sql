@@ -136,6 +136,63 @@ BEGIN
   FROM ended WHERE idempotency_key IS NOT NULL OR dedup_key IS NOT NULL;
 END $$;
 
+-- The same for jobs that all end alike, in history: nothing is looked up by its place but what is taken out, and by one
+-- scan, as the places are a parameter.
+CREATE OR REPLACE FUNCTION {s}.take_out_alike(p_now bigint, p_tid tid[], p_state text, p_because text,
+  p_failures int, p_crashes int, p_crashes_alone int, p_snoozes int, p_suspect boolean, p_tail text, p_result bytea,
+  OUT tenants text[], OUT keys text[], OUT ids uuid[], OUT states text[],
+  OUT dedup_tenants text[], OUT dedup_tasks text[], OUT dedups text[], OUT dedup_ids uuid[])
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_indexscan = off SET enable_indexonlyscan = off AS $$
+BEGIN
+  WITH ended AS (
+    DELETE FROM {s}.job WHERE ctid = ANY (p_tid) RETURNING *
+  ), history AS (
+    INSERT INTO {s}.history ({finished})
+    SELECT {sent}, p_state, p_because, run_at, sort_key, attempt, coalesce(p_failures, failures),
+           coalesce(p_crashes, crashes), coalesce(p_crashes_alone, crashes_alone), coalesce(p_snoozes, snoozes),
+           coalesce(p_suspect, is_suspect), fence,
+           {s}.with_attempt(p_now, attempts, attempt, worker, started_at, p_tail), p_now, p_result
+    FROM ended
+  ), tally AS (
+    INSERT INTO {s}.tally_delta (tenant, queue, state, jobs)
+    SELECT tenant, queue, p_state, count(*) FROM ended GROUP BY tenant, queue
+  )
+  SELECT array_agg(tenant) FILTER (WHERE idempotency_key IS NOT NULL),
+         array_agg(idempotency_key) FILTER (WHERE idempotency_key IS NOT NULL),
+         array_agg(id) FILTER (WHERE idempotency_key IS NOT NULL),
+         array_agg(p_state) FILTER (WHERE idempotency_key IS NOT NULL),
+         array_agg(tenant) FILTER (WHERE dedup_key IS NOT NULL),
+         array_agg(task) FILTER (WHERE dedup_key IS NOT NULL),
+         array_agg(dedup_key) FILTER (WHERE dedup_key IS NOT NULL),
+         array_agg(id) FILTER (WHERE dedup_key IS NOT NULL)
+  INTO tenants, keys, ids, states, dedup_tenants, dedup_tasks, dedups, dedup_ids
+  FROM ended WHERE idempotency_key IS NOT NULL OR dedup_key IS NOT NULL;
+END $$;
+
+-- What follows for the keys of jobs that were taken out, as `take_out` gave them.
+CREATE OR REPLACE FUNCTION {s}.end_all_keys(p_now bigint, had record) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  IF had.keys IS NOT NULL THEN
+    PERFORM {s}.end_keys(p_now, had.tenants, had.keys, had.ids, had.states);
+  END IF;
+  IF had.dedups IS NOT NULL THEN
+    PERFORM {s}.free_dedup(had.dedup_tenants, had.dedup_tasks, had.dedups, had.dedup_ids);
+  END IF;
+END $$;
+
+-- All of it for running jobs that end alike and need no delta.
+CREATE OR REPLACE FUNCTION {s}.end_alike(p_now bigint, p_tid tid[], p_state text, p_because text, p_failures int,
+  p_crashes int, p_crashes_alone int, p_snoozes int, p_suspect boolean, p_tail text, p_result bytea)
+RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  had record;
+BEGIN
+  had := {s}.take_out_alike(p_now, p_tid, p_state, p_because, p_failures, p_crashes, p_crashes_alone, p_snoozes, p_suspect,
+                            p_tail, p_result);
+  PERFORM {s}.end_all_keys(p_now, had);
+END $$;
+
 -- All of it: `p_noted` says that some row may need a delta.
 CREATE OR REPLACE FUNCTION {s}.end_jobs(p_now bigint, p_noted boolean, p_tid tid[], p_state text[],
   p_because text[], p_delay bigint[], p_failures int[], p_crashes int[], p_crashes_alone int[], p_snoozes int[],
@@ -157,12 +214,7 @@ BEGIN
   END IF;
   had := {s}.take_out(p_now, p_tid, p_state, p_because, p_failures, p_crashes, p_crashes_alone, p_snoozes, p_suspect,
                       p_tail, p_result);
-  IF had.keys IS NOT NULL THEN
-    PERFORM {s}.end_keys(p_now, had.tenants, had.keys, had.ids, had.states);
-  END IF;
-  IF had.dedups IS NOT NULL THEN
-    PERFORM {s}.free_dedup(had.dedup_tenants, had.dedup_tasks, had.dedups, had.dedup_ids);
-  END IF;
+  PERFORM {s}.end_all_keys(p_now, had);
 END $$;
 
 -- Where the rows of these jobs are, in this order.

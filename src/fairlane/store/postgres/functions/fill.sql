@@ -14,19 +14,31 @@ DECLARE
   has_holds boolean := EXISTS (SELECT 1 FROM {s}.hold WHERE kind IN ('tenant', 'task') AND verb = 'paused' AND until > p_now);
   v_stride bigint := {s}.stride_of(p_now, '*');
   v_limits {s}.term;  -- of every tenant that has none of its own
+  is_plain boolean;
   v_left int;
   chosen record;
   v_held text[];
   v_owners text[] := '{}';  -- of the jobs chosen so far, which do not run yet
 BEGIN
   SELECT * INTO v_limits FROM {s}.limits_of(p_now, q.name, '*');
+  is_plain := NOT has_limits AND v_limits.running IS NULL;
   tids := '{}';
   capped := '{}';
   has_started := false;
   is_stuck := false;
   WHILE cardinality(tids) < p_most LOOP
     v_left := p_most - cardinality(tids);
-    chosen := {s}.choose(q, p_now, v_left, has_strides, v_stride, has_limits, v_limits, v_owners);
+    IF NOT is_plain THEN
+      chosen := {s}.choose(q, p_now, v_left, has_strides, v_stride, has_limits, v_limits, v_owners);
+    ELSIF EXISTS (SELECT 1 FROM {s}.turn WHERE queue = q.name AND state = 1 AND vt >= q.low
+                  ORDER BY queue, vt, ready_since LIMIT 1 OFFSET 1) THEN
+      chosen := {s}.choose_each(q, p_now, v_left, has_strides, v_stride);
+    ELSE
+      chosen := {s}.choose_alone(q, p_now, v_left, has_strides, v_stride);
+    END IF;
+    IF is_plain AND chosen.turns IS NULL THEN
+      chosen := {s}.choose(q, p_now, v_left, has_strides, v_stride, has_limits, v_limits, v_owners);
+    END IF;
     EXIT WHEN chosen.turns IS NULL;
     v_held := array(SELECT tenant FROM unnest(chosen.tenants, chosen.parks) AS u (tenant, is_parked) WHERE is_parked);
     is_stuck := parked + cardinality(v_held) >= {park_most}
@@ -154,6 +166,116 @@ BEGIN
   INTO jobs, capped, owners, tag, expires_at, tasks, is_started, has_rate, turns, tenants, clocks, served, opens, low_keys, parks,
        strands, keys, ids
   FROM taken, after, heads;
+END $$;
+
+-- Choose the jobs of the only ready tenant, while it has one open strand: as they come. For `fill` where nothing limits
+-- anybody, as `choose_each`; `turns` is NULL where it is not so simple.
+CREATE OR REPLACE FUNCTION {s}.choose_alone(
+  q {s}.queue, p_now bigint, p_most int, p_has_strides boolean, p_stride bigint, OUT jobs tid[], OUT capped boolean[],
+  OUT owners text[], OUT tag bigint, OUT expires_at bigint, OUT tasks text[], OUT is_started boolean, OUT has_rate boolean,
+  OUT turns tid[], OUT tenants text[], OUT clocks bigint[], OUT served int[], OUT opens boolean[], OUT low_keys bigint[],
+  OUT parks boolean[], OUT strands tid[], OUT keys bigint[], OUT ids uuid[]
+) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  t record;
+  s record;
+  v_stride bigint := p_stride;
+  v_served int;
+BEGIN
+  SELECT ctid AS tid, tenant, vt, head_key INTO t FROM {s}.turn
+  WHERE queue = q.name AND state = 1 AND vt >= q.low ORDER BY queue, vt, ready_since LIMIT 1;
+  IF NOT found THEN
+    RETURN;
+  END IF;
+  SELECT array_agg(tid) AS tids, array_agg(task) AS tasks, array_agg(head_key) AS keys, array_agg(head_id) AS ids INTO s
+  FROM (SELECT ctid AS tid, task, head_key, head_id FROM {s}.strand
+        WHERE queue = q.name AND tenant = t.tenant AND state = 1 AND head_key >= t.head_key
+        ORDER BY queue, tenant, head_key, head_id LIMIT 2) AS two;
+  IF cardinality(s.tids) IS DISTINCT FROM 1 THEN
+    RETURN;
+  END IF;
+  IF p_has_strides THEN
+    v_stride := {s}.stride_of(p_now, t.tenant);
+  END IF;
+  SELECT array_agg(tid) FILTER (WHERE nth <= p_most), min(expires_at) FILTER (WHERE nth <= p_most),
+         bool_or(is_started) FILTER (WHERE nth <= p_most), ARRAY[min(sort_key) FILTER (WHERE nth > p_most)],
+         array_agg(id) FILTER (WHERE nth > p_most)
+  INTO jobs, expires_at, is_started, keys, ids
+  FROM (SELECT ctid AS tid, sort_key, id, expires_at, dedup_key IS NOT NULL AND dedup_until = 'started' AS is_started,
+               row_number() OVER () AS nth
+        FROM {s}.job
+        WHERE queue = q.name AND tenant = t.tenant AND task = s.tasks[1] AND state = {ready}
+          AND (sort_key, id) >= (s.keys[1], s.ids[1])
+        ORDER BY queue, tenant, task, sort_key, id LIMIT p_most + 1) AS first;
+  IF jobs IS NULL THEN
+    RETURN;
+  END IF;
+  v_served := cardinality(jobs);
+  capped := array_fill(false, ARRAY[v_served]);
+  owners := array_fill(t.tenant, ARRAY[v_served]);
+  tag := t.vt + (v_served - 1) * v_stride;
+  tasks := s.tasks;
+  turns := ARRAY[t.tid];
+  tenants := ARRAY[t.tenant];
+  clocks := ARRAY[t.vt + v_served * v_stride];
+  served := ARRAY[v_served];
+  opens := ARRAY[ids IS NOT NULL];
+  low_keys := keys;
+  parks := ARRAY[false];
+  strands := s.tids;
+  ids := coalesce(ids, ARRAY[NULL::uuid]);
+END $$;
+
+-- Choose one job of each tenant, where that is what `choose` would do: there are as many ready tenants as jobs are wanted,
+-- and nobody's second turn comes before another's first. No levels and no ranks are needed then, which
+-- halves what choosing costs. `turns` is NULL where it is not so, or a strand's head is not its first job.
+CREATE OR REPLACE FUNCTION {s}.choose_each(
+  q {s}.queue, p_now bigint, p_most int, p_has_strides boolean, p_stride bigint, OUT jobs tid[], OUT capped boolean[],
+  OUT owners text[], OUT tag bigint, OUT expires_at bigint, OUT tasks text[], OUT is_started boolean, OUT has_rate boolean,
+  OUT turns tid[], OUT tenants text[], OUT clocks bigint[], OUT served int[], OUT opens boolean[], OUT low_keys bigint[],
+  OUT parks boolean[], OUT strands tid[], OUT keys bigint[], OUT ids uuid[]
+) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  are_heads boolean;
+BEGIN
+  WITH low AS MATERIALIZED (
+    SELECT ctid AS tid, tenant, vt, ready_since, head_key AS low_key,
+           CASE WHEN p_has_strides THEN {s}.stride_of(p_now, tenant) ELSE p_stride END AS stride
+    FROM {s}.turn WHERE queue = q.name AND state = 1 AND vt >= q.low
+    ORDER BY queue, vt, ready_since LIMIT p_most),
+  last AS MATERIALIZED (SELECT vt, ready_since FROM low ORDER BY vt DESC, ready_since DESC LIMIT 1),
+  met AS MATERIALIZED (
+    SELECT low.tid AS turn, low.tenant, low.vt, low.vt + low.stride AS clock, s.tid AS strand, s.task, j.*,
+           coalesce(j.id = s.head_id, false) AS is_head, least(j.next_key, s.other_key) AS low_key,
+           coalesce(j.next_key, s.other_key) IS NOT NULL AS is_open
+    FROM low LEFT JOIN LATERAL (
+      SELECT *, lead(head_key) OVER () AS other_key FROM (
+        SELECT ctid AS tid, task, head_key, head_id FROM {s}.strand
+        WHERE queue = q.name AND tenant = low.tenant AND state = 1 AND head_key >= low.low_key
+        ORDER BY queue, tenant, head_key, head_id LIMIT 2) AS two LIMIT 1) AS s ON true
+    LEFT JOIN LATERAL (
+      SELECT *, lead(sort_key) OVER () AS next_key, lead(id) OVER () AS next_id FROM (
+        SELECT ctid AS job, sort_key, id, expires_at, dedup_key IS NOT NULL AND dedup_until = 'started' AS is_started
+        FROM {s}.job
+        WHERE queue = q.name AND tenant = low.tenant AND task = s.task AND state = {ready}
+          AND (sort_key, id) >= (s.head_key, s.head_id)
+        ORDER BY queue, tenant, task, sort_key, id LIMIT 2) AS two LIMIT 1) AS j ON true
+    WHERE p_most = (SELECT count(*) FROM low) AND NOT EXISTS (
+      SELECT 1 FROM low, last WHERE (low.vt + low.stride, low.ready_since) < (last.vt, last.ready_since)))
+  SELECT bool_and(is_head), array_agg(job), array_agg(false), array_agg(tenant), max(vt), min(expires_at),
+         (SELECT array_agg(task) FROM (SELECT DISTINCT task FROM met) AS kinds), bool_or(is_started),
+         array_agg(turn), array_agg(clock), array_agg(1), array_agg(is_open), array_agg(low_key), array_agg(strand),
+         array_agg(next_key), array_agg(next_id)
+  INTO are_heads, jobs, capped, owners, tag, expires_at, tasks, is_started, turns, clocks, served, opens, low_keys,
+       strands, keys, ids
+  FROM met;
+  tenants := owners;
+  parks := capped;
+  IF NOT are_heads THEN
+    turns := NULL;
+  END IF;
 END $$;
 
 -- Write why tenants are parked that have no room left.

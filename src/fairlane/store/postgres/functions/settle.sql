@@ -39,21 +39,15 @@ SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_n bigint[]; v_tid tid[]; v_gates text[]; v_noted boolean;
   v_most int := cardinality(p_id);
+  -- Most batches are successes without a word, all alike.
+  is_alike boolean := p_state[1] IN ({succeeded}, {cancelled}) AND 1 = ALL (ARRAY[cardinality(p_state), cardinality(p_because),
+    cardinality(p_failures), cardinality(p_crashes), cardinality(p_crashes_alone), cardinality(p_snoozes),
+    cardinality(p_suspect), cardinality(p_tail), cardinality(p_result)]);
 BEGIN
   at := {s}.now_or(p_now);
   p_minds_cancel := {s}.for_each(p_minds_cancel, v_most);
   p_minds_expiry := {s}.for_each(p_minds_expiry, v_most);
   p_state := {s}.for_each(p_state, v_most);
-  p_because := {s}.for_each(p_because, v_most);
-  p_delay := {s}.for_each(p_delay, v_most);
-  p_failures := {s}.for_each(p_failures, v_most);
-  p_crashes := {s}.for_each(p_crashes, v_most);
-  p_crashes_alone := {s}.for_each(p_crashes_alone, v_most);
-  p_snoozes := {s}.for_each(p_snoozes, v_most);
-  p_suspect := {s}.for_each(p_suspect, v_most);
-  p_tail := {s}.for_each(p_tail, v_most);
-  p_learns := {s}.for_each(p_learns, v_most);
-  p_result := {s}.for_each(p_result, v_most);
   -- Rows come in the order of their ids; places must go by `n`, as the columns of the request do.
   SELECT array_agg(l.n ORDER BY l.n) FILTER (WHERE NOT l.doubt), array_agg(l.tid ORDER BY l.n) FILTER (WHERE NOT l.doubt),
          array_agg(l.id) FILTER (WHERE NOT l.doubt), array_agg(l.id) FILTER (WHERE l.doubt),
@@ -77,7 +71,22 @@ BEGIN
   IF v_gates IS NOT NULL THEN
     hints := coalesce(hints, '{}') || {s}.queues_at(array(SELECT DISTINCT unnest(v_gates)));
   END IF;
-  IF cardinality(v_n) = cardinality(p_id) THEN
+  IF is_alike AND NOT v_noted THEN
+    PERFORM {s}.end_alike(at, v_tid, p_state[1], p_because[1], p_failures[1], p_crashes[1], p_crashes_alone[1], p_snoozes[1],
+                          p_suspect[1], p_tail[1], p_result[1]);
+    RETURN;
+  END IF;
+  p_because := {s}.for_each(p_because, v_most);
+  p_delay := {s}.for_each(p_delay, v_most);
+  p_failures := {s}.for_each(p_failures, v_most);
+  p_crashes := {s}.for_each(p_crashes, v_most);
+  p_crashes_alone := {s}.for_each(p_crashes_alone, v_most);
+  p_snoozes := {s}.for_each(p_snoozes, v_most);
+  p_suspect := {s}.for_each(p_suspect, v_most);
+  p_tail := {s}.for_each(p_tail, v_most);
+  p_learns := {s}.for_each(p_learns, v_most);
+  p_result := {s}.for_each(p_result, v_most);
+  IF cardinality(v_n) = v_most THEN
     PERFORM {s}.end_jobs(at, v_noted, v_tid, p_state, p_because, p_delay, p_failures, p_crashes, p_crashes_alone,
                          p_snoozes, p_suspect, p_tail, p_learns, p_result);
   ELSE

@@ -9,8 +9,12 @@ SELECT {whole_hot} FROM {s}.job WHERE id = ANY ($1::uuid[])
 UNION ALL SELECT {whole_finished} FROM {s}.history WHERE id = ANY ($1::uuid[])
 UNION ALL SELECT {whole_finished} FROM {s}.dead WHERE id = ANY ($1::uuid[])
 
--- name: hot
-SELECT {whole_hot} FROM {s}.job
+-- name: waiting
+SELECT {whole_hot} FROM (SELECT * FROM {s}.job WHERE worker IS NULL) waiting
+
+-- name: running
+-- As many as there are slots of workers, in no order: sorted.
+SELECT {whole_hot} FROM (SELECT * FROM {s}.job WHERE state = {running} OFFSET 0) running
 
 -- name: history
 SELECT {whole_finished} FROM {s}.history
@@ -66,7 +70,7 @@ SELECT count(*) FROM (
 -- name: turn
 SELECT arrival, pace FROM {s}.turn WHERE queue = $1 AND tenant = $2 ORDER BY queue, tenant, ver DESC LIMIT 1
 
--- name: running
+-- name: running_of
 SELECT count(*) FROM {s}.job WHERE queue = $1 AND tenant = $2 AND state = {running}
 
 -- name: pace

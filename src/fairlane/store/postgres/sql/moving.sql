@@ -26,8 +26,8 @@ SELECT asked, workers FROM {s}.ask_to_stop($1::uuid[], $2::text)
 SELECT {s}.wait_for($1::uuid)
 
 -- name: edge
--- The last of the hot jobs that a pass looks at, and the one after it if there is one.
-SELECT enqueued_at, id FROM {s}.job WHERE (enqueued_at, id) > ($1::bigint, $2::uuid)
+-- The last of the waiting jobs that a pass looks at, and the one after it if there is one.
+SELECT enqueued_at, id FROM {s}.job WHERE (enqueued_at, id) > ($1::bigint, $2::uuid) AND worker IS NULL
 ORDER BY enqueued_at, id LIMIT 2 OFFSET $3
 
 -- name: purged

@@ -66,15 +66,17 @@ ORDER BY name LIMIT $3
 -- name: tenants
 -- From one name to the next by the indexes: a tenant's million jobs are not read.
 WITH RECURSIVE found (name, number) AS (
-  SELECT least((SELECT min(tenant) FROM {s}.job WHERE tenant > $1),
+  SELECT least((SELECT min(tenant) FROM {s}.job WHERE tenant > $1 AND worker IS NULL),
                (SELECT min(tenant) FROM {s}.history WHERE tenant > $1),
                (SELECT min(tenant) FROM {s}.dead WHERE tenant > $1)), 1
   UNION ALL
-  SELECT least((SELECT min(tenant) FROM {s}.job WHERE tenant > found.name),
+  SELECT least((SELECT min(tenant) FROM {s}.job WHERE tenant > found.name AND worker IS NULL),
                (SELECT min(tenant) FROM {s}.history WHERE tenant > found.name),
                (SELECT min(tenant) FROM {s}.dead WHERE tenant > found.name)), number + 1
   FROM found WHERE name IS NOT NULL AND number < $2)
-SELECT name FROM found WHERE name IS NOT NULL ORDER BY name LIMIT $2
+SELECT name FROM found WHERE name IS NOT NULL
+UNION SELECT tenant FROM {s}.job WHERE state = {running} AND tenant > $1
+ORDER BY name LIMIT $2
 
 -- name: queues
 WITH RECURSIVE hot (name) AS (

@@ -1,7 +1,9 @@
 -- Settle, renew, reclaim, expire: the ends of claims and of waits. See functions/settle.sql, end_jobs.sql, renew.sql.
 
 -- name: settle
-SELECT at, settled, doubtful, hints
+-- `settled` is null where all of them are: reading ids takes as long as sending them.
+SELECT at, CASE WHEN cardinality(settled) IS DISTINCT FROM cardinality($4::uuid[]) THEN coalesce(settled, '{}') END,
+  doubtful, hints
 FROM {s}.settle($1::bigint, $2::text, $3::text, $4::uuid[], $5::bigint[], $6::boolean[], $7::bigint[], $8::text[],
   $9::text[], $10::bigint[], $11::int[], $12::int[], $13::int[], $14::int[], $15::boolean[], $16::text[],
   $17::boolean[], $18::bytea[])

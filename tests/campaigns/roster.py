@@ -7,9 +7,10 @@ from typing import Final, NamedTuple
 
 from tests.campaigns.disks import die_in_a_write, fill_the_disk
 from tests.campaigns.errand import Errand
-from tests.campaigns.long import replay_seeds, set_clocks, simulate, soak
+from tests.campaigns.long import replay_seeds, set_clocks, simulate
 from tests.campaigns.network import cut_answers, part_workers
 from tests.campaigns.servers import cut_off_a_crowd, kill_connections, kill_server
+from tests.campaigns.soak import soak
 from tests.campaigns.workers import kill_workers, pause_workers
 
 
@@ -26,6 +27,10 @@ class Campaign(NamedTuple):
     """How many one piece does unless it is told otherwise."""
     stores: tuple[str, ...]
     play: Callable[[Errand], Coroutine[None, None, None]]
+    cores: float = 0.4
+    """How many cores a piece keeps busy, about; most pieces mostly wait."""
+    is_in_order: bool = False
+    """Whether a piece goes on where the last one has ended, so that two cannot be under way at once."""
 
 
 SERVERS: Final = ("postgres", "redis")

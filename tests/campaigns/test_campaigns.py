@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from fairlane.model import ledger
-from tests.campaigns.__main__ import run_piece
 from tests.campaigns.errand import Errand
 from tests.campaigns.field import Field, staged
 from tests.campaigns.roster import CAMPAIGNS
+from tests.campaigns.single import run_piece
 
 SMALL = [
     ("worker-kill", "redis", 1),

@@ -5,7 +5,6 @@ Knows of a campaign its goal, what a piece does at most, and how many cores that
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -18,15 +17,14 @@ from typing import Final, NamedTuple, TypeAlias
 
 from tests.campaigns.book import ROOT, read, tallies
 from tests.campaigns.roster import CAMPAIGNS
+from tests.simulation.crowd import CORES
 
 LONGEST: Final = 10 * 60.0
 """Seconds after which a piece begins nothing more."""
 SHORTEST: Final = 20.0
 """Seconds that must be left for a piece to be worth its start."""
-CORES: Final = os.cpu_count() or 1
-ROOM: Final = 1.4 * CORES
-"""How much all pieces under way may ask of the cores: somewhat more than there is, since most wait mostly."""
 AT_ONCE: Final = 3 * CORES
+"""Pieces at the same time: most of them mostly wait."""
 _ATTEMPTS: Final = 2
 """Failed pieces after which a campaign is not begun again on that store in this run."""
 
@@ -42,7 +40,11 @@ class Share(NamedTuple):
 
 
 def next_share(
-    rows: Sequence[Row], done: Mapping[Row, int], under_way: Sequence[Share], goal: int | None = None
+    rows: Sequence[Row],
+    done: Mapping[Row, int],
+    under_way: Sequence[Share],
+    at_once: int = AT_ONCE,
+    goal: int | None = None,
 ) -> Share | None:
     """Give a share of the row that is furthest from its goal, of those that have room beside the others.
 
@@ -51,22 +53,27 @@ def next_share(
     counted = Counter(done)
     for one in under_way:
         counted[one.row] += one.n
-    busy = sum(CAMPAIGNS[name].cores for (name, _), _ in under_way)
-    rows_under_way = {one.row for one in under_way}
     best: tuple[float, Share] | None = None
     for row in rows:
         campaign = CAMPAIGNS[row[0]]
         wanted = goal or campaign.goal
-        left = wanted - counted[row]
-        # Seeds go on from the book's last line, so that two pieces at once would run the same ones.
-        is_in_order = campaign.is_in_order and row in rows_under_way
-        has_room = not under_way or busy + campaign.cores <= ROOM
-        if left <= 0 or is_in_order or not has_room:
-            continue
-        share = counted[row] / wanted
-        if best is None or share < best[0]:
+        left, share = wanted - counted[row], counted[row] / wanted
+        if left > 0 and _has_room(row, under_way, at_once) and (best is None or share < best[0]):
             best = share, Share(row, min(left, campaign.portion))
     return None if best is None else best[1]
+
+
+def _has_room(row: Row, under_way: Sequence[Share], at_once: int) -> bool:
+    """Whether a piece may begin: those that burn time share the cores, the others leave them a place."""
+    campaign = CAMPAIGNS[row[0]]
+    if campaign.is_in_order and any(one.row == row for one in under_way):
+        return False  # seeds go on from the book's last line: two at once would run the same ones
+    if not under_way:
+        return True
+    burning = [CAMPAIGNS[one.row[0]].cores for one in under_way if CAMPAIGNS[one.row[0]].cores]
+    if campaign.cores:
+        return len(under_way) < at_once and sum(burning) + campaign.cores <= CORES
+    return len(under_way) < at_once and len(under_way) - len(burning) < at_once - 1
 
 
 class Crew:
@@ -100,7 +107,7 @@ class Crew:
 
     def _begin(self, waiters: ThreadPoolExecutor) -> None:
         """Fill the places that are free."""
-        while len(self._under_way) < self._at_once:
+        while True:
             left = self._deadline - time.monotonic()
             share = None if left < SHORTEST else self._next()
             if share is None:
@@ -114,7 +121,8 @@ class Crew:
     def _next(self) -> Share | None:
         done = {row: tally.n for row, tally in tallies(read(self._book)).items()}
         rows = [row for row in self._rows if self._failed[row] < _ATTEMPTS]
-        return next_share(rows, done, [share for share, _ in self._under_way.values()], self._goal)
+        under_way = [share for share, _ in self._under_way.values()]
+        return next_share(rows, done, under_way, self._at_once, self._goal)
 
     def _note(self, ended: Future[int]) -> None:
         """Tell of a piece that failed or broke; the others go on."""

@@ -1,4 +1,4 @@
-"""One worker, a million jobs in a row: nothing is lost, its memory stays, and a job costs what it did at first.
+"""One worker, a million jobs in a row: nothing is lost, its memory stays, and a job costs what it did.
 
 What was written down is judged in chapters, some thousand jobs at a time, and let go of; so that the judge
 needs no more memory for the last chapter than for the first.
@@ -43,15 +43,15 @@ TASKS: Final = ("short",) * 7 + ("plain",)
 """Seven of eight handlers run in the worker's loop, one in a thread."""
 SLOTS: Final = 64
 BATCH: Final = 250
-BACKLOG: Final = 2_000
-CHAPTER: Final = 5_000
-SAMPLED: Final = 5_000
+BACKLOG: Final = 3_000
+CHAPTER: Final = 2_500
+SAMPLED: Final = 2_000
 SOAKED: Final = 100_000
 """Jobs after which growth and drift are judged; before that they are only told."""
 GROWTH: Final = 1.05
 DRIFT: Final = 1.5
 COST: Final = 1.2
-"""Others use the same cores and let jobs wait longer: that is drift only if jobs take more of the processor."""
+"""Others use the same cores, and jobs wait longer: that is drift only if they take more processor time."""
 
 
 async def soak(errand: Errand) -> None:
@@ -235,7 +235,8 @@ class _Soak:
             f"{samples[0].memory:.1f} to {samples[-1].memory:.1f} MB, last fifth {growth:.3f} of the second"
         )
         settings["processor"] = (
-            f"{1e6 * _seconds_a_job(samples):.0f} us a job of worker and store, last fifth {cost:.2f} of the second"
+            f"{1e6 * _seconds_a_job(samples):.0f} us a job in worker and server,"
+            f" last fifth {cost:.2f} of the second"
         )
         if self._settled < SOAKED:
             return

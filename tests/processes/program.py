@@ -110,7 +110,7 @@ class RecordedClaims:
 
 attempts: dict[tuple[str, int], int] = {}
 """Of the claims that were handed out last: a process that runs a million jobs must not grow by them."""
-_KEPT: Final = 20_000
+_KEPT: Final = 2_000
 
 
 class Flight:

@@ -12,7 +12,7 @@ from tests.campaigns.errand import Errand
 from tests.campaigns.field import Field, staged
 from tests.faults.campaign import Actor, moment
 
-CREW: Final = 3
+CREW: Final = 2
 CROWD: Final = 200
 HERD_LIMIT: Final = 10.0
 """Seconds in which a whole crowd must be served again."""

@@ -63,7 +63,7 @@ async def soak(errand: Errand) -> None:
         worker = Worker(place.url, Path(name), settings, None)
         try:
             await store.upkeep.migrate()
-            await _Soak(errand, place, store, worker).run()
+            await Soak(errand, place, store, worker).run()
         finally:
             worker.stop()
             await store.upkeep.aclose()
@@ -87,7 +87,7 @@ class _Sample(NamedTuple):
     processor: float
 
 
-class _Soak:
+class Soak:
     """A soak under way."""
 
     def __init__(self, errand: Errand, place: Place, store: Store, worker: Worker) -> None:
@@ -186,7 +186,7 @@ class _Soak:
         """Judge what is over, but for the last ones: something may still be said of their jobs."""
         while len(self._chapters) > keeping and not self._chapters[0].unsettled:
             chapter = self._chapters.popleft()
-            jobs = await self._read(chapter.ids)
+            jobs = await self.read(chapter.ids)
             wrong = list(of_each(jobs))
             assert not wrong, wrong[:5]
             verdict = judge_history(chain(chapter.records, reading(jobs)), drained=True)
@@ -196,7 +196,7 @@ class _Soak:
             for id in chapter.ids:
                 del self._of[str(id)]
 
-    async def _read(self, ids: Sequence[UUID]) -> list[JobRecord]:
+    async def read(self, ids: Sequence[UUID]) -> list[JobRecord]:
         """Look jobs up; one that is not there is lost, and the checker says so."""
         found: list[JobRecord] = []
         for first in range(0, len(ids), PAGE_MOST):

@@ -61,8 +61,8 @@ KILLS = [("worker-kill", store) for store in ("sqlite", "redis", "postgres")]
 def test_what_is_furthest_from_its_goal_is_next() -> None:
     """Counting what is under way as done, so that a run goes on where the last one ended."""
     done = {KILLS[2]: 200, KILLS[1]: 20}
-    assert next_share(KILLS, done, []) == Share(KILLS[0], 50)
-    assert next_share(KILLS, done, [Share(KILLS[0], 50)]) == Share(KILLS[1], 50)
+    assert next_share(KILLS, done, []) == Share(KILLS[0], 100)
+    assert next_share(KILLS, done, [Share(KILLS[0], 100)]) == Share(KILLS[1], 100)
     assert next_share(KILLS[1:], {**done, KILLS[1]: 190}, []) == Share(KILLS[1], 10)
 
 
@@ -70,13 +70,13 @@ def test_nothing_is_next_when_every_goal_is_reached() -> None:
     """Unless more is asked for than the roster does."""
     done = dict.fromkeys(KILLS, 200)
     assert next_share(KILLS, done, []) is None
-    assert next_share(KILLS, done, [], goal=1_000) == Share(KILLS[0], 50)
+    assert next_share(KILLS, done, [], goal=1_000) == Share(KILLS[0], 100)
 
 
 def test_pieces_that_burn_time_have_the_cores_and_no_more() -> None:
     """While those are taken, what mostly waits is next; and that leaves a place to what does not."""
     soak, replay, pause = ("soak", "sqlite"), ("replay", "redis"), ("worker-pause", "sqlite")
-    assert next_share([soak, replay, pause], {}, [Share(soak, 10**6)] * 2, at_once=4) == Share(pause, 25)
+    assert next_share([soak, replay, pause], {}, [Share(soak, 10**6)] * 2, at_once=4) == Share(pause, 50)
     assert next_share([soak, replay, pause], {}, [Share(pause, 1)] * 3, at_once=4) == Share(soak, 10**6)
     assert next_share([soak, replay, pause], {}, [Share(pause, 1)] * 4, at_once=4) is None
     assert next_share([soak], {}, [], at_once=1) is not None

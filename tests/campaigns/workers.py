@@ -30,7 +30,7 @@ _SILENCE: Final = 6 * SECOND
 async def kill_workers(errand: Errand) -> None:
     """SIGKILL workers that have jobs; each of them starts elsewhere, and nothing is lost or done twice."""
     async with staged(errand) as field:
-        await field.hire_ready(CREW)
+        await field.hire_ready(min(CREW, errand.wanted + 2))
         async with field.fed(_LONG, backlog=48):
             while errand.goes_on:
                 victims = await field.busy_workers(errand.draw, _number(errand))
@@ -58,7 +58,7 @@ async def pause_workers(errand: Errand) -> None:
     keeps everybody from that, as SQLite's does.
     """
     async with staged(errand) as field:
-        await field.hire_ready(CREW)
+        await field.hire_ready(min(CREW, errand.wanted + 2))
         async with field.fed(_LONG, backlog=48):
             while errand.goes_on:
                 victims = await field.busy_workers(errand.draw, _number(errand))

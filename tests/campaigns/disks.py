@@ -14,7 +14,6 @@ from tests.faults.deaths import Stage
 from tests.faults.disk import Fault
 from tests.faults.failing import fail_at_random
 
-
 _HITS: Final = 0.8
 _ENOUGH: Final = 40
 """Faults of which the share that hits says something."""
@@ -53,6 +52,6 @@ async def fill_the_disk(errand: Errand) -> None:
 
 
 def _judge_aim(errand: Errand, hits: int) -> None:
-    """Hold the campaign itself to its aim: a step that is drawn is nearly always one that somebody waits for."""
+    """Hold the campaign itself to its aim: somebody waits for nearly every step that is drawn."""
     if errand.n >= _ENOUGH and hits < _HITS * errand.n:
         errand.fail(f"only {hits} of {errand.n} faults hit anything")

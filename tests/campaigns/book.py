@@ -98,7 +98,7 @@ def piece(campaign: str, errand: Errand, seconds: float) -> Piece:
         campaign=campaign,
         store=errand.store,
         at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        commit=_commit(),
+        commit=commit(),
         seed=errand.seed,
         n=errand.n,
         seconds=round(seconds, 1),
@@ -112,7 +112,7 @@ def piece(campaign: str, errand: Errand, seconds: float) -> Piece:
     )
 
 
-def _commit() -> str:
+def commit() -> str:
     """Name the commit, and say so if what ran is not what it holds."""
 
     def git(*arguments: str) -> str:

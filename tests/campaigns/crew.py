@@ -17,6 +17,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from tests.campaigns.book import ROOT, read, tallies
 from tests.campaigns.roster import CAMPAIGNS
+from tests.campaigns.single import BROKEN
 from tests.simulation.crowd import CORES
 
 LONGEST: Final = 10 * 60.0
@@ -129,7 +130,7 @@ class Crew:
         share, _ = self._under_way.pop(ended)
         if code := ended.result():
             self._failed[share.row] += 1
-            if code != 1:
+            if code != BROKEN:
                 print(
                     f"{' on '.join(share.row)}: its process ended with {code}; nothing is counted", flush=True
                 )

@@ -324,7 +324,7 @@ TABLE: Final[dict[str, Sabotage]] = {
     "last-in-first-out": Sabotage("inside a strand the smallest sort key goes first", _last_first),
     "batch-in-two-steps": Sabotage("a batch is there whole or not at all", _torn_batch),
     "settlement-dropped": Sabotage("what could not be settled is settled later", _settlement_dropped),
-    "slot-decided-by-a-lock": Sabotage("a slot makes one job", None, "there are no schedules yet (S57)"),
+    "slot-decided-by-a-mutex": Sabotage("a slot makes one job", None, "there are no schedules yet (S57)"),
 }
 
 

@@ -44,6 +44,9 @@ _PARTS: Final = 4
 class RedisClaims:
     """Jobs as workers and duties move them."""
 
+    turns_at_once: Final = 2
+    """The server works on one while the handlers of the other run."""
+
     def __init__(self, wire: Wire) -> None:
         """Share the connections with the other facets."""
         self._wire = wire

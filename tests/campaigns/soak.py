@@ -46,11 +46,11 @@ BATCH: Final = 250
 BACKLOG: Final = 3_000
 CHAPTER: Final = 2_500
 SAMPLED: Final = 2_000
-SOAKED: Final = 100_000
+SOAKED: Final = 200_000
 """Jobs after which growth and drift are judged; before that they are only told."""
 GROWTH: Final = 1.05
 DRIFT: Final = 1.5
-COST: Final = 1.2
+COST: Final = 1.3
 """Others use the same cores, and jobs wait longer: that is drift only if they take more processor time."""
 
 

@@ -11,7 +11,7 @@ import pytest
 from fairlane.app.worker_settings import WorkerSettings
 from fairlane.duties import clean, expire, promote, prune
 from fairlane.duties.duties import Duties
-from fairlane.duties.lead import LEASE, Lead
+from fairlane.duties.lead import Lead
 from fairlane.duties.reclaim import EVERY, QUIET, Reclaim
 from fairlane.model.instants import DAY, HOUR, SECOND, Instant, Micros
 from fairlane.model.lifecycle import State
@@ -238,11 +238,11 @@ async def test_clean_forgets_workers_that_were_silent_for_an_hour(world: World) 
 
 async def test_one_process_leads_and_another_follows_when_it_stops(world: World) -> None:
     """By its lease running out, or at once when it leaves."""
-    first, second = Lead("w1"), Lead("w2")
+    first, second = (Lead(name, 12 * SECOND, 4 * SECOND) for name in ("w1", "w2"))
     await first(world.store)
     await second(world.store)
     assert (first.is_mine, second.is_mine) == (True, False)
-    world.advance(LEASE / SECOND - 1)
+    world.advance(11)
     await first(world.store)
     world.advance(2)
     await second(world.store)
@@ -251,6 +251,18 @@ async def test_one_process_leads_and_another_follows_when_it_stops(world: World)
     await second(world.store)
     await first(world.store)
     assert (first.is_mine, second.is_mine) == (False, True)
+
+
+async def test_the_lead_of_one_who_was_killed_ends_with_the_leases_of_its_jobs(world: World) -> None:
+    """However short these are: who takes its jobs back is there when they may be taken back."""
+    settings = WorkerSettings(lease=2 * SECOND, renew_every=SECOND // 2)
+    killed, other = (_duties(world, name, settings)._lead for name in ("a", "b"))
+    assert await killed(world.store) == SECOND // 2
+    await other(world.store)
+    assert (killed.is_mine, other.is_mine) == (True, False)
+    world.advance(2.1)
+    await other(world.store)
+    assert other.is_mine
 
 
 async def test_all_duties_are_done_by_whoever_leads_and_by_nobody_else(world: World) -> None:
@@ -280,7 +292,7 @@ async def test_all_duties_are_done_by_whoever_leads_and_by_nobody_else(world: Wo
     (leader,) = set(calls)
     assert (await world.get(lost.id)).failures == 1
     await next(one for one in made if one._name == leader).leave()
-    follower = Lead("a" if leader == "b" else "b")
+    follower = Lead("a" if leader == "b" else "b", 12 * SECOND, 4 * SECOND)
     await follower(world.store)
     assert follower.is_mine
 

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 from fairlane.app.worker_settings import WorkerSettings
 from fairlane.duties.clean import clean
 from fairlane.duties.expire import expire
-from fairlane.duties.lead import EVERY, Lead
+from fairlane.duties.lead import Lead
 from fairlane.duties.promote import promote
 from fairlane.duties.prune import prune
 from fairlane.duties.reclaim import Reclaim
@@ -46,7 +46,7 @@ class Duties:
     ) -> None:
         self._name = name
         self._store = store
-        self._lead = Lead(name)
+        self._lead = Lead(name, settings.lease, settings.renew_every)
         self._absence = absence
         self._duties: tuple[Duty, ...] = (
             Reclaim(clock, settings.renew_every, settings.max_crashes),
@@ -72,7 +72,7 @@ class Duties:
 
         async def one_pass() -> Micros | None:
             if not self._lead.is_mine:
-                return EVERY
+                return self._lead.every
             try:
                 return await led()
             except Exception:

@@ -7,7 +7,7 @@ wrong in sentences; `check` raises if there is any.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -41,7 +41,7 @@ async def violations(store: Store, *, gates_are_stable: bool = False) -> list[st
     can be recounted from the running jobs.
     """
     jobs = await _read_all(store)
-    found = [*_each(jobs), *_together(jobs), *await _books(store, jobs)]
+    found = [*of_each(jobs), *_together(jobs), *await _books(store, jobs)]
     if gates_are_stable:
         found += await _gates(store, jobs)
     return found
@@ -93,7 +93,8 @@ async def read_books(store: Store) -> Census:
     return msgspec.structs.replace(whole, cursor=None)
 
 
-def _each(jobs: list[JobRecord]) -> Iterator[str]:
+def of_each(jobs: Iterable[JobRecord]) -> Iterator[str]:
+    """List what is wrong with any job by itself."""
     for job in jobs:
         for holds, sentence in _facts(job):
             if not holds:

@@ -98,7 +98,7 @@ def piece(campaign: str, errand: Errand, seconds: float) -> Piece:
         campaign=campaign,
         store=errand.store,
         at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        commit=_commit(),
+        commit=commit(),
         seed=errand.seed,
         n=errand.n,
         seconds=round(seconds, 1),
@@ -112,7 +112,7 @@ def piece(campaign: str, errand: Errand, seconds: float) -> Piece:
     )
 
 
-def _commit() -> str:
+def commit() -> str:
     """Name the commit, and say so if what ran is not what it holds."""
 
     def git(*arguments: str) -> str:
@@ -130,15 +130,24 @@ def _commit() -> str:
 
 
 def append(found: Piece, book: Path = BOOK) -> None:
-    """Write one line more."""
-    with book.open("ab") as file:
-        file.write(msgspec.json.encode(found) + b"\n")
+    """Write one line more, by one write, since other pieces may append theirs at the same time."""
+    fd = os.open(book, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        os.write(fd, msgspec.json.encode(found) + b"\n")
+    finally:
+        os.close(fd)
 
 
 def read(book: Path = BOOK) -> list[Piece]:
     """Give all pieces, in their order."""
     lines = book.read_bytes().splitlines() if book.exists() else []
     return [msgspec.json.decode(line, type=Piece) for line in lines]
+
+
+def next_seed(pieces: Iterable[Piece], campaign: str, store: str) -> int:
+    """Give the seed after the last that any piece has run."""
+    own = (one for one in pieces if (one.campaign, one.store) == (campaign, store))
+    return max((int(one.figures.get("next_seed", 0)) for one in own), default=0)
 
 
 def tallies(pieces: Iterable[Piece]) -> dict[tuple[str, str], Tally]:

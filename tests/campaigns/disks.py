@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import Final
 
 import apsw
 import pytest
@@ -12,6 +13,10 @@ from tests.campaigns.errand import Errand
 from tests.faults.deaths import Stage
 from tests.faults.disk import Fault
 from tests.faults.failing import fail_at_random
+
+_HITS: Final = 0.8
+_ENOUGH: Final = 40
+"""Faults of which the share that hits says something."""
 
 
 async def die_in_a_write(errand: Errand) -> None:
@@ -27,6 +32,7 @@ async def die_in_a_write(errand: Errand) -> None:
             errand.figures["told"] += told.total()
             errand.figures[fault] += 1
             errand.done()
+    _judge_aim(errand, errand.figures["told"])
 
 
 async def fill_the_disk(errand: Errand) -> None:
@@ -42,3 +48,10 @@ async def fill_the_disk(errand: Errand) -> None:
         errand.figures[fault] += failures
         for _ in range(times):
             errand.done()
+    _judge_aim(errand, sum(errand.figures[fault] for fault in faults))
+
+
+def _judge_aim(errand: Errand, hits: int) -> None:
+    """Hold the campaign itself to its aim: somebody waits for nearly every step that is drawn."""
+    if errand.n >= _ENOUGH and hits < _HITS * errand.n:
+        errand.fail(f"only {hits} of {errand.n} faults hit anything")

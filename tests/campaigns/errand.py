@@ -10,10 +10,11 @@ from collections import Counter
 class Errand:
     """What a campaign is asked for, and what it writes down of itself."""
 
-    def __init__(self, store: str, seed: int, wanted: int, seconds: float) -> None:
-        """Want so many faults, in about so much time."""
+    def __init__(self, store: str, seed: int, wanted: int, seconds: float, first_seed: int = 0) -> None:
+        """Want so many faults, in about so much time. What runs seeds in a row begins with the first one."""
         self.store = store
         self.seed = seed
+        self.first_seed = first_seed
         self.draw = random.Random(seed)
         self.wanted = wanted
         self.n = 0

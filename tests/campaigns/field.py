@@ -7,12 +7,13 @@ import random
 import signal
 import sys
 import tempfile
+import time
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from fairlane.model import ledger
 from fairlane.model.errors import StoreError
@@ -32,6 +33,8 @@ TENANTS: Final = ("acme", "bolt", "core", "dune")
 BATCH: Final = 8
 SETTINGS: Final = {"lease": 2, "renew_every": 0.5, "slots": 4, "shutdown_deadline": 10}
 """Short leases, so that a campaign loses many of them; recovery times are to be read beside this."""
+_GLANCE: Final = 0.02
+"""Seconds between two looks at what has happened."""
 
 
 class Worker(Process):
@@ -40,8 +43,9 @@ class Worker(Process):
     def __init__(self, url: str, folder: Path, settings: dict[str, float], clock: Path | None) -> None:
         """Start it on a store, with the store's clock in a file if campaigns set it."""
         self.running: dict[tuple[str, int], ledger.Started] = {}
-        self._looked_at = 0
         self._clock = clock
+        self._file: BinaryIO | None = None
+        self._part_of_a_line = b""
         super().__init__("worker", url, folder, settings)
 
     def command(self, role: str, place: str) -> tuple[str, ...]:
@@ -56,15 +60,31 @@ class Worker(Process):
 
     def look(self) -> list[ledger.Started]:
         """Read on in its record; give what has started since."""
-        records = self.seen()
-        news = records[self._looked_at :]
-        self._looked_at = len(records)
+        news = self.news()
         for one in news:
             if isinstance(one, ledger.Started):
                 self.running[one.job, one.fence] = one
             elif isinstance(one, ledger.Ended):
                 self.running.pop((one.job, one.fence), None)
         return [one for one in news if isinstance(one, ledger.Started)]
+
+    def news(self) -> list[ledger.Record]:
+        """Give what it has written down, in whole lines, since this was asked last; nothing is kept here."""
+        if self._file is None:
+            if not self.record.exists():
+                return []
+            self._file = self.record.open("rb")
+        data = self._part_of_a_line + self._file.read()
+        end = data.rfind(b"\n") + 1
+        self._part_of_a_line = data[end:]
+        return list(ledger.decode_lines(data[:end].splitlines(keepends=True)))
+
+    def stop(self) -> None:
+        """Make sure that it is gone."""
+        self.signal(signal.SIGCONT)  # which does nothing to one that has ended
+        super().stop()
+        if self._file is not None:
+            self._file.close()
 
 
 class Field:
@@ -85,6 +105,7 @@ class Field:
         self.clock = clock
         self._all: list[Worker] = []
         self._given = 0
+        self._looked_at = 0.0
 
     async def breakable_way(self) -> tuple[Proxy, str]:
         """Open a way to the store that can be broken, and give its URL."""
@@ -95,47 +116,54 @@ class Field:
 
     def hire(self, url: str | None = None, **settings: float) -> Worker:
         """Start a worker; it is ready some time after."""
-        made = Worker(url or self.place.url, self._folder, {**SETTINGS, **settings}, self.clock)
+        wanted = {**SETTINGS, **settings}
+        made = Worker(url or self.place.url, self._folder, wanted, self.clock)
         self.workers.append(made)
+        self.errand.settings |= {name: str(value) for name, value in wanted.items()}
+        self.errand.settings["workers"] = str(len(self.workers))
         self._all.append(made)
         return made
 
     async def hire_ready(self, number: int, url: str | None = None, **settings: float) -> None:
         """Start some workers, and return when they work."""
-        self.errand.settings |= {name: str(value) for name, value in {**SETTINGS, **settings}.items()}
-        self.errand.settings["workers"] = str(number)
         for _ in range(number):
             self.hire(url, **settings)
-        await self._until_all_have_started()
+        await self.until_all_are_ready()
 
-    async def _until_all_have_started(self) -> None:
+    async def until_all_are_ready(self) -> None:
+        """Return when all workers work."""
         for worker in self.workers:
             await self.until(partial(worker.has_said, "worker_started"), "a worker does not start")
 
     def dismiss(self, worker: Worker) -> None:
-        """Expect nothing more of a worker that was killed."""
+        """Expect nothing more of a worker that was killed, once its last line is read."""
         worker.popen.wait()
+        self._look_at(worker)
         self.workers.remove(worker)
 
     def look(self) -> None:
         """See what has started, anywhere; nobody may have ended who was not told to."""
-        for worker in self._all:
-            for one in worker.look():
-                self.starts.setdefault(one.job, []).append(one)
-                self.last_start[worker.popen.pid] = one.at
+        self._looked_at = time.monotonic()
         for worker in self.workers:
+            self._look_at(worker)
             words = "".join(worker.lines[-20:])
             assert worker.popen.poll() is None, (
                 f"a worker ended by itself, {worker.popen.returncode}: {words}"
             )
+
+    def _look_at(self, worker: Worker) -> None:
+        for one in worker.look():
+            self.starts.setdefault(one.job, []).append(one)
+            self.last_start[worker.popen.pid] = one.at
 
     async def until(self, is_so: Callable[[], bool], what: str, seconds: float = PATIENCE) -> None:
         """Wait until something is so; TimeoutError with these words if it is not in time."""
         try:
             async with asyncio.timeout(seconds):
                 while not is_so():
-                    await asyncio.sleep(0.01)
-                    self.look()
+                    await asyncio.sleep(_GLANCE)
+                    if time.monotonic() - self._looked_at >= _GLANCE:  # nobody else has, meanwhile
+                        self.look()
         except TimeoutError:
             raise TimeoutError(f"{what}, after {seconds:.0f} s") from None
 
@@ -217,7 +245,7 @@ class Field:
                     self.look()
         except TimeoutError:
             raise TimeoutError(f"not drained after {PATIENCE:.0f} s: {await self.actor.states()}") from None
-        await self._until_all_have_started()  # before that a signal would end them like any other program
+        await self.until_all_are_ready()  # before that a signal would end them like any other program
         for worker in self.workers:
             worker.signal(signal.SIGTERM)
         codes = [await asyncio.to_thread(worker.end) for worker in self.workers]
@@ -239,7 +267,6 @@ class Field:
     def close(self) -> None:
         """Leave nothing running."""
         for worker in self._all:
-            worker.signal(signal.SIGCONT)  # which does nothing to one that has ended
             worker.stop()
 
 

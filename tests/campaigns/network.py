@@ -13,10 +13,11 @@ from fairlane import Fairlane
 from fairlane.model import ledger
 from fairlane.model.errors import EnqueueUnknown, StoreUnavailable
 from tests.campaigns.errand import Errand
-from tests.campaigns.field import TENANTS, Field, staged
+from tests.campaigns.field import TENANTS, Field, Worker, staged
 from tests.faults.campaign import moment
 from tests.servers.proxy import Proxy
 
+_CREW: Final = 8
 _LONGEST: Final = 20.0
 _SHORTEST: Final = 0.1
 _BYTES: Final = 4_000
@@ -98,20 +99,31 @@ async def _judge_numbers(errand: Errand, field: Field, sent: set[str]) -> None:
 
 
 async def part_workers(errand: Errand) -> None:
-    """Part workers from their store for 0.1 to 20 s: refused, half open, or slow; they go on alone."""
+    """Part workers from their store for 0.1 to 20 s: refused, half open, or slow; they go on alone.
+
+    Each has a way of its own, and is parted when it is, whatever happens to the others.
+    """
     async with staged(errand) as field:
-        proxy, url = await field.breakable_way()
-        await field.hire_ready(2, url, slots=8)
-        async with field.fed((0.01, 0.1, 0.5)):
-            while errand.goes_on:
-                seconds = math.exp(errand.draw.uniform(math.log(_SHORTEST), math.log(_LONGEST)))
-                kind = errand.draw.choice(tuple(_BREAKS))
-                _BREAKS[kind](proxy)
-                await asyncio.sleep(seconds)
-                _heal(proxy)
-                healed_at = moment()
-                errand.figures[kind] += 1
-                errand.done(*[await field.until_it_starts(one, healed_at) for one in field.workers])
+        ways = [await field.breakable_way() for _ in range(_CREW)]
+        crew = [(field.hire(url), proxy) for proxy, url in ways]
+        await field.until_all_are_ready()
+        async with field.fed((0.01, 0.1, 0.5), backlog=48), asyncio.TaskGroup() as group:
+            for number, (worker, proxy) in enumerate(crew):
+                draw = random.Random(f"{errand.seed} {number}")
+                group.create_task(_part_again_and_again(field, worker, proxy, draw))
+
+
+async def _part_again_and_again(field: Field, worker: Worker, proxy: Proxy, draw: random.Random) -> None:
+    errand = field.errand
+    while errand.goes_on:
+        seconds = math.exp(draw.uniform(math.log(_SHORTEST), math.log(_LONGEST)))
+        kind = draw.choice(tuple(_BREAKS))
+        _BREAKS[kind](proxy)
+        await asyncio.sleep(seconds)
+        _heal(proxy)
+        healed_at = moment()
+        errand.figures[kind] += 1
+        errand.done(await field.until_it_starts(worker, healed_at))
 
 
 def _refuse(proxy: Proxy) -> None:

@@ -26,8 +26,11 @@ that nobody enqueued, all drains afterwards, and the books equal a recount. How 
 *n* adds up over runs, and so over commits. The bound is what n trials with so many failures leave possible at
 95 %: with none in n it is 1 - 0.05^(1/n). Recovery is the time from a fault, or from its end if it has one,
 until what was harmed worked again. It was measured with the settings of the last column, short leases among
-them, on a machine that had other work to do (the load is its number of runnable processes): it bounds what
-to expect, and is no measure of speed.
+them, on a machine that had other work to do, other campaigns at least (the load is its number of runnable
+processes): it bounds what to expect, and is no measure of speed.
+
+What is not here: `clock` sets a store's clock while jobs run; slots of schedules are judged where schedules
+are. A soak's jobs are judged in chapters of some thousand, each when it is over, and its books at the end.
 """
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -44,6 +45,25 @@ class Place(Protocol):
         """Count the connections of clients."""
         ...
 
+    def processor_time(self) -> float:
+        """Say how many seconds of the processor its server has used; none has none."""
+        ...
+
+
+def processor_time(pid: int) -> float:
+    """Say how many seconds of the processor a process has used, with its children."""
+    ticks = sum(map(int, _fields(pid)[11:15]))
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError):  # it may end while we look
+            if entry.name.isdigit() and _fields(int(entry.name))[1] == str(pid):
+                ticks += sum(map(int, _fields(int(entry.name))[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _fields(pid: int) -> list[str]:
+    """Give what the kernel says of a process, from its state on: its name may hold anything."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
 
 class _File:
     """A file: it has no server."""
@@ -66,6 +86,9 @@ class _File:
 
     def connections(self) -> int:
         raise NotImplementedError
+
+    def processor_time(self) -> float:
+        return 0
 
 
 class _Postgres:
@@ -100,6 +123,9 @@ class _Postgres:
 
     def connections(self) -> int:
         return len(self._clients())
+
+    def processor_time(self) -> float:
+        return processor_time(self._server.pid)
 
     def _clients(self) -> list[int]:
         with psycopg.connect(self.url, autocommit=True) as link:
@@ -145,6 +171,9 @@ class _Valkey:
     def connections(self) -> int:
         with closing(self._client()) as client:
             return len(self._clients(client))
+
+    def processor_time(self) -> float:
+        return processor_time(self._server.pid)
 
     def _clients(self, client: Redis) -> list[str]:
         own = client.client_id()

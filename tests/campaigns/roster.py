@@ -7,10 +7,12 @@ from typing import Final, NamedTuple
 
 from tests.campaigns.disks import die_in_a_write, fill_the_disk
 from tests.campaigns.errand import Errand
-from tests.campaigns.long import replay_seeds, set_clocks, simulate, soak
+from tests.campaigns.long import replay_seeds, set_clocks, simulate
 from tests.campaigns.network import cut_answers, part_workers
 from tests.campaigns.servers import cut_off_a_crowd, kill_connections, kill_server
+from tests.campaigns.soak import soak
 from tests.campaigns.workers import kill_workers, pause_workers
+from tests.simulation.crowd import CORES
 
 
 class Campaign(NamedTuple):
@@ -23,9 +25,13 @@ class Campaign(NamedTuple):
     goal: int
     """How many are asked for on each store, over all runs."""
     portion: int
-    """How many one piece does unless it is told otherwise."""
+    """How many one piece does at most."""
     stores: tuple[str, ...]
     play: Callable[[Errand], Coroutine[None, None, None]]
+    cores: int = 0
+    """How many cores a piece keeps busy, about; most pieces mostly wait."""
+    is_in_order: bool = False
+    """Whether a piece goes on where the last one has ended, so that two cannot be under way at once."""
 
 
 SERVERS: Final = ("postgres", "redis")
@@ -35,7 +41,7 @@ CAMPAIGNS: Final[dict[str, Campaign]] = {
         "SIGKILLs of a worker in the middle of jobs",
         "its jobs run elsewhere (asked: p99 within 20 s)",
         200,
-        20,
+        100,
         ("sqlite", "postgres", "redis"),
         kill_workers,
     ),
@@ -43,7 +49,7 @@ CAMPAIGNS: Final[dict[str, Campaign]] = {
         "workers stopped past their leases, then continued",
         "nothing that they say afterwards is accepted",
         100,
-        15,
+        50,
         ("sqlite", "postgres", "redis"),
         pause_workers,
     ),
@@ -51,7 +57,7 @@ CAMPAIGNS: Final[dict[str, Campaign]] = {
         "SIGKILLs of the server while jobs are enqueued and run",
         "nothing is lost within the stated durability, and workers go on by themselves",
         100,
-        15,
+        50,
         ("postgres", "redis", "redis-always"),
         kill_server,
     ),
@@ -59,7 +65,7 @@ CAMPAIGNS: Final[dict[str, Campaign]] = {
         "connections ended by the server, under load",
         "enqueuers and workers go on by themselves",
         500,
-        100,
+        250,
         SERVERS,
         kill_connections,
     ),
@@ -75,7 +81,7 @@ CAMPAIGNS: Final[dict[str, Campaign]] = {
         "times that workers were parted from their store for 0.1 to 20 s",
         "workers go on by themselves",
         200,
-        20,
+        100,
         SERVERS,
         part_workers,
     ),
@@ -83,31 +89,34 @@ CAMPAIGNS: Final[dict[str, Campaign]] = {
         "times that 200 clients were cut off at once",
         "all have enqueued again within 10 s",
         20,
-        5,
+        10,
         SERVERS,
         cut_off_a_crowd,
+        cores=CORES,
     ),
     "crash-points": Campaign(
         "torn writes and cuts of the power, at any step of the disk",
         "the file is whole, and has all that was acknowledged",
         1_000,
-        200,
+        350,
         ("sqlite",),
         die_in_a_write,
+        cores=1,
     ),
     "full-disk": Campaign(
         "runs of all scenes on a disk that is full or fails at some step",
         "each error is clear, nothing is half done, and the same store goes on",
         200,
-        40,
+        120,
         ("sqlite",),
         fill_the_disk,
+        cores=1,
     ),
     "clock": Campaign(
         "jumps of the store's clock by -5 s to an hour while jobs run",
         "workers go on, and nothing runs twice but what was lost",
         100,
-        20,
+        100,
         ("sqlite", "postgres", "redis"),
         set_clocks,
     ),
@@ -115,25 +124,30 @@ CAMPAIGNS: Final[dict[str, Campaign]] = {
         "jobs run by one worker in a row",
         "memory grows by at most 5 %, and jobs wait no longer",
         1_000_000,
-        20_000,
+        1_000_000,
         ("sqlite", "postgres", "redis"),
         soak,
+        cores=CORES,
     ),
     "simulation": Campaign(
         "seeds of the simulation",
         "every promise that is judged there",
         10_000,
-        500,
+        2_500,
         ("model",),
         simulate,
+        cores=CORES,
+        is_in_order=True,
     ),
     "replay": Campaign(
         "sequences of the simulation done to the store",
         "every answer is the oracle's, to the microsecond",
         1_000,
-        100,
+        500,
         ("sqlite", "postgres", "redis"),
         replay_seeds,
+        cores=1,
+        is_in_order=True,
     ),
 }
 """The order is that of a run with nothing done before."""

@@ -17,6 +17,8 @@ CROWD: Final = 200
 HERD_LIMIT: Final = 10.0
 """Seconds in which a whole crowd must be served again."""
 
+_VOLLEY: Final = 10
+"""Connections ended in a row, before every worker must have begun something new."""
 _SHORT: Final = (0.01, 0.03, 0.1, 0.2)
 
 
@@ -48,13 +50,15 @@ async def kill_connections(errand: Errand) -> None:
         await field.hire_ready(CREW, slots=8)
         async with field.fed(_SHORT):
             while errand.goes_on:
-                if not await asyncio.to_thread(field.place.cut_one, errand.draw):
-                    await asyncio.sleep(0.01)
-                    continue
-                errand.done()
-                await asyncio.sleep(errand.draw.random() / 5)
-            cut_at = moment()
-            errand.recovery += [await field.until_it_starts(worker, cut_at) for worker in field.workers]
+                wanted = min(_VOLLEY, errand.wanted - errand.n)
+                while wanted:
+                    if await asyncio.to_thread(field.place.cut_one, errand.draw):
+                        wanted -= 1
+                        errand.done()
+                    await asyncio.sleep(errand.draw.random() / 10)
+                cut_at = moment()
+                back = [await field.until_it_starts(worker, cut_at) for worker in field.workers]
+                errand.recovery += (round(one, 3) for one in back)
 
 
 async def cut_off_a_crowd(errand: Errand) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.campaigns.__main__ import _order
-from tests.campaigns.book import Piece, append, piece, read, tallies, upper_bound
+from tests.campaigns.book import Piece, append, next_seed, piece, read, tallies, upper_bound
+from tests.campaigns.crew import Share, next_share
 from tests.campaigns.errand import Errand
 from tests.campaigns.page import PAGE, page
 from tests.campaigns.places import STORES
@@ -55,11 +55,39 @@ def test_the_bound_is_that_of_a_binomial(n: int, failed: int, bound: float) -> N
     assert upper_bound(n, failed) == pytest.approx(bound, abs=0.0001)
 
 
+KILLS = [("worker-kill", store) for store in ("sqlite", "redis", "postgres")]
+
+
 def test_what_is_furthest_from_its_goal_is_next() -> None:
-    """So that a run goes on where the last one ended."""
-    sums = tallies([found("worker-kill", "postgres", n=200), found("worker-kill", "redis", n=20)])
-    order = [store for _, store in _order(["worker-kill"], None, sums)]
-    assert order == ["sqlite", "redis", "postgres"]
+    """Counting what is under way as done, so that a run goes on where the last one ended."""
+    done = {KILLS[2]: 200, KILLS[1]: 20}
+    assert next_share(KILLS, done, []) == Share(KILLS[0], 100)
+    assert next_share(KILLS, done, [Share(KILLS[0], 100)]) == Share(KILLS[1], 100)
+    assert next_share(KILLS[1:], {**done, KILLS[1]: 190}, []) == Share(KILLS[1], 10)
+
+
+def test_nothing_is_next_when_every_goal_is_reached() -> None:
+    """Unless more is asked for than the roster does."""
+    done = dict.fromkeys(KILLS, 200)
+    assert next_share(KILLS, done, []) is None
+    assert next_share(KILLS, done, [], goal=1_000) == Share(KILLS[0], 100)
+
+
+def test_pieces_that_burn_time_have_the_cores_and_no_more() -> None:
+    """While those are taken, what mostly waits is next; and that leaves a place to what does not."""
+    soak, replay, pause = ("soak", "sqlite"), ("replay", "redis"), ("worker-pause", "sqlite")
+    assert next_share([soak, replay, pause], {}, [Share(soak, 10**6)] * 2, at_once=4) == Share(pause, 50)
+    assert next_share([soak, replay, pause], {}, [Share(pause, 1)] * 3, at_once=4) == Share(soak, 10**6)
+    assert next_share([soak, replay, pause], {}, [Share(pause, 1)] * 4, at_once=4) is None
+    assert next_share([soak], {}, [], at_once=1) is not None
+
+
+def test_two_pieces_at_once_never_run_the_same_seeds() -> None:
+    """What goes on from the book's last line has one piece under way."""
+    row = ("replay", "redis")
+    assert next_share([row], {}, [Share(row, 10)]) is None
+    pieces = [found(*row, figures={"next_seed": 12}), found(*row, figures={"next_seed": 7})]
+    assert (next_seed(pieces, *row), next_seed(pieces, "replay", "sqlite")) == (12, 0)
 
 
 def test_every_campaign_names_stores_that_there_are() -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from uuid import UUID
 
 import pytest
 
 from fairlane.model import ledger
-from tests.campaigns.__main__ import run_piece
+from fairlane.model.job import JobRecord
 from tests.campaigns.errand import Errand
 from tests.campaigns.field import Field, staged
 from tests.campaigns.roster import CAMPAIGNS
+from tests.campaigns.single import run_piece
+from tests.campaigns.soak import Soak
 
 SMALL = [
     ("worker-kill", "redis", 1),
@@ -20,6 +23,7 @@ SMALL = [
     ("commit-cut", "postgres", 10),
     ("commit-cut", "redis", 10),
     ("clock", "sqlite", 1),
+    ("soak", "sqlite", 500),
 ]
 """What other tests do not do in the same way: SQLite's own faults are in tests/faults and tests/processes."""
 
@@ -74,3 +78,16 @@ def test_a_campaign_fails_when_a_promise_is_broken(
     found = run_piece("worker-kill", "sqlite", 1, seconds=60)
     assert len(found.failures) == 1
     assert story in found.failures[0]
+
+
+def test_a_soak_misses_a_job_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each chapter is held against what the store has of it."""
+    read = Soak.read
+
+    async def forget_one(soak: Soak, ids: Sequence[UUID]) -> list[JobRecord]:
+        return (await read(soak, ids))[1:]
+
+    monkeypatch.setattr(Soak, "read", forget_one)
+    found = run_piece("soak", "sqlite", 300, seconds=60)
+    assert len(found.failures) == 1
+    assert "lost" in found.failures[0]

@@ -85,6 +85,7 @@ class Books:
     """Every fact, in plain dictionaries. `save` is the only way in for a job."""
 
     jobs: dict[UUID, JobRecord] = field(default_factory=dict)
+    delayed: dict[UUID, JobRecord] = field(default_factory=dict)
     counts: Counter[tuple[str, str, State]] = field(default_factory=Counter)
     ready: defaultdict[Strand, set[UUID]] = field(default_factory=lambda: defaultdict(set))
     clockwork: defaultdict[Flow, Clockwork] = field(default_factory=lambda: defaultdict(Clockwork))
@@ -110,7 +111,17 @@ class Books:
     def copy(self) -> Books:
         """Give books that can be written in without changing these; records are immutable."""
         other = copy.copy(self)
-        for name in ("jobs", "counts", "parked", "floors", "arrivals", "estimates", "holdings", "gate_used"):
+        for name in (
+            "jobs",
+            "delayed",
+            "counts",
+            "parked",
+            "floors",
+            "arrivals",
+            "estimates",
+            "holdings",
+            "gate_used",
+        ):
             setattr(other, name, copy.copy(getattr(self, name)))
         other.ready = defaultdict(set, {strand: set(ids) for strand, ids in self.ready.items()})
         other.clockwork = defaultdict(
@@ -132,7 +143,9 @@ class Books:
             self._take_out(before)
         self.jobs[job.id] = job
         self.counts[job.tenant, job.queue, job.state] += 1
-        if job.state is State.READY:
+        if job.state is State.DELAYED:
+            self.delayed[job.id] = job
+        elif job.state is State.READY:
             self.ready[strand_of(job)].add(job.id)
         self.refresh_turn((job.queue, job.tenant))
         if is_finished(job.state) and (before is None or not is_finished(before.state)):
@@ -153,7 +166,9 @@ class Books:
         self.counts[key] -= 1
         if not self.counts[key]:
             del self.counts[key]
-        if job.state is State.READY:
+        if job.state is State.DELAYED:
+            del self.delayed[job.id]
+        elif job.state is State.READY:
             strand = strand_of(job)
             self.ready[strand].discard(job.id)
             if not self.ready[strand]:
@@ -189,7 +204,8 @@ class Books:
 
     def strands(self, flow: Flow) -> Iterator[Strand]:
         """List the strands of a flow that hold ready jobs."""
-        return (strand for strand in self.ready if strand[:2] == flow and self.ready[strand])
+        queue, tenant = flow
+        return (one for one, ids in self.ready.items() if one[1] == tenant and one[0] == queue and ids)
 
     def is_in_index(self, flow: Flow) -> bool:
         """Whether a claim would look at this tenant."""

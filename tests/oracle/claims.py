@@ -344,8 +344,7 @@ def _strand_block(books: Books, strand: Strand, now: Instant) -> Parked | None:
 
 def next_due(books: Books, queues: set[str], now: Instant) -> Instant | None:
     """Say when time alone makes the next job of these queues claimable."""
-    delayed = (job for job in books.jobs.values() if job.state is State.DELAYED)
-    times: list[Instant | None] = [job.run_at for job in delayed if job.queue in queues]
+    times: list[Instant | None] = [job.run_at for job in books.delayed.values() if job.queue in queues]
     times += [parked.until for what, parked in books.all_parked() if what[0] in queues]
     for queue in queues & {strand[0] for strand in books.ready}:
         block = _queue_block(books, queue, now)
@@ -388,9 +387,7 @@ def explain_ready(books: Books, job: JobRecord, now: Instant) -> Why:
 
 def _due(books: Books, now: Instant, queue: str | None = None) -> list[JobRecord]:
     found = [
-        job
-        for job in books.jobs.values()
-        if job.state is State.DELAYED and job.run_at <= now and queue in {None, job.queue}
+        job for job in books.delayed.values() if job.run_at <= now and (queue is None or queue == job.queue)
     ]
     return sorted(found, key=lambda job: (job.run_at, job.id.bytes))
 

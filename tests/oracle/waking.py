@@ -41,6 +41,8 @@ class Waking:
     def fill_gates(self) -> bool:
         """Wake of the strands at each gate as many as it has room for; say whether any is ready now."""
         line = [one for one in self._parked() if one[1].reason == "gate" and self._only in {None, one[0][1]}]
+        if not line:
+            return False
         line.sort(key=lambda one: (one[1].subject.name, *_place(one)))
         woken: Counter[str] = Counter()
         for what, parked in line:

@@ -14,7 +14,7 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from fairlane import Backoff, Context, Fairlane, Lane
 from fairlane.duties.command import run_scheduler
@@ -109,6 +109,8 @@ class RecordedClaims:
 
 
 attempts: dict[tuple[str, int], int] = {}
+"""Of the claims that were handed out last: a process that runs a million jobs must not grow by them."""
+_KEPT: Final = 2_000
 
 
 class Flight:
@@ -125,6 +127,8 @@ flight = Flight()
 def _remember(claims: Any) -> None:
     for claim in claims:
         attempts[str(claim.job.id), claim.fence] = claim.job.attempt
+    while len(attempts) > _KEPT:
+        del attempts[next(iter(attempts))]
 
 
 class RecordedStore:

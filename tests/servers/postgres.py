@@ -153,6 +153,12 @@ class PostgresServer:
         """Give the URL of its database by the loopback port."""
         return f"postgresql://fairlane@127.0.0.1:{self.port}/postgres"
 
+    @property
+    def pid(self) -> int:
+        """Give the postmaster's; it runs."""
+        assert self._postmaster is not None
+        return self._postmaster.pid
+
     def start(self) -> None:
         """Start, and return when it takes connections."""
         options = [part for setting in self._settings for part in ("-c", setting)]

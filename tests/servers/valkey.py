@@ -95,6 +95,12 @@ class ValkeyServer:
         """Give its URL by the loopback port."""
         return f"redis://127.0.0.1:{self.port}"
 
+    @property
+    def pid(self) -> int:
+        """Give its process; it runs."""
+        assert self._process is not None
+        return self._process.pid
+
     def start(self) -> None:
         """Start, and return when it takes connections."""
         with self.log.open("ab") as log:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Generator, Iterable
 from concurrent.futures import ProcessPoolExecutor
@@ -19,11 +20,17 @@ def run_seeds(
     seeds: Iterable[int], operations: int = OPERATIONS, processes: int = CORES
 ) -> Generator[Outcome]:
     """Run seeds in so many processes; give the outcomes in the order of the seeds, until nobody asks."""
-    pool = ProcessPoolExecutor(processes, get_context("spawn"))
+    pool = ProcessPoolExecutor(processes, get_context("spawn"), _settle_in)
     try:
         yield from pool.map(partial(_run, operations), seeds, chunksize=_AT_ONCE)
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _settle_in() -> None:
+    """Look for garbage seldom, and never among what was imported: a sixth of the time goes into it else."""
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 1_000)
 
 
 def _run(operations: int, seed: int) -> Outcome:

@@ -10,7 +10,7 @@ import argparse
 import asyncio
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import SimpleNamespace
 from typing import Any, Final, NamedTuple
 from unittest.mock import patch
@@ -25,6 +25,7 @@ from fairlane.model.scope import Scope
 from fairlane.worker import floor
 from fairlane.worker import worker as worker_module
 from fairlane.worker.fetch import Fetch
+from tests.campaigns.book import commit
 from tests.oracle import books as books_module
 from tests.oracle import claims as claims_module
 from tests.oracle import jobs as jobs_module
@@ -33,6 +34,7 @@ from tests.oracle.claims import OracleClaims
 from tests.oracle.core import Core
 from tests.oracle.jobs import OracleJobs
 from tests.oracle.policies import OraclePolicies
+from tests.simulation.page import Findings, Row, write
 from tests.simulation.seeds import now_running, quiet, run_seed, seams
 from tests.simulation.server import Server
 
@@ -322,7 +324,7 @@ TABLE: Final[dict[str, Sabotage]] = {
     "last-in-first-out": Sabotage("inside a strand the smallest sort key goes first", _last_first),
     "batch-in-two-steps": Sabotage("a batch is there whole or not at all", _torn_batch),
     "settlement-dropped": Sabotage("what could not be settled is settled later", _settlement_dropped),
-    "slot-decided-by-a-lock": Sabotage("a slot makes one job", None, "there are no schedules yet (S57)"),
+    "slot-decided-by-a-mutex": Sabotage("a slot makes one job", None, "there are no schedules yet (S57)"),
 }
 
 
@@ -343,25 +345,25 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-k", default="", help="only those whose name holds this word")
     parser.add_argument("--seeds", type=int, default=MOST_SEEDS)
+    parser.add_argument("--write", action="store_true", help="write the page of all of them anew")
     chosen = parser.parse_args()
+    rows: list[Row] = []
     missed = 0
-    with ExitStack() as stack:
-        stack.enter_context(seams())
-        stack.enter_context(quiet())
+    with seams(), quiet():
         for name, sabotage in TABLE.items():
             if chosen.k not in name:
                 continue
-            if sabotage.patch is None:
-                print(f"{name:32} does not apply: {sabotage.why_not}")
-                continue
             began = time.process_time()
-            found = hunt(name, chosen.seeds)
-            missed += found.seed is None
+            if sabotage.patch is None:
+                found = Finding(None, f"does not apply: {sabotage.why_not}")
+            else:
+                found = hunt(name, chosen.seeds)
+                missed += found.seed is None
+            rows.append(Row(name, sabotage.promise, found.seed, found.said[:110]))
             seed = "-" if found.seed is None else found.seed
-            print(
-                f"{name:32} seed {seed:>5} {time.process_time() - began:7.1f} s  {found.said[:110]}",
-                flush=True,
-            )
+            print(f"{name:32} {seed:>5} {time.process_time() - began:7.1f} s  {found.said[:110]}", flush=True)
+    if chosen.write:
+        write(Findings(commit(), tuple(rows)))
     return 1 if missed else 0
 
 

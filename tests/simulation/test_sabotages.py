@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.simulation.page import PAGE, page, read
 from tests.simulation.sabotages import TABLE, hunt
 from tests.simulation.seeds import quiet, seams
 
@@ -45,3 +46,12 @@ def test_a_few_seeds_notice_a_sabotage(name: str) -> None:
 def test_a_sabotage_that_cannot_be_made_says_why() -> None:
     """Every promise of the list has a patch, or the reason why it has none."""
     assert {name for name, one in TABLE.items() if one.patch is None and not one.why_not} == set()
+
+
+def test_the_page_tells_of_every_sabotage_what_was_found() -> None:
+    """Nobody has typed a seed, and each that applies has one."""
+    findings = read()
+    assert PAGE.read_text(encoding="utf-8") == page(findings)
+    assert {row.name: row.seed is not None for row in findings.rows} == {
+        name: one.patch is not None for name, one in TABLE.items()
+    }

@@ -63,8 +63,8 @@ async def test_an_answer_that_comes_too_late_is_nobody_elses(
 ) -> None:
     """S66: a server that stands still is busy, and what it says afterwards answers no other question."""
     job = await world.enqueue()
-    real = connect._send
-    monkeypatch.setattr(connect, "_send", lambda link, command, *_: real(link, command, 0.1))
+    real = connect.send
+    monkeypatch.setattr(connect, "send", lambda link, command, *_: real(link, command, 0.1))
     client.client_pause(700, all=True)
     with pytest.raises(StoreBusy, match="no answer in time"):
         await world.get(job.id)

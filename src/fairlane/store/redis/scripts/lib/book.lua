@@ -128,6 +128,30 @@ local function look(key, field)
   return call('HGET', P .. key, field)
 end
 
+-- ── what is new ────────────────────────────────────────────────────────────
+
+local appended = {} -- by key
+
+-- Add what is new for sure, to a list: that takes half the time of laying it over what is stored.
+local function append(command, key, first, second)
+  local list = appended[key]
+  if not list then
+    list = {command = command}
+    appended[key] = list
+  end
+  local count = #list
+  list[count + 1], list[count + 2] = first, second
+end
+
+local function look_among_new(key, field)
+  local list = appended[key] or {}
+  for i = 1, #list, 2 do
+    if list[i] == field then
+      return list[i + 1]
+    end
+  end
+end
+
 -- ── sorted sets ────────────────────────────────────────────────────────────
 
 local sets = {}
@@ -150,8 +174,22 @@ local function sorted(key, read, size)
       fresh = false, page = NO_PAGE, at = 1, rank = 0, is_all = false, entry = false,
     }, Set)
     sets[key] = set
+    local new = appended[key] or NO_PAGE
+    for i = 1, #new, 2 do
+      set:add(new[i], new[i + 1])
+    end
+    appended[key] = nil
   end
   return set
+end
+
+-- Add to a set of which this script may ask nothing.
+local function add(key, score, member)
+  if sets[key] then
+    sets[key]:add(score, member)
+  else
+    append('ZADD', key, score, member)
+  end
 end
 
 function Set:add(score, member)
@@ -289,6 +327,9 @@ local function commit()
       in_chunks('ZREM', set.key, gone)
       in_chunks('ZADD', set.key, added)
     end
+  end
+  for key, list in pairs(appended) do
+    in_chunks(list.command, P .. key, list)
   end
   for queue in pairs(queue_hints) do
     call('XADD', P .. '$hints' .. queue, 'MAXLEN', 1, '*', '', '')

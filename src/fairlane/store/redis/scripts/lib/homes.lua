@@ -102,27 +102,36 @@ local function count_out(turn, task)
   end
 end
 
-local function enter(id, head, turn)
-  local state, queue = head[STATE], turn.queue
+local function enter_waiting(id, turn, task, state, run_at, priority, expires_at)
+  local queue = turn.queue
   if state == READY then
-    add_ready(turn, head[TASK], sort_key(head), id)
+    add_ready(turn, task, run_at - priority * STEP, id)
   else
-    turn.counts[state] = turn.counts[state] + 1
-    if state == DELAYED then
-      sorted('$delayed' .. queue.name):add(head[RUN_AT], id)
-      queue.delayed = queue.delayed + 1
-    elseif state == RUNNING then
-      sorted('$leases'):add(head[LEASE_UNTIL], id)
-      list(turn)
-    else
-      sorted('$finished' .. state):add(head[SETTLED_AT], id)
-      count_out(turn, head[TASK])
-    end
+    turn.counts[DELAYED] = turn.counts[DELAYED] + 1
+    add('$delayed' .. queue.name, run_at, id)
+    queue.delayed = queue.delayed + 1
     touch(turn)
   end
-  if head[EXPIRES_AT] > 0 and is_waiting(state) then
-    sorted('$expiries'):add(head[EXPIRES_AT], id)
+  if expires_at > 0 then
+    add('$expiries', expires_at, id)
   end
+end
+
+local function enter(id, head, turn)
+  local state = head[STATE]
+  if is_waiting(state) then
+    enter_waiting(id, turn, head[TASK], state, head[RUN_AT], head[PRIORITY], head[EXPIRES_AT])
+    return
+  end
+  turn.counts[state] = turn.counts[state] + 1
+  if state == RUNNING then
+    sorted('$leases'):add(head[LEASE_UNTIL], id)
+    list(turn)
+  else
+    sorted('$finished' .. state):add(head[SETTLED_AT], id)
+    count_out(turn, head[TASK])
+  end
+  touch(turn)
 end
 
 local function leave(id, head, turn)

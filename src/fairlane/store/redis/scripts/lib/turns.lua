@@ -186,16 +186,25 @@ local function is_ahead(key, id, strand)
   return key < strand[3] or (key == strand[3] and is_before(id, strand[4]))
 end
 
+local function put_behind(turn, task, key, id)
+  local name = name_of(turn, task)
+  if taken[name] then
+    jobs_of(turn, task):add(key, id)
+  else
+    add(name, key, id)
+  end
+end
+
 local function add_ready(turn, task, key, id)
   local strand = strand_of(turn, task)
   if strand[2] == 0 then
     turn.open = turn.open + 1
     strand[3], strand[4] = key, id
   elseif is_ahead(key, id, strand) then
-    jobs_of(turn, task):add(strand[3], strand[4])
+    put_behind(turn, task, strand[3], strand[4])
     strand[3], strand[4] = key, id
   else
-    jobs_of(turn, task):add(key, id)
+    put_behind(turn, task, key, id)
   end
   strand[2] = strand[2] + 1
   turn.counts[READY] = turn.counts[READY] + 1
@@ -209,7 +218,7 @@ end
 
 local function set_head(turn, task, strand)
   local name = name_of(turn, task)
-  if not sets[name] and not taken[name] then -- of most strands a script takes one job
+  if not sets[name] and not taken[name] and not appended[name] then -- of most strands a script takes one job
     local found = call('ZRANGE', P .. name, 0, 0, 'WITHSCORES')
     strand[3], strand[4], taken[name] = tonumber(found[2]), found[1], found[1]
     return

@@ -21,7 +21,7 @@ REFUSE = "return redis.error_reply('READONLY no')"
 async def connection(server: ValkeyServer) -> AsyncIterator[AbstractConnection]:
     """Give a connection of its own."""
     opened = UnixDomainSocketConnection(path=str(server.socket), protocol=3)
-    await opened.connect()
+    await opened.connect()  # type: ignore[no-untyped-call]
     yield opened
     await opened.disconnect()
 
@@ -45,7 +45,9 @@ async def test_a_script_that_was_flushed_meanwhile_is_sent_in_full_by_whoever_re
     assert not connection.is_connected
 
 
-async def test_after_a_refused_repetition_nobody_reads_the_answer_of_another(connection: AbstractConnection) -> None:
+async def test_after_a_refused_repetition_nobody_reads_the_answer_of_another(
+    connection: AbstractConnection,
+) -> None:
     """The connection is ended with what is still on its way."""
     with pytest.raises(ReadOnlyError):
         await repeat(connection, ("EVAL", REFUSE, 0), PATIENCE)

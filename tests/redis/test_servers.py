@@ -17,6 +17,7 @@ from fairlane.store.opening import open_store
 from fairlane.store.redis import connect
 from fairlane.store.redis.connect import Wire
 from fairlane.store.redis.enqueue import publish
+from fairlane.store.redis.exchange import send
 from tests.contract.world import ALL, World
 from tests.redis.test_batches import wire_of
 from tests.servers.valkey import ValkeyServer
@@ -63,8 +64,7 @@ async def test_an_answer_that_comes_too_late_is_nobody_elses(
 ) -> None:
     """S66: a server that stands still is busy, and what it says afterwards answers no other question."""
     job = await world.enqueue()
-    real = connect.send
-    monkeypatch.setattr(connect, "send", lambda link, command, *_: real(link, command, 0.1))
+    monkeypatch.setattr(connect, "send", lambda link, command, *_: send(link, command, 0.1))
     client.client_pause(700, all=True)
     with pytest.raises(StoreBusy, match="no answer in time"):
         await world.get(job.id)

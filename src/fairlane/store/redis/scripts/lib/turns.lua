@@ -296,22 +296,20 @@ local function write_place(queue, turn, clock)
 end
 
 local function write(queue, turn)
-  local tenant, by_tenant, by_queue = turn.tenant, sorted('$tenants_queues'), sorted('$queues_tenants')
+  local tenant, name = turn.tenant, queue.name .. '\0' .. turn.tenant
   local clock = write_clock(queue, turn.clock)
   if turn.is_moved then
     write_place(queue, turn, clock)
   end
   if is_needless(turn) then
     put('$turns' .. queue.name, tenant, false)
-    by_tenant:remove(tenant .. '\0' .. queue.name)
-    by_queue:remove(queue.name .. '\0' .. tenant)
+    sorted('$queues_tenants'):remove(name)
     return
   end
   local record = write_turn(clock, turn.since, turn.counts, turn.arrival, turn.parked, turn.strands)
   put('$turns' .. queue.name, tenant, record)
   if not turn.stored then
-    by_tenant:add(0, tenant .. '\0' .. queue.name)
-    by_queue:add(0, queue.name .. '\0' .. tenant)
+    add('$queues_tenants', 0, name)
   end
 end
 

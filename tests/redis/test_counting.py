@@ -1,4 +1,4 @@
-"""Books are kept in the order of queue and tenant, and read in both orders, a page of each queue at a time."""
+"""Books are kept in the order of queue and tenant, and read in both orders, a page of each queue at once."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ async def test_a_server_without_memory_takes_nothing_and_half_of_nothing(world: 
     job = await world.enqueue()
     client.config_set("maxmemory", "1")
     with pytest.raises(StoreUnavailable, match="memory"):
-        await world.send(*(world.new() for _ in range(50)))
+        await world.send(*(world.new() for _ in range(100)))
     client.config_set("maxmemory", "0")
     assert await world.find_all() == [job]
 
@@ -152,10 +152,10 @@ async def test_a_batch_that_is_on_its_way_comes_in_though_the_server_is_full(
     world: World, client: Redis
 ) -> None:
     """Nothing else is done before it: it must not stand in the way of what makes room."""
-    jobs = tuple(world.new() for _ in range(50))
+    jobs = tuple(world.new() for _ in range(100))
     await publish(wire_of(world), EnqueueRequest(scope=ALL, jobs=jobs))
     client.config_set("maxmemory", "1")
-    assert len(await world.claim(60)) == 50
+    assert len(await world.claim(110)) == 100
     client.config_set("maxmemory", "0")
 
 

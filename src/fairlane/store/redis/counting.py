@@ -33,7 +33,7 @@ async def read_books(
     queue: str | None = None,
     tasks: bool = False,
 ) -> tuple[list[Book], bool]:
-    """Give the next books in the order of tenant and queue from a place on or after it; say if there are more.
+    """Give the next books in the order of tenant and queue, from a place on or after it; say if that was all.
 
     The server has them in the order of queue and tenant alone: another one would take 75 bytes for each
     tenant. So all queues are read at once, and what is beyond the end of one of them is left for the next.

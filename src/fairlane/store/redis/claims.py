@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import chain
-from typing import Any, Final
+from typing import Any
 from uuid import UUID
 
 from fairlane.model.errors import Unsupported
@@ -33,12 +33,9 @@ from fairlane.store.contract.request import check_serves_all
 from fairlane.store.redis.connect import NO_JOINING, Wire
 from fairlane.store.redis.homes import PAGE, Change, Homes, Place
 from fairlane.store.redis.keys import NAMES
-from fairlane.store.redis.rows import STATES, Kept, pack, read, to_attempts, to_progress
+from fairlane.store.redis.rows import STATES, Kept, pack, read_claims, to_attempts, to_progress
 from fairlane.store.redis.scripts import CLAIM_MOST
 from fairlane.store.redis.settling import SettlementPages
-
-_PARTS: Final = 4
-"""What a script gives of each claim: id, head, body, attempts."""
 
 
 class RedisClaims:
@@ -57,13 +54,17 @@ class RedisClaims:
     async def _claim(self, request: ClaimRequest, answer: list[Any]) -> ClaimReply:
         """Go on from a script's part of a claim to the end; read each part while the next is made."""
         pages: dict[int, list[Claim]] = {}
-        carry, due, is_partial, parts = answer
+
+        def read(number: int, now: Instant, parts: list[bytes]) -> None:
+            pages[number] = read_claims(request.worker, now, request.lease, parts)
+
+        carry, due, is_partial, now, parts = answer
         while carry:
-            read = partial(_read_claims, pages, len(pages), parts)
-            carry, due, is_partial, parts = await self._wire.run(
-                "claim", _wishes(request), carry, meanwhile=read
+            meanwhile = partial(read, len(pages), now, parts)
+            carry, due, is_partial, now, parts = await self._wire.run(
+                "claim", _wishes(request), carry, meanwhile=meanwhile
             )
-        _read_claims(pages, len(pages), parts)
+        read(len(pages), now, parts)
         return ClaimReply(tuple(chain.from_iterable(pages.values())), due or None, bool(is_partial))
 
     async def renew(self, request: RenewRequest) -> RenewReply:
@@ -194,12 +195,3 @@ def _wishes(request: ClaimRequest) -> bytes:
             "isolates": request.isolates,
         }
     )
-
-
-def _read_claims(pages: dict[int, list[Claim]], number: int, parts: list[bytes]) -> None:
-    pages[number] = [_to_claim(*parts[i : i + _PARTS]) for i in range(0, len(parts), _PARTS)]
-
-
-def _to_claim(id: bytes, head: bytes, body: bytes, attempts: bytes) -> Claim:
-    kept = read(id, head, body, attempts, None)
-    return Claim(kept.job, kept.job.fence, kept.head.lease_until, kept.head.is_alone)

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
-from typing import Any, Final
-from uuid import UUID
+from functools import cache, lru_cache
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from fairlane.model.job import JobRecord, NewJob, Settlement
+from fairlane.model.job import JobRecord, Settlement
 from fairlane.model.judge import heed
 from fairlane.model.lifecycle import Event, target
-from fairlane.model.moves import born
 from fairlane.store.contract.claims import SettleRequest
 from fairlane.store.redis.forms import ENDING
-from fairlane.store.redis.rows import NIL, NUMBERS, pack
+from fairlane.store.redis.rows import ANY, NUMBERS, pack
 
-_ANY: Final[JobRecord] = born(
-    NewJob(id=UUID(int=0), tenant="", queue="", task="", payload=b"", checksum=0), 0
-)
-_ASKED: Final = msgspec.structs.replace(_ANY, is_cancel_asked=True)
-_LATE: Final = msgspec.structs.replace(_ANY, expires_at=0)
+_ASKED: Final = msgspec.structs.replace(ANY, is_cancel_asked=True)
+_LATE: Final = msgspec.structs.replace(ANY, expires_at=0)
 """Jobs of which nothing matters but that they were asked to stop, or expire before any next attempt."""
 
 
@@ -55,10 +50,10 @@ class SettlementPages:
 def _arguments(request: SettleRequest, settlements: Sequence[Settlement], claim: bytes) -> tuple[Any, ...]:
     parts: list[bytes] = []
     for one in settlements:
-        parts += (
-            NIL if one.failure is None else pack(one.failure),
-            NIL if one.log is None else pack(one.log),
-        )
+        if one.failure is not None:
+            parts.append(pack(one.failure))
+        if one.log is not None:
+            parts.append(pack(one.log))
         if one.result is not None:
             parts.append(one.result)
     return (
@@ -73,25 +68,47 @@ def _arguments(request: SettleRequest, settlements: Sequence[Settlement], claim:
 
 def _forms(settlement: Settlement) -> bytes:
     """Pack a settlement as it is, then the other forms that it may have."""
-    jobs = _heeded(settlement.event)
-    plain = _form(settlement, has_asked=_ASKED in jobs, has_late=_LATE in jobs)
-    return plain + b"".join(_form(heed(job, settlement, 0)) for job in jobs) if jobs else plain
+    event = _meaning(settlement.event)
+    plain = _form(settlement, event)
+    return plain + b"".join(_other_form(job, settlement) for job in event.heeded) if event.heeded else plain
+
+
+class _Event(NamedTuple):
+    """What an event means to the script: the state it leads to, and which other forms a settlement has."""
+
+    state: int
+    has_asked: bool
+    has_late: bool
+    heeded: tuple[JobRecord, ...]
 
 
 @cache
-def _heeded(event: Event) -> tuple[JobRecord, ...]:
-    """Give those of the two jobs that make another settlement of one with this event."""
-    any_ = Settlement(id=_ANY.id, fence=0, event=event, outcome="succeeded")
-    return tuple(job for job in (_ASKED, _LATE) if heed(job, any_, 0) is not any_)
+def _meaning(event: Event) -> _Event:
+    """Find which of the two jobs make another settlement of one with this event."""
+    any_ = Settlement(id=ANY.id, fence=0, event=event, outcome="succeeded")
+    heeded = tuple(job for job in (_ASKED, _LATE) if heed(job, any_, 0) is not any_)
+    return _Event(NUMBERS[target(event)], _ASKED in heeded, _LATE in heeded, heeded)
 
 
-def _form(settlement: Settlement, *, has_asked: bool = False, has_late: bool = False) -> bytes:
+def _other_form(job: JobRecord, settlement: Settlement) -> bytes:
+    heeded = heed(job, settlement, 0)
+    return _form(heeded, _meaning(heeded.event))
+
+
+@lru_cache
+def _texts(outcome: str, because: str | None) -> bytes:
+    return f"{outcome}\0{because or ''}\0".encode()
+
+
+def _form(settlement: Settlement, event: _Event) -> bytes:
     numbers = ENDING.pack_numbers(
         settlement.fence,
+        settlement.failure is not None,
+        settlement.log is not None,
         settlement.result is not None,
-        has_asked,
-        has_late,
-        NUMBERS[target(settlement.event)],
+        event.has_asked,
+        event.has_late,
+        event.state,
         settlement.delay,
         settlement.failures,
         settlement.crashes,
@@ -99,4 +116,4 @@ def _form(settlement: Settlement, *, has_asked: bool = False, has_late: bool = F
         settlement.snoozes,
         settlement.is_suspect,
     )
-    return numbers + f"{settlement.outcome}\0{settlement.because or ''}\0".encode()
+    return numbers + _texts(settlement.outcome, settlement.because)

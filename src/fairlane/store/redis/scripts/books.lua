@@ -14,7 +14,7 @@ for i, name in ipairs(names) do
   local stored = call('HGET', P .. '$turns' .. queue, tenant)
   local counts, tasks = {0, 0, 0, 0, 0, 0}, {}
   if stored then
-    local _, _, kept, _, _, strands = read_turn(stored)
+    local _, _, _, kept, strands = read_turn(stored)
     counts = kept
     for task in pairs(ARGV[6] == 'tasks' and strands or {}) do
       tasks[#tasks + 1] = task

@@ -28,8 +28,7 @@ NAMES: Final = {
     # turns
     "queues": "q",
     "turns": "t:",  # of a queue, by tenant
-    "tenants_queues": "tq",
-    "queues_tenants": "qt",
+    "queues_tenants": "qt",  # all turns in the order of their names
     "idle": "j:",  # ready turns of a queue with nothing running
     "busy": "i:",  # the other ready turns
     "woken": "w:",  # what is parked until a time

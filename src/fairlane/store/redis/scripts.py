@@ -71,8 +71,8 @@ _CONSTANTS: Final[dict[str, int | str]] = {
     "CLAIMED": f"\\0\\{NUMBERS[target(Event.CLAIM)]}",  # how a head begins: not short, running
 }
 
-_BRING_IN: Final = frozenset({"enqueue", "stage"})
-"""What a full server refuses. All else it must run: settling and pruning are what makes room again."""
+_BRING_IN: Final = frozenset({"enqueue"})
+"""What a full server refuses, as it does parts of a batch. All else it must run: that makes room again."""
 
 _USES: Final = re.compile(r"-- uses:(.*)")
 _KEY: Final = re.compile(r"\$(\w+)")
@@ -99,7 +99,7 @@ def load(name: str) -> Script:
     book = (folder / "lib" / "book.lua").read_text(encoding="utf-8")
     text = _KEY.sub(lambda found: NAMES[found[1]], "\n".join((book, *parts, verb)))
     # As values, not as locals: Lua has 200 of those, and a script is run from its first line each time.
-    values = _values() | {"IS_FOLDING": "true" if name in {"stage", "fold"} else "false"}
+    values = _values() | {"IS_FOLDING": "true" if name == "fold" else "false"}
     text = _WORD.sub(lambda found: values.get(found[0], found[0]), text)
     text = f"#!lua flags={'' if name in _BRING_IN else 'allow-oom'}\n{text}"
     return Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest())

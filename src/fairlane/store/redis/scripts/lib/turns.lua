@@ -310,13 +310,11 @@ local function write(queue, turn)
   end
   if is_needless(turn) then
     put('$turns' .. queue.name, tenant, false)
-    remove('$tenants_queues', tenant .. '\0' .. queue.name)
     remove('$queues_tenants', queue.name .. '\0' .. tenant)
     return
   end
   append('HSET', '$turns' .. queue.name, tenant, record)
   if not turn.stored then
-    add('$tenants_queues', 0, tenant .. '\0' .. queue.name)
     add('$queues_tenants', 0, queue.name .. '\0' .. tenant)
   end
 end

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from typing import Any, Final, NamedTuple
+from uuid import uuid4
 
 import msgspec
 
@@ -12,6 +13,7 @@ from fairlane.model.job import JobRecord, Settlement
 from fairlane.model.judge import heed
 from fairlane.model.lifecycle import Event, target
 from fairlane.store.contract.claims import SettleRequest
+from fairlane.store.redis.exchange import Command
 from fairlane.store.redis.forms import ENDING
 from fairlane.store.redis.rows import ANY, NUMBERS, pack
 
@@ -20,50 +22,45 @@ _LATE: Final = msgspec.structs.replace(ANY, expires_at=0)
 """Jobs of which nothing matters but that they were asked to stop, or expire before any next attempt."""
 
 
-class SettlementPages:
-    """What `settle.lua` takes for a request, page by page; the last one brings the claim with it."""
+class SettlementPages(Sequence[Command]):
+    """What `settle.lua` takes for a request, page by page, each with the next part of the claim."""
 
     def __init__(self, request: SettleRequest, claim: bytes, size: int) -> None:
-        """Pack nothing yet: the next page is packed while the server works on the one before."""
+        """Pack nothing yet: a page is packed while the server works on the one before."""
         self._request = request
         self._claim = claim
         self._size = size
-        self._packed: dict[int, tuple[Any, ...]] = {}
+        self._carry = uuid4().hex if claim and len(self) > 1 else ""
 
     def __len__(self) -> int:
         """Say how many there are: one at least, for a claim alone."""
         return max(1, -(-len(self._request.settlements) // self._size))
 
-    def __getitem__(self, number: int) -> tuple[Any, ...]:
-        """Give the arguments of one page."""
-        self.prepare(number)
-        return self._packed.pop(number)
-
-    def prepare(self, number: int) -> None:
-        """Pack a page, if there is such a one and it is not packed yet."""
-        if number < len(self) and number not in self._packed:
-            page = self._request.settlements[number * self._size : (number + 1) * self._size]
-            claim = self._claim if number == len(self) - 1 else b""
-            self._packed[number] = _arguments(self._request, page, claim)
-
-
-def _arguments(request: SettleRequest, settlements: Sequence[Settlement], claim: bytes) -> tuple[Any, ...]:
-    parts: list[bytes] = []
-    for one in settlements:
-        if one.failure is not None:
-            parts.append(pack(one.failure))
-        if one.log is not None:
-            parts.append(pack(one.log))
-        if one.result is not None:
-            parts.append(one.result)
-    return (
-        request.worker,
-        request.scope.tenant or "",
-        b"".join(map(_forms, settlements)),
-        b"".join(one.id.bytes for one in settlements),
-        claim,
-        *parts,
-    )
+    def __getitem__(self, number: Any) -> Any:
+        """Pack one page."""
+        request, start = self._request, number * self._size
+        settlements = request.settlements[start : start + self._size]
+        if number and not settlements:
+            raise IndexError(number)
+        parts: list[bytes] = []
+        for one in settlements:
+            if one.failure is not None:
+                parts.append(pack(one.failure))
+            if one.log is not None:
+                parts.append(pack(one.log))
+            if one.result is not None:
+                parts.append(one.result)
+        return (
+            request.worker,
+            request.scope.tenant or "",
+            b"".join(map(_forms, settlements)),
+            b"".join([one.id.bytes for one in settlements]),
+            self._claim,
+            self._carry,
+            number + 1,
+            len(self),
+            *parts,
+        )
 
 
 def _forms(settlement: Settlement) -> bytes:

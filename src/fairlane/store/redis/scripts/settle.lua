@@ -1,6 +1,7 @@
 -- uses: rules records lines turns parking blocks homes handout
 -- Settle: end attempts as their settlements say, and claim the next (S35-S37). ARGV: worker, tenant of the scope
--- or '', the settlements, the ids, a claim or '', then of each the packed failure, the packed log and the result it has.
+-- or '', the settlements, the ids, a claim or '', the name of its carry, the number of this page and how many there are;
+-- then of each settlement the packed failure, the packed log and the result it has.
 -- Each settlement has up to three forms, worked out by `judge.heed` beforehand: as it is, for a job that was asked to
 -- stop, for one that would come back after its expiry. Which of them holds is looked up here.
 local worker, scope = ARGV[2], ARGV[3]
@@ -24,7 +25,7 @@ local function is_held(head, fence)
     and (scope == '' or scope == head[TENANT])
 end
 
-local at, part = 1, 7
+local at, part = 1, 10
 
 -- Give the next settlement as it is, and the form of it that holds.
 local function next_form(head)
@@ -121,5 +122,4 @@ if ARGV[6] == '' then
   commit()
   return {states}
 end
--- Both together take no longer than a claim of the usual size: the rest of it is the next script's.
-return {states, claim(unpack_one(ARGV[6]), begin_claim(), CLAIM_MOST - floor(#ids / 2))}
+return {states, claim_in_pages(unpack_one(ARGV[6]), '$carry' .. ARGV[7], tonumber(ARGV[8]), tonumber(ARGV[9]))}

@@ -152,7 +152,7 @@ local function make_ready(queue, waking, carry, most)
 end
 
 local function begin_claim()
-  return {wish = 1, taken = 0, served = 0, parks = 0, is_cut_short = false, queues = {}}
+  return {wish = 1, taken = {}, served = 0, parks = 0, is_cut_short = false, queues = {}}
 end
 
 -- Serve wishes in order, at most `most` jobs; give them, and whether the claim is at its end.
@@ -161,6 +161,7 @@ local function hand_out(request, carry, most, only)
   carry.may_expire = is_any_expired()
   while carry.wish <= #request.wishes and carry.served < total do
     local name, wanted = unpack(request.wishes[carry.wish])
+    local taken = carry.taken[carry.wish] or 0
     local queue, waking = queue_named(name), carry.queues[name]
     if not waking then
       waking = begin_waking(only)
@@ -175,20 +176,22 @@ local function hand_out(request, carry, most, only)
     queue.rules = rules_of(queue.subject)
     local has_rate = queue.rules.rate
     local is_held = queue_block(queue)
-    while not is_held and carry.taken < wanted and carry.served < total do
+    while not is_held and taken < wanted and carry.served < total do
       if #served == most then
         return served, false
       end
-      local left = math.min(total - carry.served, wanted - carry.taken, most - #served)
+      local left = math.min(total - carry.served, wanted - taken, most - #served)
       local id = serve_one(queue, waking, carry, total - carry.served <= request.headroom, left, only)
       if not id then
         break
       end
       served[#served + 1] = id
-      carry.taken, carry.served = carry.taken + 1, carry.served + 1
+      taken, carry.served = taken + 1, carry.served + 1
+      carry.taken[carry.wish] = taken
       is_held = has_rate and queue_block(queue)
     end
-    carry.wish, carry.taken = carry.wish + 1, 0
+    carry.taken[carry.wish] = taken
+    carry.wish = carry.wish + 1
   end
   return served, true
 end
@@ -271,4 +274,28 @@ local function claim(request, carry, most)
   end
   commit()
   return {is_done and '' or pack(carry), due, partial and 1 or 0, NOW, claims}
+end
+
+-- The part of a claim that comes with one page of settlements. Each page goes on where the one before stopped, by what
+-- that has kept; only the last gives the carry. A claim that is at its end before the settlements are begins anew with
+-- the next page, which may have let something in.
+local function claim_in_pages(request, key, page, pages)
+  local stored = page > 1 and call('GET', P .. key)
+  if page > 1 and not stored then -- a page before was refused, and may come once more
+    commit()
+    return {'', 0, 1, NOW, {}}
+  end
+  local carry = stored and unpack_one(stored) or begin_claim()
+  local answer = claim(request, carry, CLAIM_MOST)
+  if page == pages then
+    if stored then
+      call('DEL', P .. key)
+    end
+    return answer
+  end
+  if answer[1] == '' then
+    carry.wish, carry.parks, carry.is_cut_short, carry.queues = 1, 0, false, {}
+  end
+  call('SET', P .. key, pack(carry), 'PX', STAGED_LASTS)
+  return answer
 end

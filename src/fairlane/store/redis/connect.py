@@ -6,14 +6,14 @@ Knows no verb and no key. Nothing is connected before the first call; each event
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 from fairlane.model.errors import ConfigError, EnqueueUnknown, StoreBusy, StoreError, StoreUnavailable
 from fairlane.model.instants import Instant
-from fairlane.store.redis.exchange import Command, await_replicas, nothing, pour, repeat, send
+from fairlane.store.redis.exchange import Command, await_replicas, converse, nothing, pour, repeat, send
 from fairlane.store.redis.location import Location
 from fairlane.store.redis.scripts import Script, load
 from fairlane.store.redis.server import greet
@@ -54,7 +54,7 @@ class _Call(NamedTuple):
 
     `meanwhile` is called once the command is on its way: what the caller has to do anyway, it does while the
     server works. `is_repeated` says that it is sent again until the server answers 0. Of a `stream` each
-    command is sent as soon as it is made.
+    command is sent as soon as it is made; if there is somebody to `heed` them, the answers come as they do.
     """
 
     command: Command = ()
@@ -66,6 +66,7 @@ class _Call(NamedTuple):
     meanwhile: Callable[[], None] = nothing
     is_repeated: bool = False
     stream: Callable[[], Iterable[Command]] | None = None
+    heed: Callable[[Any], None] | None = None
 
 
 class _Pools(NamedTuple):
@@ -112,6 +113,31 @@ class Wire:
                 return await self._ask(call)
             except _BatchFirstError:
                 await self.fold(enqueues=enqueues)
+
+    async def run_all(self, name: str, pages: Sequence[Command], heed: Callable[[int, Any], None]) -> None:
+        """Run the script of a verb for one page of arguments after the other, and heed what each answers.
+
+        What was refused did nothing, and is run again after the others: a batch came first, or the server
+        has to be told the script.
+        """
+        script = load(name)
+        instant = "" if self._clock is None else self._clock()
+        numbers, refused = iter(range(len(pages))), []
+
+        def note(answer: Any) -> None:
+            number = next(numbers)
+            if isinstance(answer, Exception):
+                refused.append(number)
+            else:
+                heed(number, answer)
+
+        def commands() -> Iterator[Command]:
+            for page in pages:
+                yield "EVALSHA", script.sha, 1, self.keys.base, instant, *page
+
+        await self._ask(_Call(stream=commands, heed=note))
+        for number in refused:
+            heed(number, await self.run(name, *pages[number]))
 
     async def fold(self, *, enqueues: bool = False) -> None:
         """Bring a batch that is on its way in to its end, whoever sent it."""
@@ -273,6 +299,8 @@ async def _ask_sentinel(url: str, service: str) -> tuple[str, int] | None:
 async def _exchange(connection: AbstractConnection, call: _Call) -> Any:
     from redis import exceptions  # noqa: PLC0415
 
+    if call.stream is not None and call.heed is not None:
+        return await converse(connection, call.stream(), call.heed, call.patience)
     if call.stream is not None:
         return await pour(connection, call.stream(), call.patience)
     try:

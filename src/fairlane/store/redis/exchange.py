@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from fairlane.model.errors import EnqueueUnknown
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from redis.asyncio.connection import AbstractConnection
 
 Command: TypeAlias = tuple[Any, ...]
+
+_AHEAD: Final = 2
+"""How many commands of a conversation are on their way."""
 
 
 def nothing() -> None:
@@ -74,6 +77,43 @@ async def repeat(connection: AbstractConnection, command: Command, patience: flo
     except exceptions.NoScriptError:
         await connection.disconnect(nowait=True)
         return 1
+    except BaseException:
+        await connection.disconnect(nowait=True)
+        raise
+
+
+async def converse(
+    connection: AbstractConnection,
+    commands: Iterable[Command],
+    heed: Callable[[Any], None],
+    patience: float,
+) -> None:
+    """Send commands and heed the answer to each, or the error that it was refused with, in their order.
+
+    As in `repeat`, two are on their way at a time: while the server does one, the next is made and the answer
+    to the one before is heeded.
+    """
+    from redis import exceptions  # noqa: PLC0415
+
+    async def read() -> None:
+        async with asyncio.timeout(patience):
+            try:
+                answer = await connection.read_response()
+            except exceptions.ResponseError as error:
+                answer = error
+        heed(answer)
+
+    waiting = 0
+    try:
+        for command in commands:
+            async with asyncio.timeout(patience):
+                await connection.send_packed_command(_packed(command))
+            waiting += 1
+            if waiting == _AHEAD:
+                await read()
+                waiting -= 1
+        for _ in range(waiting):
+            await read()
     except BaseException:
         await connection.disconnect(nowait=True)
         raise

@@ -68,6 +68,8 @@ ENDING: Final = Form(
     "SO",
     {
         "fence": "q",
+        "has_failure": "?",
+        "has_log": "?",
         "has_result": "?",
         "has_asked": "?",  # another form of it follows, for a job that was asked to stop
         "has_late": "?",  # another one follows, for a job that would come back too late

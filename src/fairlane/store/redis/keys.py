@@ -49,6 +49,7 @@ NAMES: Final = {
     # a large batch on its way in
     "batch": "batch",
     "staged": "st:",  # of (batch, number)
+    "carry": "cy:",  # of one call: what a claim knows that goes on in its next script
     # policies
     "rules": "rules",  # as scripts read them
     "policies": "pol",  # as they were set

@@ -30,6 +30,9 @@ STAGED_LASTS: Final = 60_000
 CLAIM_MOST: Final = 40
 """How many jobs one script takes in, settles, hands out, or makes ready at most: it holds all others up."""
 
+_TURN: Final = ">I4I4I8I4I4I4I4I4I4I2"
+_STRAND: Final = "sI4I4dc16"
+
 _CONSTANTS: Final[dict[str, int | str]] = {
     **{state.name: number for state, number in NUMBERS.items()},
     **FIELDS,
@@ -42,7 +45,9 @@ _CONSTANTS: Final[dict[str, int | str]] = {
     "EXPIRE_TO": NUMBERS[target(Event.EXPIRE)],
     "EXPIRED": because(Because.EXPIRED),
     "LATER": because(Because.TIME),
+    "NIL": "\\192",  # of msgpack
     "SYSTEM": SYSTEM,
+    "EVERYONE": "tenant *",
     "STEP": STEP,
     "STRIDE": SCALE,
     "FIRST_ESTIMATE": FIRST_ESTIMATE,
@@ -55,6 +60,15 @@ _CONSTANTS: Final[dict[str, int | str]] = {
     "AHEAD_MOST": 10_000,
     "HINT_LASTS": 3_600_000,
     "STAGED_LASTS": STAGED_LASTS,
+    "CHUNK": 4_000,  # Lua's own stack holds no more arguments than some 8,000
+    "WORD": 2**32,
+    "ZERO": 2**30,  # the upper word of a clock at 0; clocks may be below (S41: corrections)
+    "TURN": _TURN,
+    "STRAND": f">{_STRAND}",
+    "TURN_OF_ONE": _TURN + _STRAND,
+    "PLACE": 16,  # bytes of a turn's record that are also its place in the ready index, before the tenant
+    "NO_ID": "\\0" * 16,
+    "CLAIMED": f"\\0\\{NUMBERS[target(Event.CLAIM)]}",  # how a head begins: not short, running
 }
 
 _BRING_IN: Final = frozenset({"enqueue"})

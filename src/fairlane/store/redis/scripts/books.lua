@@ -27,7 +27,7 @@ local function books_of(queue)
   for i, tenant in ipairs(tenants) do
     local counts, tasks = {0, 0, 0, 0, 0, 0}, {}
     if found[i] then
-      local _, _, kept, _, _, strands = read_turn(found[i])
+      local _, _, _, kept, strands = read_turn(found[i])
       counts = kept
       for task in pairs(has_tasks and strands or {}) do
         tasks[#tasks + 1] = task

@@ -10,8 +10,8 @@ while is_more and #ids < most do
   local served, is_done
   repeat
     served, is_done = hand_out(request, carry, DUE_MOST + 1, only)
-    for _, one in ipairs(served) do
-      ids[#ids + 1] = one[1]
+    for _, id in ipairs(served) do
+      ids[#ids + 1] = id
     end
   until is_done
   is_more = is_partial(request, carry)

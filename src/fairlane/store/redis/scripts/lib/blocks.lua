@@ -22,18 +22,19 @@ local function queue_block(queue)
 end
 
 local function turn_block(turn)
-  local subject = turn.subject
-  local pause = pause_of(subject)
+  local pause = is_any_special() and pause_of('tenant ' .. turn.tenant)
   if pause then
     return pause
   end
   local limits = limits_of(turn)
+  if limits == NOTHING then
+    return nil
+  end
+  local layers = {'tenant ' .. turn.tenant, EVERYONE, turn.queue.subject}
   if limits.running and turn.counts[RUNNING] >= limits.running then
-    return {'running_limit', subject, earlier_end(0, {subject, EVERYONE, turn.queue.subject})}
+    return {'running_limit', layers[1], earlier_end(0, layers)}
   end
-  if limits.rate then
-    return rate_block(limits.rate, arrival_in(turn), {subject, EVERYONE, turn.queue.subject})
-  end
+  return limits.rate and rate_block(limits.rate, arrival_in(turn), layers)
 end
 
 local free_tasks = {} -- those that nothing can hold while this script runs
@@ -64,7 +65,7 @@ end
 -- Count a start against every rate it falls under and take its place at the gate; name the gate.
 local function count_start(turn, task)
   local queue = turn.queue
-  local queue_rate, rate = rules_of(queue.subject).rate, limits_of(turn).rate
+  local queue_rate, rate = queue.rules.rate, limits_of(turn).rate
   if queue_rate then
     count_against(queue_rate, queue.subject)
   end

@@ -18,8 +18,6 @@ if not IS_FOLDING and call('EXISTS', P .. '$batch') == 1 then
   return redis.error_reply('BATCH on its way in')
 end
 
-local CHUNK = 4000 -- Lua's own stack holds no more arguments than some 8,000
-
 local function in_chunks(command, key, values)
   for first = 1, #values, CHUNK do
     call(command, key, unpack(values, first, math.min(first + CHUNK - 1, #values)))
@@ -28,6 +26,9 @@ end
 
 local function read_fields(key, fields)
   local found, count = {}, #fields
+  if count > 0 and count <= CHUNK then
+    return call('HMGET', P .. key, unpack(fields))
+  end
   for first = 1, count, CHUNK do
     local last = math.min(first + CHUNK - 1, count)
     local values = call('HMGET', P .. key, unpack(fields, first, last))
@@ -130,7 +131,7 @@ end
 
 -- ── what is new ────────────────────────────────────────────────────────────
 
-local appended = {} -- by key
+local appended, removed = {}, {} -- by key
 
 -- Add what is new for sure, to a list: that takes half the time of laying it over what is stored.
 local function append(command, key, first, second)
@@ -174,6 +175,10 @@ local function sorted(key, read, size)
       fresh = false, page = NO_PAGE, at = 1, rank = 0, is_all = false, entry = false,
     }, Set)
     sets[key] = set
+    for _, member in ipairs(removed[key] or NO_PAGE) do
+      set:remove(member)
+    end
+    removed[key] = nil
     local new = appended[key] or NO_PAGE
     for i = 1, #new, 2 do
       set:add(new[i], new[i + 1])
@@ -190,6 +195,20 @@ local function add(key, score, member)
   else
     append('ZADD', key, score, member)
   end
+end
+
+-- Remove from such a set, before anything is added to it: what is done both to stays.
+local function remove(key, member)
+  if sets[key] then
+    sets[key]:remove(member)
+    return
+  end
+  local list = removed[key]
+  if not list then
+    list = {}
+    removed[key] = list
+  end
+  list[#list + 1] = member
 end
 
 function Set:add(score, member)
@@ -327,6 +346,9 @@ local function commit()
       in_chunks('ZREM', set.key, gone)
       in_chunks('ZADD', set.key, added)
     end
+  end
+  for key, list in pairs(removed) do
+    in_chunks('ZREM', P .. key, list)
   end
   for key, list in pairs(appended) do
     in_chunks(list.command, P .. key, list)

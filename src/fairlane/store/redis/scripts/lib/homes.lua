@@ -32,7 +32,7 @@ end
 
 local function put_head(id, head)
   heads[id] = head
-  put('$heads', id, write_head(head))
+  append('HSET', '$heads', id, write_head(head))
 end
 
 local function turn_of(head)
@@ -125,10 +125,10 @@ local function enter(id, head, turn)
   end
   turn.counts[state] = turn.counts[state] + 1
   if state == RUNNING then
-    sorted('$leases'):add(head[LEASE_UNTIL], id)
+    add('$leases', head[LEASE_UNTIL], id)
     list(turn)
   else
-    sorted('$finished' .. state):add(head[SETTLED_AT], id)
+    add('$finished' .. state, head[SETTLED_AT], id)
     count_out(turn, head[TASK])
   end
   touch(turn)
@@ -148,10 +148,10 @@ local function leave(id, head, turn)
     sorted('$delayed' .. queue.name):remove(id)
     queue.delayed = queue.delayed - 1
   elseif state == RUNNING then
-    sorted('$leases'):remove(id)
+    remove('$leases', id)
     list(turn)
   else
-    sorted('$finished' .. state):remove(id)
+    remove('$finished' .. state, id)
   end
   touch(turn)
 end
@@ -168,13 +168,13 @@ local function charge_time(turn, head, is_final)
 end
 
 -- Give back what a claim held: its place at the gate, its tenant's place under the running limit.
-local function release(head, turn)
+local function release(gate, turn)
   if turn.parked and turn.parked[1] == 'running_limit' then
     unpark(turn, '')
   end
-  if head[GATE] ~= '' then
-    use_gate(head[GATE], -1)
-    hint_at_gate(head[GATE])
+  if gate ~= '' then
+    use_gate(gate, -1)
+    hint_at_gate(gate)
   end
   hint(turn.queue.name)
 end
@@ -210,7 +210,7 @@ local function move(id, before, after)
   end
   put_head(id, after)
   if was == RUNNING and is ~= RUNNING then
-    release(before, turn)
+    release(before[GATE], turn)
   elseif is == RUNNING and after[IS_CANCEL_ASKED] == 1 then
     sorted('$asked'):add(0, id)
     hint_worker(after[WORKER])
@@ -236,6 +236,8 @@ end
 
 -- ── attempts ───────────────────────────────────────────────────────────────
 
+local noted = {} -- by id
+
 -- Add an ended attempt; `failure` and `log` are packed already. The last ones stay, oldest first (S24).
 local function note_attempt(id, head, outcome, failure, log)
   local kept = head[ATTEMPT] > 1 and look('$attempts', id) or ''
@@ -243,6 +245,7 @@ local function note_attempt(id, head, outcome, failure, log)
     local second = cmsgpack.unpack_one(kept, 0)
     kept = kept:sub(second + 1)
   end
-  kept = kept .. string.char(151) .. pack(head[ATTEMPT], head[WORKER], head[STARTED_AT], NOW, outcome) .. failure .. log
-  put('$attempts', id, kept)
+  kept = kept .. '\151' .. pack(head[ATTEMPT], head[WORKER], head[STARTED_AT], NOW, outcome) .. failure .. log
+  noted[id] = kept
+  append('HSET', '$attempts', id, kept)
 end

@@ -2,7 +2,6 @@
 -- undeclared tenant as everyone ("tenant *"). The values were worked out in Python when they were set: strides
 -- of weights, intervals and paces of rates. Reads the hash "rules" by subject.
 
-local EVERYONE = 'tenant *'
 local NOTHING = {}
 local policies, in_force = {}, {}
 
@@ -72,21 +71,33 @@ local function rules_of(subject)
   return found
 end
 
--- Of most tenants nothing is said: they are as everyone.
-local function tenant_rules(turn)
-  return rules_of(policy_of(turn.subject) == NOTHING and EVERYONE or turn.subject)
+-- Of most tenants nothing is said, and in most installations of none: then nothing has to be looked up for each.
+local has_special
+
+local function is_any_special()
+  if has_special == nil then
+    local named = call('ZRANGE', P .. '$policies_named', '[tenant\0', '(tenant\1', 'BYLEX', 'LIMIT', 0, 2)
+    has_special = #named > (named[1] == 'tenant\0*' and 1 or 0)
+  end
+  return has_special
 end
 
--- Of a turn; what is looked up once holds for the whole script.
+local function tenant_rules(turn)
+  local subject = is_any_special() and 'tenant ' .. turn.tenant
+  return rules_of(subject and policy_of(subject) ~= NOTHING and subject or EVERYONE)
+end
+
+-- Of a turn, or of all of a queue where no tenant is special; what is looked up once holds for the whole script.
 local function limits_of(turn)
-  local limits = turn.limits
+  local holder = is_any_special() and turn or turn.queue
+  local limits = holder.limits
   if not limits then
     local queue, own, everyone = turn.queue.name, tenant_rules(turn).limits, rules_of(EVERYONE).limits
     limits = own and (own[queue] or own['*'])
       or everyone and (everyone[queue] or everyone['*'])
       or rules_of(turn.queue.subject).limits
       or NOTHING
-    turn.limits = limits
+    holder.limits = limits
   end
   return limits
 end

@@ -10,7 +10,8 @@ local function queue_named(name)
     local kept = stored and unpack_one(stored) or {ZERO, 0, 0, 0, {}, {}}
     queue = {
       name = name, stored = stored, turns = {}, upper = kept[1], lower = kept[2], floor = 0,
-      delayed = kept[3], ready = kept[4], marks = kept[5], groups = kept[6], subject = 'queue ' .. name,
+      delayed = kept[3], ready = kept[4], marks = kept[5], groups = kept[6], subject = 'queue ' .. name, limits = false,
+      rules = false, moved = {},
     }
     queue.in_turn = by_turn(queue)
     queue.idle, queue.busy = new_line(queue, '$idle' .. name), new_line(queue, '$busy' .. name)
@@ -27,24 +28,18 @@ local function is_open(strand)
 end
 
 local function adopt(queue, tenant, stored)
-  local clock, since, counts, arrival, parked, strands
-  local open = 0
+  local upper, lower, since, counts, strands, open, parked, arrival
   if stored then
-    clock, since, counts, arrival, parked, strands = read_turn(stored)
-    for _, strand in pairs(strands) do
-      if is_open(strand) then
-        open = open + 1
-      end
-    end
+    upper, lower, since, counts, strands, open, parked, arrival = read_turn(stored)
   else
-    since, counts, arrival, parked, strands = 0, {0, 0, 0, 0, 0, 0}, false, false, {}
+    upper, lower, since, counts, strands, open = ZERO, 0, 0, {0, 0, 0, 0, 0, 0}, {}, 0
   end
   local is_ready = not parked and open > 0
-  local turn = { -- all at once, and 16 fields: a table that grows is made anew each time
-    queue = queue, tenant = tenant, subject = 'tenant ' .. tenant, since = since, counts = counts, arrival = arrival,
-    parked = parked, strands = strands, open = open, is_ready = is_ready, is_changed = false, is_moved = false,
-    limits = false, stored = stored, was_line = is_ready and line_of(queue, counts),
-    clock = stored and read_clock(queue, clock, 1) or (ZERO - queue.upper) * WORD - queue.lower,
+  local turn = { -- all at once, and 15 fields: a table that grows is made anew each time
+    queue = queue, tenant = tenant, since = since, counts = counts, arrival = arrival, parked = parked or false,
+    strands = strands, open = open, is_ready = is_ready, is_changed = false, is_moved = false, limits = false,
+    stored = stored, was_line = is_ready and line_of(queue, counts),
+    clock = (upper - queue.upper) * WORD + (lower - queue.lower),
   }
   queue.turns[tenant] = turn
   return turn
@@ -102,17 +97,26 @@ local function touch(turn)
   turn.is_changed = true
 end
 
--- Note that a turn has another place, or none; it is written at the end.
+-- Note that a turn has another place, or none; it is written at the end, and sorted in when a line is asked.
 local function list(turn)
   turn.is_moved = true
   if turn.is_ready then
-    push(line_of(turn.queue, turn.counts).heap, {turn.clock, turn.since, turn.tenant})
+    local moved = turn.queue.moved
+    moved[#moved + 1] = turn
   end
 end
 
 -- Give the turn that goes first, of those with nothing running or of all, as its clock, its "ready since" and its
 -- tenant; and its line.
 local function first_turn(queue, is_new)
+  local moved = queue.moved
+  if moved[1] then
+    for i = 1, #moved do
+      local turn = moved[i]
+      push(line_of(queue, turn.counts).heap, {turn.clock, turn.since, turn.tenant})
+      moved[i] = nil
+    end
+  end
   local idle, busy = queue.idle:first(), not is_new and queue.busy:first() or nil
   if busy and (not idle or goes_first(busy, idle)) then
     return busy, queue.busy
@@ -272,44 +276,46 @@ end
 -- ── writing ────────────────────────────────────────────────────────────────
 
 local function is_needless(turn)
-  for _, count in ipairs(turn.counts) do
-    if count > 0 then
+  if turn.clock > turn.queue.floor or (turn.arrival and turn.arrival[1] > NOW) then
+    return false
+  end
+  for state = 1, STATES do
+    if turn.counts[state] > 0 then
       return false
     end
   end
-  return (not turn.arrival or turn.arrival[1] <= NOW) and turn.clock <= turn.queue.floor
+  return true
 end
 
 -- Write the place of a turn in the index, if it has another than it had.
-local function write_place(queue, turn, clock)
+local function write_place(queue, turn, record)
   local line, was = turn.is_ready and line_of(queue, turn.counts), turn.was_line
-  local place = line and clock .. struct.pack('>I8', turn.since) .. turn.tenant
-  local before = was and place_in_record(turn.stored) .. turn.tenant
+  local place = line and record:sub(1, PLACE) .. turn.tenant
+  local before = was and turn.stored:sub(1, PLACE) .. turn.tenant
   if line ~= was or place ~= before then
     if was then
-      sorted(was.name):remove(before)
+      remove(was.name, before)
     end
     if line then
-      sorted(line.name):add(0, place)
+      add(line.name, 0, place)
     end
   end
 end
 
 local function write(queue, turn)
-  local tenant, name = turn.tenant, queue.name .. '\0' .. turn.tenant
-  local clock = write_clock(queue, turn.clock)
+  local tenant, upper, lower = turn.tenant, words_of(queue, turn.clock)
+  local record = write_turn(upper, lower, turn.since, turn.counts, turn.strands, turn.parked, turn.arrival)
   if turn.is_moved then
-    write_place(queue, turn, clock)
+    write_place(queue, turn, record)
   end
   if is_needless(turn) then
     put('$turns' .. queue.name, tenant, false)
-    sorted('$queues_tenants'):remove(name)
+    remove('$queues_tenants', queue.name .. '\0' .. tenant)
     return
   end
-  local record = write_turn(clock, turn.since, turn.counts, turn.arrival, turn.parked, turn.strands)
-  put('$turns' .. queue.name, tenant, record)
+  append('HSET', '$turns' .. queue.name, tenant, record)
   if not turn.stored then
-    add('$queues_tenants', 0, name)
+    add('$queues_tenants', 0, queue.name .. '\0' .. tenant)
   end
 end
 
@@ -323,8 +329,7 @@ flushers[#flushers + 1] = function()
         write(queue, turn)
       end
     end
-    local clock = write_clock(queue, queue.floor)
-    local upper, lower = struct.unpack('>I4I4', clock)
+    local upper, lower = words_of(queue, queue.floor)
     local kept = pack({upper, lower, queue.delayed, queue.ready, queue.marks, queue.groups})
     if kept ~= queue.stored then
       put('$queues', name, kept)

@@ -13,7 +13,7 @@ import os
 import statistics
 import sys
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -54,6 +54,7 @@ class Meter:
         self._run = wire.run
         self._ask = wire.ask
         wire.run = self.run  # type: ignore[method-assign]
+        wire.run_all = self.run_all  # type: ignore[method-assign]
         wire.fold = self.fold  # type: ignore[method-assign]
         wire.ask = self.ask  # type: ignore[method-assign]
 
@@ -66,6 +67,13 @@ class Meter:
     async def run(self, name: str, *arguments: Any, **options: Any) -> Any:
         """Run a script."""
         return await self._metered(name, self._run(name, *arguments, **options))
+
+    async def run_all(
+        self, name: str, pages: Sequence[tuple[Any, ...]], heed: Callable[[int, Any], None]
+    ) -> None:
+        """Run a script for one page after the other."""
+        for number, page in enumerate(pages):
+            heed(number, await self.run(name, *page))
 
     async def ask(self, *command: Any) -> Any:
         """Send a command."""

@@ -22,7 +22,7 @@ takes, all others wait. The goal is {most:g} ms.
 
 *Median* and *longest*: the processor time of the server for one run of a script, its arguments and its answer
 included. Everything was asked {rounds} times, and of each run the shortest of these counts, since the machine
-had other work: a load of {load:.1f} on {cores} cores. *By the clock*: the longest of all runs as SLOWLOG tells
+had other work: a load of {load:.1f} on {cores} cores. *By the clock*: the longest of all runs as SLOWLOG has
 it, the time included in which the server did not run; 0 below a millisecond.
 
 """

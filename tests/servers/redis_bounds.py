@@ -72,8 +72,8 @@ class Meter:
         self, name: str, pages: Sequence[tuple[Any, ...]], heed: Callable[[int, Any], None]
     ) -> None:
         """Run a script for one page after the other."""
-        for number, page in enumerate(pages):
-            heed(number, await self.run(name, *page))
+        for number, arguments in enumerate(pages):
+            heed(number, await self.run(name, *arguments))
 
     async def ask(self, *command: Any) -> Any:
         """Send a command."""

@@ -1,4 +1,4 @@
-"""Settlements of a large call go out page by page, each with a part of the claim, two at a time on their way."""
+"""Many settlements go out page by page, each with a part of the claim, two at a time on their way."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from fairlane.model.job import Claim
 from fairlane.model.layers import GateRules, Kind, TaskRules
 from fairlane.store.contract.claims import ClaimRequest, SettleReply, SettleRequest, Wish
 from fairlane.store.contract.jobs import EnqueueRequest
+from fairlane.store.redis.claims import _wishes
 from fairlane.store.redis.connect import Wire
 from fairlane.store.redis.enqueue import publish
 from fairlane.store.redis.scripts import CLAIM_MOST
@@ -60,7 +61,7 @@ async def test_a_claim_in_pages_takes_of_each_queue_what_was_wished_and_no_more(
 
 
 async def test_what_the_last_page_frees_is_claimed_although_the_claim_had_ended_before(world: World) -> None:
-    """S43: the first pages find the gate full; the places given back by the last are taken in the same call."""
+    """S43: the first pages find the gate full; places that the last gives back are taken in the same call."""
     await world.declare(Kind.GATE, "door", GateRules(limit=5))
     await world.declare(Kind.TASK, "gated", TaskRules(gate="door"))
     await fill(world, MANY - 5)
@@ -93,16 +94,9 @@ async def test_a_page_whose_first_one_was_refused_claims_nothing_and_says_so(wor
     settlements = tuple(world.verdict(one) for one in claims)
     request = SettleRequest(scope=ALL, worker="w1", settlements=settlements)
     wishes = claim_of(("default", MANY))
-    pages = SettlementPages(request, packed(wishes), CLAIM_MOST)
+    pages = SettlementPages(request, _wishes(wishes), CLAIM_MOST)
     states, (carry, _, is_partial, _, parts) = await wire_of(world).run("settle", *pages[2])
     assert (len(states), 0 in states, carry, is_partial, parts) == (10, False, b"", 1, [])
-
-
-def packed(request: ClaimRequest) -> bytes:
-    """Write a claim as the script reads it."""
-    from fairlane.store.redis.claims import _wishes  # noqa: PLC0415
-
-    return _wishes(request)
 
 
 def wire_of(world: World) -> Wire:

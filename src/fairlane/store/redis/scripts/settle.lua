@@ -58,6 +58,11 @@ local function next_part(is_given, otherwise)
   return ARGV[part - 1]
 end
 
+local function next_parts(plain)
+  local failure, log = next_part(plain[HAS_FAILURE_SO], NIL), next_part(plain[HAS_LOG_SO], NIL)
+  return failure, log, next_part(plain[HAS_RESULT_SO], false)
+end
+
 local function learn(head, outcome)
   if outcome == 'succeeded' or outcome == 'failed' then
     local name = head[QUEUE] .. '\0' .. head[TASK]
@@ -99,7 +104,9 @@ local function settle(id, head, form, failure, log, result)
     if result then
       keep_result(id, head, result)
     end
-    free_keys(id, head, head)
+    if head[IDEMPOTENCY_KEY] ~= '' or head[DEDUP_KEY] ~= '' then
+      free_keys(id, head, head)
+    end
   end
   enter(id, head, turn)
   put_head(id, head)
@@ -110,8 +117,10 @@ local states = {}
 for i, id in ipairs(ids) do
   local head = heads[id]
   local plain, form = next_form(head)
-  local failure, log = next_part(plain[HAS_FAILURE_SO], NIL), next_part(plain[HAS_LOG_SO], NIL)
-  local result = next_part(plain[HAS_RESULT_SO], false)
+  local failure, log, result = NIL, NIL, false
+  if plain[HAS_FAILURE_SO] + plain[HAS_LOG_SO] + plain[HAS_RESULT_SO] > 0 then
+    failure, log, result = next_parts(plain)
+  end
   states[i] = 0
   if is_held(head, plain[FENCE_SO]) then
     settle(id, head, form, failure, log, result)

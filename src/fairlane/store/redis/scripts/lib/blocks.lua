@@ -22,6 +22,9 @@ local function queue_block(queue)
 end
 
 local function turn_block(turn)
+  if turn.queue.limits == NOTHING then
+    return nil -- nothing is said of any of its tenants
+  end
   local pause = is_any_special() and pause_of('tenant ' .. turn.tenant)
   if pause then
     return pause
@@ -64,13 +67,12 @@ end
 
 -- Count a start against every rate it falls under and take its place at the gate; name the gate.
 local function count_start(turn, task)
-  local queue = turn.queue
-  local queue_rate, rate = queue.rules.rate, limits_of(turn).rate
-  if queue_rate then
-    count_against(queue_rate, queue.subject)
+  local queue, limits = turn.queue, limits_of(turn)
+  if queue.rules.rate then
+    count_against(queue.rules.rate, queue.subject)
   end
-  if rate then
-    start(rate, arrival_in(turn))
+  if limits.rate then
+    start(limits.rate, arrival_in(turn))
   end
   if free_tasks[task] then
     return ''

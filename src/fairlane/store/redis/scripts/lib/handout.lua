@@ -37,22 +37,22 @@ local function next_turn(queue, is_new, most)
   if not entry then
     return nil
   end
-  local tenant = entry[3]
-  if not queue.turns[tenant] then
-    local tenants = {}
-    for i = line.at, math.min(#line.page, line.at + most) do
-      tenants[#tenants + 1] = line.page[i]:sub(17)
-    end
-    know_turns(queue, tenants)
-    if is_any_special() then
-      local subjects = {}
-      for i, name in ipairs(tenants) do
-        subjects[i] = 'tenant ' .. name
-      end
-      know_policies(subjects)
-    end
+  local turn = queue.turns[entry[3]]
+  if turn then
+    return turn
   end
-  return turn_named(queue, tenant)
+  local tenants, subjects = {}, {}
+  for i = line.at, math.min(#line.page, line.at + most) do
+    tenants[#tenants + 1] = line.page[i]:sub(PLACE + 1)
+  end
+  know_turns(queue, tenants)
+  if is_any_special() then
+    for i, tenant in ipairs(tenants) do
+      subjects[i] = 'tenant ' .. tenant
+    end
+    know_policies(subjects)
+  end
+  return turn_named(queue, entry[3])
 end
 
 local function own_turn(queue, tenant)
@@ -76,10 +76,7 @@ local function first_strand(turn)
   return chosen, first
 end
 
-local function cost_of(queue, task, id)
-  if queue.rules.cost ~= 'seconds' then
-    return -1
-  end
+local function estimate_of(queue, task, id)
   local cost = tonumber(look('$estimates', queue.name .. '\0' .. task) or FIRST_ESTIMATE)
   local timeout = head_of(id)[TIMEOUT]
   return timeout >= 0 and math.min(cost, timeout) or cost
@@ -90,11 +87,14 @@ local holds = {} -- by id: the gate and the charge of a job that was served, if 
 
 local function serve(queue, turn, task, id, is_lowest)
   queue.floor = is_lowest and math.max(queue.floor, turn.clock) or virtual_now(queue)
-  local cost, gate = cost_of(queue, task, id), count_start(turn, task)
+  local stride, cost, gate = stride_of(turn), -1, count_start(turn, task)
+  if queue.rules.cost == 'seconds' then
+    cost = estimate_of(queue, task, id)
+  end
   if cost >= 0 or gate ~= '' then
     holds[id] = {gate, cost}
   end
-  turn.clock = turn.clock + charge_for(stride_of(turn), cost < 0 and 1000000 or cost)
+  turn.clock = turn.clock + (cost < 0 and stride or charge_for(stride, cost))
   turn.counts[RUNNING] = turn.counts[RUNNING] + 1
   take_ready(turn, task, id)
   return id

@@ -6,6 +6,13 @@
 local heads = {}
 
 local function know_heads(ids)
+  if next(heads) == nil then
+    local found = read_fields('$heads', ids)
+    for i, id in ipairs(ids) do
+      heads[id] = found[i] and read_head(found[i])
+    end
+    return
+  end
   local unknown = {}
   for _, id in ipairs(ids) do
     if heads[id] == nil then

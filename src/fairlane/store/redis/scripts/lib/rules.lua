@@ -87,23 +87,24 @@ local function tenant_rules(turn)
   return rules_of(subject and policy_of(subject) ~= NOTHING and subject or EVERYONE)
 end
 
--- Of a turn, or of all of a queue where no tenant is special; what is looked up once holds for the whole script.
+-- What is looked up once holds for the whole script: for a turn or, where no tenant is special, for its whole queue.
+local function look_up(turn)
+  local holder, queue = is_any_special() and turn or turn.queue, turn.queue.name
+  local own, everyone = tenant_rules(turn), rules_of(EVERYONE).limits
+  holder.stride = own.stride or STRIDE
+  holder.limits = own.limits and (own.limits[queue] or own.limits['*'])
+    or everyone and (everyone[queue] or everyone['*'])
+    or rules_of(turn.queue.subject).limits
+    or NOTHING
+  return holder
+end
+
 local function limits_of(turn)
-  local holder = is_any_special() and turn or turn.queue
-  local limits = holder.limits
-  if not limits then
-    local queue, own, everyone = turn.queue.name, tenant_rules(turn).limits, rules_of(EVERYONE).limits
-    limits = own and (own[queue] or own['*'])
-      or everyone and (everyone[queue] or everyone['*'])
-      or rules_of(turn.queue.subject).limits
-      or NOTHING
-    holder.limits = limits
-  end
-  return limits
+  return turn.limits or turn.queue.limits or look_up(turn).limits
 end
 
 local function stride_of(turn)
-  return tenant_rules(turn).stride or STRIDE
+  return turn.stride or turn.queue.stride or look_up(turn).stride
 end
 
 -- Give the earlier of an instant (0: never) and the first end of a living override of these subjects.

@@ -11,7 +11,7 @@ local function queue_named(name)
     queue = {
       name = name, stored = stored, turns = {}, upper = kept[1], lower = kept[2], floor = 0,
       delayed = kept[3], ready = kept[4], marks = kept[5], groups = kept[6], subject = 'queue ' .. name, limits = false,
-      rules = false, moved = {}, carried = NOTHING,
+      stride = false, rules = false, moved = {}, carried = NOTHING,
     }
     queue.in_turn = by_turn(queue)
     queue.idle, queue.busy = new_line(queue, '$idle' .. name), new_line(queue, '$busy' .. name)
@@ -35,10 +35,10 @@ local function adopt(queue, tenant, stored)
     upper, lower, since, counts, strands, open = ZERO, 0, 0, {0, 0, 0, 0, 0, 0}, {}, 0
   end
   local is_ready = not parked and open > 0
-  local turn = { -- all at once, and 15 fields: a table that grows is made anew each time
+  local turn = { -- all at once, and 16 fields: a table that grows is made anew each time
     queue = queue, tenant = tenant, since = since, counts = counts, arrival = arrival, parked = parked or false,
     strands = strands, open = open, is_ready = is_ready, is_changed = false, is_moved = false, limits = false,
-    stored = stored, was_line = is_ready and line_of(queue, counts),
+    stride = false, stored = stored, was_line = is_ready and line_of(queue, counts),
     clock = (upper - queue.upper) * WORD + (lower - queue.lower),
   }
   queue.turns[tenant] = turn

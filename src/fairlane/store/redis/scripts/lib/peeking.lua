@@ -1,44 +1,26 @@
 -- What a peek knows when a script ends before it does: all that a claim would have written. The next script lays it over
 -- what is stored. Only the queue that is looked into is moved.
 
-local function flat(heap)
-  local values = {}
-  for i, entry in ipairs(heap) do
-    values[i * 3 - 2], values[i * 3 - 1], values[i * 3] = entry[1], entry[2], entry[3]
-  end
-  return values
-end
-
 local function is_last_place(line, entry)
   local queue = line.queue
   local turn = queue.turns[entry[3]]
   return not turn
-    or turn.is_ready and turn.clock == entry[1] and turn.since == entry[2] and line_of(queue, turn.counts) == line
+    or turn.clock == entry[1] and turn.is_ready and turn.since == entry[2] and line_of(queue, turn.counts) == line
 end
 
--- Give the heap of a line without places that turns have left; in its order, if there are none of these.
-local function places_in(line)
-  local heap, known, is_left = {}, {}, false
+-- Give how far a line was read, its heap without the places that turns have left, and whether there were any: if not, it
+-- is in order.
+local function keep_line(line)
+  local values, count, is_left = {}, 0, false
   for _, entry in ipairs(line.heap) do
-    if is_last_place(line, entry) and not known[entry[3]] then
-      known[entry[3]] = true
-      heap[#heap + 1] = entry
+    if is_last_place(line, entry) then
+      values[count + 1], values[count + 2], values[count + 3] = entry[1], entry[2], entry[3]
+      count = count + 3
     else
       is_left = true
     end
   end
-  if not is_left then
-    return heap
-  end
-  local clean = {}
-  for _, entry in ipairs(heap) do
-    push(clean, entry)
-  end
-  return clean
-end
-
-local function keep_line(line)
-  return {line.start + line.at - 1, flat(places_in(line))}
+  return {line.start + line.at - 1, values, is_left}
 end
 
 local function keep_sets()
@@ -93,10 +75,15 @@ local function suspend(queue)
 end
 
 local function resume_line(line, kept)
-  local values = kept[2]
+  local heap, values, is_left = line.heap, kept[2], kept[3]
   line.start, line.rank = kept[1], kept[1]
   for i = 1, #values, 3 do
-    line.heap[#line.heap + 1] = {values[i], values[i + 1], values[i + 2]}
+    local entry = {values[i], values[i + 1], values[i + 2]}
+    if is_left then
+      push(heap, entry)
+    else
+      heap[(i + 2) / 3] = entry
+    end
   end
 end
 

@@ -30,6 +30,10 @@ async def double(n: int) -> int:
 @app.task(name="measure", sensitive=["shoe_size"], max_attempts=1)
 def measure(shoe_size: int) -> None:
     raise ValueError("password=hunter2")
+@app.task(name="collector")
+async def collector() -> list[int]:
+    import gc
+    return [gc.get_threshold()[0], gc.get_freeze_count()]
 def connect():
     import sqlite3
     return sqlite3.connect({shop!r})
@@ -46,6 +50,7 @@ class Shop:
         self.database = folder / "shop.db"
         self.app = Fairlane(self.url)
         self.double = self.app.task(name="double")(double)
+        self.collector = self.app.task(name="collector")(collector)
         (folder / "shop.py").write_text(SHOP.format(url=self.url, shop=str(self.database)), encoding="utf-8")
 
     def popen(self, *arguments: str) -> subprocess.Popen[str]:
@@ -70,6 +75,11 @@ class Shop:
 async def double(n: int) -> int:
     """Stand for the task; workers have their own."""
     return 2 * n
+
+
+async def collector() -> list[int]:
+    """Stand for the task, as above."""
+    return []
 
 
 @pytest.fixture
@@ -111,6 +121,21 @@ def test_a_burst_ends_when_nothing_is_left(shop: Shop) -> None:
         code, out, _ = shop.run(*words)
         assert (code, out) == (0, "")
         assert job.refresh().state is State.SUCCEEDED
+
+
+@pytest.mark.parametrize(("chosen", "kept"), [(None, 5_000), (9_999, 9_999), (0, 0)])
+def test_the_collector_looks_seldom_and_not_at_what_was_imported(
+    shop: Shop, chosen: int | None, kept: int
+) -> None:
+    """It would find nothing: attempts are no cycles. What an application has chosen itself is kept."""
+    if chosen is not None:
+        with (shop.folder / "shop.py").open("a", encoding="utf-8") as module:
+            module.write(f"import gc; gc.set_threshold({chosen})\n")
+    job = shop.collector.using(tenant="acme").enqueue()
+    shop.run("worker", "shop:app", "--burst")
+    every, frozen = job.result(timeout=LONG)
+    assert every == kept
+    assert frozen > 10_000
 
 
 def test_a_published_task_can_be_enqueued_without_its_application(shop: Shop) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from fairlane.model.errors import Unsupported
@@ -51,6 +51,9 @@ _NOBODY = ClaimRequest(scope=Scope.all(), worker="", lease=SECOND, wishes=(), to
 
 class OracleClaims:
     """Jobs as workers and duties move them."""
+
+    turns_at_once: Final = 2
+    """As with a server: what comes of two turns under way is to be seen here, too."""
 
     def __init__(self, core: Core) -> None:
         """Share the books with the other facets."""

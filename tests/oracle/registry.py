@@ -41,6 +41,9 @@ class OracleRegistry:
         for card in view.card.tasks:
             books.tasks[card.name] = TaskView(card, now)
 
+    async def expect(self, calls: int, *, waits: bool) -> None:
+        """See the contract: nothing is to be reached."""
+
     async def register(self, request: RegisterRequest) -> None:
         """See the contract."""
         now = self._core.now()

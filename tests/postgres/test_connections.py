@@ -99,11 +99,11 @@ async def test_a_worker_has_no_more_connections_than_lanes_and_three(
 
 
 async def test_each_lane_has_a_connection(roomy: PostgresServer) -> None:
-    """A pool that was made before the worker said how many lanes it has is replaced by a larger one."""
+    """A pool that was made before the worker said how many calls it makes is replaced by a larger one."""
     store = PostgresStore(f"{roomy.url}&schema=crowd")
     await store.upkeep.migrate()
     await store.registry.pulse(Request(scope=ALL))
-    await store._server.expect(4)
+    await store.registry.expect(4, waits=True)
     async with AsyncExitStack() as stack:
         pids = {
             await (await stack.enter_async_context(store._server.transaction())).fetchval(_PID)

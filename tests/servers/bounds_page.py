@@ -20,14 +20,14 @@ Made by `python -m tests.servers.redis_bounds`; {server}, {tenants:,} tenants wi
 queue, of which each verb then meets as many as it may. A server does one thing at a time: what one script
 takes, all others wait. The goal is {most:g} ms.
 
-*Longest*: the processor time of the longest run of a script, its arguments and its answer included; *longest
-by the clock*: as SLOWLOG tells it, which on a machine with other work is as long as the server had to wait.
-Each verb was asked {rounds} times; of each script the round counts in which its longest run was the shortest.
-Load of the machine meanwhile: {load:.1f} on {cores} cores.
+*Median* and *longest*: the processor time of the server for one run of a script, its arguments and its answer
+included. Everything was asked {rounds} times, and of each run the shortest of these counts, since the machine
+had other work: a load of {load:.1f} on {cores} cores. *By the clock*: the longest of all runs as SLOWLOG has
+it, the time included in which the server did not run; 0 below a millisecond.
 
 """
 _COLUMNS: Final = (
-    "| script | runs | median ms | longest ms | longest by the clock, ms | longest for |",
+    "| script | runs | median ms | longest ms | by the clock, ms | longest for |",
     "|---|---|---|---|---|---|",
 )
 

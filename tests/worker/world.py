@@ -76,17 +76,24 @@ class _Facet:
         self._facet = facet
         self._world = world
 
+    @property
+    def turns_at_once(self) -> int:
+        """Say what the test says: a file may be asked as a server is."""
+        return self._world.turns_at_once
+
     def __getattr__(self, verb: str) -> Callable[..., Awaitable[Any]]:
         real: Callable[..., Awaitable[Any]] = getattr(self._facet, verb)
 
-        async def watched(*requests: Any) -> Any:
+        async def watched(*requests: Any, **said: Any) -> Any:
             self._world.asked.append((verb, *requests))
             if verb in self._world.away and verb != "aclose":
                 message = "the store is away"
                 raise StoreUnavailable(message)
             if verb in self._world.before:
                 self._world.before.pop(verb)()
-            answer = await real(*requests)
+            while verb in self._world.held:  # noqa: ASYNC110 (this loop is not the one that lets go)
+                await asyncio.sleep(0.002)
+            answer = await real(*requests, **said)
             if verb in self._world.deaf:
                 self._world.deaf.remove(verb)
                 message = "the answer was lost"
@@ -117,8 +124,10 @@ class World:
         self.asked: list[tuple[Any, ...]] = []
         self.away: frozenset[str] = frozenset()
         self.deaf: list[str] = []
+        self.held: set[str] = set()
         self.before: dict[str, Callable[[], None]] = {}
         self.opened = 0
+        self.turns_at_once = 1
         self.ahead: Micros = 0
         self.apps: list[Fairlane] = []
         register_scheme("watched", self._open)

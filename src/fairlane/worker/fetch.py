@@ -38,7 +38,7 @@ class _Answer(NamedTuple):
 
 
 class Fetch:
-    """The turns of one lane with the store."""
+    """The turns of one lane with the store, one after the other; a lane may have two such rows of turns."""
 
     def __init__(self, desk: Desk, floor: Floor, client: Client, clock: Clock, absence: Absence) -> None:
         self._desk = desk
@@ -63,24 +63,22 @@ class Fetch:
             return _UNTIL_RUNG if desk.due_at is None else desk.due_at - now
         batch, desk.done = desk.done, []
         mark = self._absence.mark()
-        desk.is_asking = True
         try:
-            await self._turn(batch, claim)
+            with desk.turn(len(batch), 0 if claim is None else claim.total):
+                await self._turn(batch, claim)
         except StoreError as error:
             # A settlement that was applied after all is stale the next time, which is as good.
             desk.done, desk.is_hungry = [*batch, *desk.done], True
             pause = self._absence.met(error)
             self._not_before = self._clock.elapsed() + pause
             return pause
-        finally:
-            desk.is_asking = False
         self._absence.over(mark)
         return 0
 
     def _wanted(self) -> ClaimRequest | None:
         desk = self._desk
         room = desk.room
-        if not room or self._floor.is_closing or not (desk.is_hungry or desk.done):
+        if room <= 0 or self._floor.is_closing or not (desk.is_hungry or desk.done):
             return None
         return ClaimRequest(
             scope=Scope.all(),

@@ -215,7 +215,7 @@ class Floor:
             # Lanes end a burst together: the last job of one may have made work for another.
             self.is_closing = True
             self.wake()
-        if self.is_closing and desk.free == desk.lane.slots:
+        if self.is_closing and desk.free == desk.lane.slots and not desk.asking:
             self._open.discard(desk)
             if not self._open:
                 self.gone.set()
@@ -224,7 +224,7 @@ class Floor:
 
     def _is_quiet(self) -> bool:
         return not self.holdings and not any(
-            desk.is_hungry or desk.is_asking or desk.done for desk in self.desks
+            desk.is_hungry or desk.asking or desk.done for desk in self.desks
         )
 
     async def keep_time(self) -> Micros:

@@ -1,9 +1,15 @@
-"""One lane of a worker: its slots, what is held in them, and what waits to be settled. Asks no store."""
+"""One lane of a worker: its slots, what is held in them, and what waits to be settled. Asks no store.
+
+A lane may have two turns with the store under way, each for half of its slots: the store works on one while
+the handlers of the other run. A lane of several queues has one, since how they share the slots is decided by
+what the claim before brought; so has one with headroom, which is a part of all free slots.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from fairlane.app.fairlane import Fairlane
@@ -26,21 +32,23 @@ class Done(NamedTuple):
 class Desk:
     """A lane at work. A slot is taken from the claim until the settlement is accepted (S47).
 
-    `is_hungry` says that there may be something to claim: nobody has said otherwise since. `is_asking` says
-    that a claim is on its way, whose answer nobody knows.
+    `is_hungry` says that there may be something to claim: nobody has said otherwise since. `asking` is how
+    many turns are under way, whose answers nobody knows.
     """
 
-    def __init__(self, lane: Lane) -> None:
+    def __init__(self, lane: Lane, turns_at_once: int = 1) -> None:
         self.lane = lane
         self.queues = tuple(lane.shares())
         self.bell = Bell()
         self.done: list[Done] = []
         self.is_hungry = True
-        self.is_asking = False
+        self.turns = turns_at_once if len(self.queues) == 1 and not lane.headroom else 1
+        self.asking = 0
         self.due_at: Micros | None = None
         self._clock = LaneClock(lane)
         self._running: Counter[str] = Counter()
         self._taken = 0
+        self._promised = 0
 
     @property
     def free(self) -> int:
@@ -49,13 +57,30 @@ class Desk:
 
     @property
     def room(self) -> int:
-        """How many slots are free once what is done is settled: that comes first in the same call."""
-        return self.free + len(self.done)
+        """How many slots one turn may fill, once what is done is settled: that comes first in the same call.
+
+        What the other turn may fill is not free.
+        """
+        free = self.free - self._promised + len(self.done)
+        return min(free, -(-self.lane.slots // self.turns))
 
     def wishes(self) -> Wishes:
-        """Say what to ask for now, as if what is done were settled."""
+        """Say what to ask for now, as if what is done were settled and what was asked for had come."""
         done = Counter(one.attempt.claim.job.queue for one in self.done)
-        return self._clock.wishes(self.room, self._running - done)
+        promised = Counter({self.queues[0]: self._promised})
+        return self._clock.wishes(self.room, self._running + promised - done)
+
+    @contextmanager
+    def turn(self, batch: int, wanted: int) -> Generator[None]:
+        """Keep the slots that a turn may fill beyond those it has settled, as long as it is under way."""
+        promised = max(0, wanted - batch)
+        self.asking += 1
+        self._promised += promised
+        try:
+            yield
+        finally:
+            self.asking -= 1
+            self._promised -= promised
 
     def take(self, claims: Sequence[Claim]) -> None:
         """Give each of these claims a slot."""

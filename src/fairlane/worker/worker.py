@@ -106,7 +106,9 @@ class Worker:
         """
         self._loop = asyncio.get_running_loop()
         client = self._app.client
-        desks = [Desk(lane) for lane in self._lanes]
+        spare = client.store  # of this loop: handlers may call it, the worker does not
+        await spare.registry.expect(1, waits=False)
+        desks = [Desk(lane, spare.claims.turns_at_once) for lane in self._lanes]
         floor = Floor(self.id, client, self.settings, self._clock, desks)
         floor.is_burst = self._is_burst
         card = card_of(self._app, self.id, self._lanes)
@@ -130,7 +132,7 @@ class Worker:
         try:
             await beside(
                 _until_gone(floor),
-                *(self._serve(floor, desk) for desk in desks),
+                *(self._serve(floor, desk) for desk in desks for _ in range(desk.turns)),
                 repeat(floor.keep_time, floor.watch.bell),
                 repeat(enduring(self._listen, self._absence), floor.thirst),
                 _hold(beating),
@@ -172,10 +174,10 @@ class Worker:
     async def _introduce(self, card: WorkerCard) -> Pulse:
         """Declare, register, and read the store's clock."""
         store = self._app.client.store
+        await store.registry.expect(len(self._lanes) + 1, waits=True)
         await declare_policies(self._app, store)
         pulse = await store.registry.pulse(Request(scope=Scope.all()))
-        every, lanes = self.settings.renew_every, len(self._lanes)
-        introduction = RegisterRequest(scope=Scope.all(), card=card, renew_every=every, lanes=lanes)
+        introduction = RegisterRequest(scope=Scope.all(), card=card, renew_every=self.settings.renew_every)
         await store.registry.register(introduction)
         return pulse
 

@@ -172,6 +172,10 @@ class Claims(Protocol):
     is always right.
     """
 
+    @property
+    def turns_at_once(self) -> int:
+        """How many calls of one lane are worth having under way: more than one if another process works."""
+
     async def claim(self, request: ClaimRequest) -> ClaimReply:
         """Hand out ready jobs, fairly across tenants (S35, S41-S48).
 

@@ -56,8 +56,6 @@ class RegisterRequest(Request, frozen=True, kw_only=True):
 
     card: WorkerCard
     renew_every: Micros
-    lanes: int = 1
-    """How many lanes claim through this store at a time: it may need as many ways to its server."""
 
 
 class HeartbeatRequest(Request, frozen=True, kw_only=True):
@@ -158,6 +156,12 @@ class WaitRequest(Request, frozen=True, kw_only=True):
 
 class Registry(Protocol):
     """Know the workers and the tasks, agree on a leader, pass hints. Nothing here decides a job's fate."""
+
+    async def expect(self, calls: int, *, waits: bool) -> None:
+        """Hear how many calls at a time this loop makes at most, and whether it waits for hints besides.
+
+        A store may need as many ways to its server; what does not fit waits its turn. Asks no server.
+        """
 
     async def register(self, request: RegisterRequest) -> None:
         """Add a worker and publish its tasks; the same id again replaces what it said before."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from fairlane.store.contract.claims import (
@@ -32,6 +32,9 @@ from fairlane.store.postgres.sweeping import Floor
 
 class PostgresClaims:
     """Jobs as workers and duties move them."""
+
+    turns_at_once: Final = 2
+    """The server works on one while the handlers of the other run."""
 
     def __init__(self, server: Server) -> None:
         """Share the server with the other facets."""

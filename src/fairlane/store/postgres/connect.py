@@ -31,6 +31,8 @@ Connection: TypeAlias = "asyncpg.pool.PoolConnectionProxy"
 
 CONNECT_SECONDS: Final = 5.0
 _CLOSE_SECONDS: Final = 5.0
+_ROOM: Final = 2
+"""Connections of a loop that nobody has said more about."""
 _QUERIES_OF_A_CONNECTION: Final = 10_000_000
 
 _ALWAYS: Final = {"application_name": "fairlane"}
@@ -60,7 +62,7 @@ class Server:
         self.schema = location.schema
         self.wake = Wake(location.schema, self)
         self._clock = clock
-        self._lanes = 1
+        self._room = location.pool or _ROOM
         self._pid = os.getpid()
         self._pools: dict[asyncio.AbstractEventLoop, asyncpg.Pool] = {}
         self._inherited: list[asyncpg.Pool] = []
@@ -87,10 +89,10 @@ class Server:
         """
         return self._transaction()
 
-    async def expect(self, lanes: int) -> None:
-        """Let this loop have a connection for each of so many lanes; a smaller pool is replaced."""
-        if lanes > self._lanes:
-            self._lanes = lanes
+    async def expect(self, room: int) -> None:
+        """Let this loop have so many connections, unless the URL says how many; another pool is replaced."""
+        if self.location.pool is None and room != self._room:
+            self._room = room
             await self._end_pool()
 
     def hint(self, queues: Iterable[str] = (), workers: Iterable[str] = ()) -> None:
@@ -128,7 +130,7 @@ class Server:
 
     async def lend_ear(self) -> Any:
         """Give a connection of the pool to listen by; None behind a pooler, or if it is the only one."""
-        if self.location.is_pooled or self._room() == 1:
+        if self.location.is_pooled or self._room == 1:
             return None
         return await self._acquired(await self._pool())
 
@@ -155,14 +157,6 @@ class Server:
             "max_cached_statement_lifetime": 0,
         }
 
-    def _room(self) -> int:
-        """Say how many connections a pool that is made now may have: one for every lane and one that listens.
-
-        A worker calls its store from one loop; its async handlers enqueue from another, which has a store of
-        its own and two connections: lanes + 3 in all.
-        """
-        return self.location.pool or self._lanes + 1
-
     async def _pool(self) -> asyncpg.Pool:
         loop = asyncio.get_running_loop()
         if self._pid != os.getpid():
@@ -175,7 +169,7 @@ class Server:
             self._pools[loop] = await asyncpg.create_pool(
                 **self._arguments(),
                 min_size=0,
-                max_size=self._room(),
+                max_size=self._room,
                 max_queries=_QUERIES_OF_A_CONNECTION,
                 init=self._greet,
                 reset=_keep,

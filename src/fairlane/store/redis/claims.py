@@ -71,6 +71,9 @@ class _ClaimParts:
 class RedisClaims:
     """Jobs as workers and duties move them."""
 
+    turns_at_once: Final = 2
+    """The server works on one while the handlers of the other run."""
+
     def __init__(self, wire: Wire) -> None:
         """Share the connections with the other facets."""
         self._wire = wire

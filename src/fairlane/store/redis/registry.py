@@ -34,6 +34,9 @@ class RedisRegistry:
         self._wire = wire
         self._wake = Wake(wire)
 
+    async def expect(self, calls: int, *, waits: bool) -> None:
+        """See the contract: there is room for more than a worker has."""
+
     async def register(self, request: RegisterRequest) -> None:
         """See the contract."""
         card = request.card

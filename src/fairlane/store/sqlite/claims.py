@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 import msgspec
@@ -48,6 +48,9 @@ _pack = msgspec.msgpack.Encoder().encode
 
 class SqliteClaims:
     """Jobs as workers and duties move them."""
+
+    turns_at_once: Final = 1
+    """It works in this process: handlers that run meanwhile would only be in its way."""
 
     def __init__(self, writer: Writer, reader: Reader, joining: Joining) -> None:
         """Share the file with the other facets."""

@@ -39,6 +39,9 @@ class SqliteRegistry:
         self._reader = reader
         self._wake = wake
 
+    async def expect(self, calls: int, *, waits: bool) -> None:
+        """See the contract: there is one writer, whoever calls."""
+
     async def register(self, request: RegisterRequest) -> None:
         """See the contract."""
         card = request.card

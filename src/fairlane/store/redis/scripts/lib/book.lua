@@ -24,6 +24,8 @@ local function in_chunks(command, key, values)
   end
 end
 
+local hashes = {} -- what this script has changed, by key and field
+
 local function read_fields(key, fields)
   local found, count = {}, #fields
   if count > 0 and count <= CHUNK then
@@ -34,6 +36,12 @@ local function read_fields(key, fields)
     local values = call('HMGET', P .. key, unpack(fields, first, last))
     for i = 1, last - first + 1 do
       found[first + i - 1] = values[i]
+    end
+  end
+  local changes = hashes[key]
+  for i = 1, changes and count or 0 do
+    if changes[fields[i]] ~= nil then
+      found[i] = changes[fields[i]]
     end
   end
   return found
@@ -109,8 +117,6 @@ local function pop(heap)
 end
 
 -- ── hashes ─────────────────────────────────────────────────────────────────
-
-local hashes = {}
 
 local function put(key, field, value) -- false removes it
   local changes = hashes[key]

@@ -27,7 +27,7 @@ end
 
 -- What is stored is read page by page. A turn that this script has moved counts by its own fields instead: it is in
 -- the heap, with every place it has had, of which only the last holds.
-local Line = {at = 1, rank = 0, size = 8, is_all = false}
+local Line = {at = 1, start = 0, rank = 0, size = 8, is_all = false}
 Line.__index = Line
 
 local function new_line(queue, key)
@@ -41,7 +41,7 @@ end
 function Line:fetch()
   self.page = call('ZRANGE', P .. self.name, self.rank, self.rank + self.size - 1)
   self.is_all = #self.page < self.size
-  self.at, self.rank, self.size = 1, self.rank + self.size, math.min(self.size * 4, 128)
+  self.at, self.start, self.rank, self.size = 1, self.rank, self.rank + self.size, math.min(self.size * 4, 128)
 end
 
 function Line:read()
@@ -61,6 +61,9 @@ function Line:first_moved()
   local entry = heap[1]
   while entry do
     local turn = queue.turns[entry[3]]
+    if not turn then
+      return entry -- a peek's, of a script before
+    end
     if turn.clock == entry[1] and turn.is_ready and turn.since == entry[2] and line_of(queue, turn.counts) == self then
       return entry
     end
@@ -70,10 +73,10 @@ function Line:first_moved()
 end
 
 function Line:first()
-  local stored, turns = self.entry or self:read(), self.queue.turns
+  local stored, turns, carried = self.entry or self:read(), self.queue.turns, self.queue.carried
   while stored do
     local turn = turns[stored[3]]
-    if not (turn and turn.is_moved) then
+    if not (turn and turn.is_moved or carried[stored[3]]) then
       break
     end
     self.at, self.entry = self.at + 1, nil

@@ -40,6 +40,9 @@ local function line_lengths()
     for i = 1, #stored, 2 do
       lines[stored[i]] = tonumber(stored[i + 1])
     end
+    for name, length in pairs(hashes['$line_lengths'] or {}) do
+      lines[name] = length or nil
+    end
   end
   return lines
 end

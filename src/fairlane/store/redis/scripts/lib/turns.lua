@@ -11,7 +11,7 @@ local function queue_named(name)
     queue = {
       name = name, stored = stored, turns = {}, upper = kept[1], lower = kept[2], floor = 0,
       delayed = kept[3], ready = kept[4], marks = kept[5], groups = kept[6], subject = 'queue ' .. name, limits = false,
-      stride = false, rules = false, moved = {},
+      stride = false, rules = false, moved = {}, carried = NOTHING,
     }
     queue.in_turn = by_turn(queue)
     queue.idle, queue.busy = new_line(queue, '$idle' .. name), new_line(queue, '$busy' .. name)
@@ -62,7 +62,7 @@ end
 local function turn_named(queue, tenant)
   local turn = queue.turns[tenant]
   if not turn then
-    turn = adopt(queue, tenant, call('HGET', P .. '$turns' .. queue.name, tenant))
+    turn = adopt(queue, tenant, look('$turns' .. queue.name, tenant))
   end
   return turn
 end
@@ -108,14 +108,18 @@ end
 
 -- Give the turn that goes first, of those with nothing running or of all, as its clock, its "ready since" and its
 -- tenant; and its line.
-local function first_turn(queue, is_new)
+local function sort_in_moved(queue)
   local moved = queue.moved
-  if moved[1] then
-    for i = 1, #moved do
-      local turn = moved[i]
-      push(line_of(queue, turn.counts).heap, {turn.clock, turn.since, turn.tenant})
-      moved[i] = nil
-    end
+  for i = 1, #moved do
+    local turn = moved[i]
+    push(line_of(queue, turn.counts).heap, {turn.clock, turn.since, turn.tenant})
+    moved[i] = nil
+  end
+end
+
+local function first_turn(queue, is_new)
+  if queue.moved[1] then
+    sort_in_moved(queue)
   end
   local idle, busy = queue.idle:first(), not is_new and queue.busy:first() or nil
   if busy and (not idle or goes_first(busy, idle)) then
@@ -222,7 +226,7 @@ end
 
 local function set_head(turn, task, strand)
   local name = name_of(turn, task)
-  if not sets[name] and not taken[name] and not appended[name] then -- of most strands a script takes one job
+  if not (sets[name] or taken[name] or appended[name] or removed[name]) then -- of most strands a script takes one job
     local found = call('ZRANGE', P .. name, 0, 0, 'WITHSCORES')
     strand[3], strand[4], taken[name] = tonumber(found[2]), found[1], found[1]
     return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from fairlane.model.errors import Unsupported

@@ -43,11 +43,20 @@ async def whole(world: World) -> tuple[object, ...]:
 async def test_every_verb_of_the_contract_is_asked(world: World) -> None:
     """S9: a verb that is in no table here has not been looked at.
 
-    Closing asks nothing; what happens on the application's own connection is tried where a store takes one.
+    Closing and expecting ask nothing; what happens on the application's own connection is tried where a store
+    takes one.
     """
     assert len(verbs()) > 40
     joining = {"jobs.enqueue_in", "claims.settle_in"}
-    assert {*PROBES, *SERVING_ALL, *NAMING, *HARMLESS, *joining, "upkeep.aclose"} == verbs()
+    assert {
+        *PROBES,
+        *SERVING_ALL,
+        *NAMING,
+        *HARMLESS,
+        *joining,
+        "upkeep.aclose",
+        "registry.expect",
+    } == verbs()
 
 
 @pytest.mark.parametrize("verb", PROBES)

@@ -99,6 +99,17 @@ async def test_a_page_whose_first_one_was_refused_claims_nothing_and_says_so(wor
     assert (len(states), 0 in states, carry, is_partial, parts) == (10, False, b"", 1, [])
 
 
+async def test_settling_the_last_job_of_a_queue_wakes_nobody(world: World, client: Redis) -> None:
+    """S56: a worker that waits would come for nothing, and so would the one that settled it."""
+    await fill(world, 2)
+    hints = wire_of(world).keys("hints", "default")
+    counts = []
+    for _ in range(2):
+        await world.settle(await world.claim_one())
+        counts.append(client.xinfo_stream(hints)["entries-added"])
+    assert counts == [2, 2]  # of the enqueue, and of the first while another one waited
+
+
 def wire_of(world: World) -> Wire:
     """Give the way to the server."""
     return world.store.claims._wire  # type: ignore[attr-defined,no-any-return]

@@ -97,7 +97,10 @@ def load(name: str) -> Script:
         raise ValueError(message)
     parts = [(folder / "lib" / f"{part}.lua").read_text(encoding="utf-8") for part in uses[1].split()]
     book = (folder / "lib" / "book.lua").read_text(encoding="utf-8")
-    text = _KEY.sub(lambda found: NAMES[found[1]], "\n".join((book, *parts, verb)))
+    # A script makes its functions anew each time it runs, and Lua looks for each name that one uses among all
+    # that its level has so far: two levels save 20 µs a script. It allows 60 names from the level above.
+    text = "\n".join((book, "return (function()", *parts, verb, "end)()"))
+    text = _KEY.sub(lambda found: NAMES[found[1]], text)
     # As values, not as locals: Lua has 200 of those, and a script is run from its first line each time.
     values = _values() | {"IS_FOLDING": "true" if name == "fold" else "false"}
     text = _WORD.sub(lambda found: values.get(found[0], found[0]), text)

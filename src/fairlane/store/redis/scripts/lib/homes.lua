@@ -183,7 +183,9 @@ local function release(gate, turn)
     use_gate(gate, -1)
     hint_at_gate(gate)
   end
-  hint(turn.queue.name)
+  if turn.queue.ready + turn.queue.delayed > 0 then -- else there is nothing to come for
+    hint(turn.queue.name)
+  end
 end
 
 -- Write what a job has become, in the home of its new state.

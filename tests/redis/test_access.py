@@ -29,8 +29,8 @@ async def live(url: str) -> None:
     try:
         await world.register("w1")
         await world.enqueue(idempotency_key="k", delay=SECOND)
-        await world.send(*(world.new(f"t{number % 3}") for number in range(50)))
-        first, *rest = await world.claim(50)
+        await world.send(*(world.new(f"t{number % 3}") for number in range(100)))
+        first, *rest = await world.claim(100)
         await world.renew(*rest)
         await world.settle(first, failed())
         for claim in rest:

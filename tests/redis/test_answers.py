@@ -109,7 +109,7 @@ async def test_a_server_that_does_nothing_now_says_so_and_nothing_is_torn(
     claim = await world.claim_one()
     new = world.new()
     request = EnqueueRequest(scope=ALL, jobs=(new,))
-    batch = EnqueueRequest(scope=ALL, jobs=tuple(world.new() for _ in range(50)))
+    batch = EnqueueRequest(scope=ALL, jobs=tuple(world.new() for _ in range(100)))
     with condition(server):
         with suppress(StoreError):  # by connections that a restart has cut
             await world.renew()

@@ -99,9 +99,21 @@ async def test_a_batch_outlives_the_death_of_the_server_in_its_middle(
     assert {job.id for job in await world.find_all()} == {job.id for job in jobs}
 
 
-async def test_what_was_sent_and_never_published_goes_by_itself(world: World, client: Redis) -> None:
-    """Every key is bounded or expires."""
-    await wire_of(world).run("stage", "name", 1, 2, b"items", b"ids", 3, b"items", b"ids", b"body")
+async def test_what_was_sent_and_never_published_goes_by_itself(
+    world: World, client: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every key is bounded or expires: the sender died before the last word."""
+    wire = wire_of(world)
+    await world.send(world.new())
+
+    async def die(*_: Any, **__: Any) -> None:
+        message = "gone"
+        raise StoreUnavailable(message)
+
+    monkeypatch.setattr(wire, "run", die)
+    with pytest.raises(StoreUnavailable):
+        await publish(wire, EnqueueRequest(scope=ALL, jobs=batch(world)))
+    monkeypatch.undo()
     staged = [key for key in client.scan_iter() if b":st:" in key]
     assert [client.pttl(key) > 0 for key in staged] == [True, True]
-    assert await world.find_all() == []
+    assert len(await world.find_all()) == 1

@@ -38,7 +38,7 @@ def world_at(url: str) -> World:
 
 async def live(world: World) -> None:
     """Let a few jobs run their lives, large batches and waits included."""
-    jobs = [world.new(f"t{i % 3}") for i in range(60)]
+    jobs = [world.new(f"t{i % 3}") for i in range(100)]
     assert all(one.is_created for one in (await world.send(*jobs)).enqueued)
     for claim in await world.claim(60):
         await world.settle(claim)

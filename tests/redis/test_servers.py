@@ -17,6 +17,7 @@ from fairlane.store.opening import open_store
 from fairlane.store.redis import connect
 from fairlane.store.redis.connect import Wire
 from fairlane.store.redis.enqueue import publish
+from fairlane.store.redis.exchange import send
 from tests.contract.world import ALL, World
 from tests.redis.test_batches import wire_of
 from tests.servers.valkey import ValkeyServer
@@ -63,8 +64,7 @@ async def test_an_answer_that_comes_too_late_is_nobody_elses(
 ) -> None:
     """S66: a server that stands still is busy, and what it says afterwards answers no other question."""
     job = await world.enqueue()
-    real = connect._send
-    monkeypatch.setattr(connect, "_send", lambda link, command, *_: real(link, command, 0.1))
+    monkeypatch.setattr(connect, "send", lambda link, command, *_: send(link, command, 0.1))
     client.client_pause(700, all=True)
     with pytest.raises(StoreBusy, match="no answer in time"):
         await world.get(job.id)
@@ -124,7 +124,7 @@ async def test_a_server_without_memory_takes_nothing_and_half_of_nothing(world: 
     job = await world.enqueue()
     client.config_set("maxmemory", "1")
     with pytest.raises(StoreUnavailable, match="memory"):
-        await world.send(*(world.new() for _ in range(50)))
+        await world.send(*(world.new() for _ in range(100)))
     client.config_set("maxmemory", "0")
     assert await world.find_all() == [job]
 
@@ -152,10 +152,10 @@ async def test_a_batch_that_is_on_its_way_comes_in_though_the_server_is_full(
     world: World, client: Redis
 ) -> None:
     """Nothing else is done before it: it must not stand in the way of what makes room."""
-    jobs = tuple(world.new() for _ in range(50))
+    jobs = tuple(world.new() for _ in range(100))
     await publish(wire_of(world), EnqueueRequest(scope=ALL, jobs=jobs))
     client.config_set("maxmemory", "1")
-    assert len(await world.claim(60)) == 50
+    assert len(await world.claim(110)) == 100
     client.config_set("maxmemory", "0")
 
 

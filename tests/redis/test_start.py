@@ -30,7 +30,7 @@ async def test_a_server_that_may_throw_all_jobs_away_gets_none(world: World, cli
     """Neither a client nor a worker begins; both say what could be lost and what to do."""
     configure(client, **EVICTING)
     words = "allkeys-lru: a full server may throw away all jobs.*Set maxmemory-policy noeviction"
-    for begin in (world.enqueue, lambda: world.enqueue_many(50), world.register):
+    for begin in (world.enqueue, lambda: world.enqueue_many(100), world.register):
         with pytest.raises(StoreError, match=words) as caught:
             await begin()
         assert not caught.value.retry_safe

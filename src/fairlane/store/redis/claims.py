@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import chain
 from typing import Any, Final
 from uuid import UUID
@@ -33,12 +32,40 @@ from fairlane.store.contract.request import check_serves_all
 from fairlane.store.redis.connect import NO_JOINING, Wire
 from fairlane.store.redis.homes import PAGE, Change, Homes, Place
 from fairlane.store.redis.keys import NAMES
-from fairlane.store.redis.rows import STATES, Kept, pack, read, to_attempts, to_progress
+from fairlane.store.redis.rows import STATES, Kept, pack, read_claims, to_attempts, to_progress
 from fairlane.store.redis.scripts import CLAIM_MOST
 from fairlane.store.redis.settling import SettlementPages
 
-_PARTS: Final = 4
-"""What a script gives of each claim: id, head, body, attempts."""
+
+class _ClaimParts:
+    """What a claim got from its scripts. The last of them says how it goes on."""
+
+    def __init__(self, request: ClaimRequest) -> None:
+        """Have nothing yet."""
+        self.request = request
+        self.carry = b""
+        self._due: Instant = 0
+        self._is_partial = 0
+        self._unread: list[tuple[Instant, list[bytes]]] = []
+        self._claims: list[Claim] = []
+        self.last = -1
+
+    def take(self, number: int, answer: list[Any]) -> None:
+        """Keep the answer of a script."""
+        carry, due, is_partial, now, parts = answer
+        if number > self.last:
+            self.last, self.carry, self._due, self._is_partial = number, carry, due, is_partial
+        self._unread.append((now, parts))
+
+    def read(self) -> None:
+        """Read what has not been read."""
+        unread, self._unread = self._unread, []
+        for now, parts in unread:
+            self._claims += read_claims(self.request.worker, now, self.request.lease, parts)
+
+    def reply(self) -> ClaimReply:
+        """Give all of it."""
+        return ClaimReply(tuple(self._claims), self._due or None, bool(self._is_partial))
 
 
 class RedisClaims:
@@ -55,19 +82,17 @@ class RedisClaims:
     async def claim(self, request: ClaimRequest) -> ClaimReply:
         """See the contract: one script for every so many jobs."""
         check_serves_all(request)
-        return await self._claim(request, await self._wire.run("claim", _wishes(request), ""))
+        parts = _ClaimParts(request)
+        parts.take(0, await self._wire.run("claim", _wishes(request), ""))
+        return await self._claim(parts)
 
-    async def _claim(self, request: ClaimRequest, answer: list[Any]) -> ClaimReply:
-        """Go on from a script's part of a claim to the end; read each part while the next is made."""
-        pages: dict[int, list[Claim]] = {}
-        carry, due, is_partial, parts = answer
-        while carry:
-            read = partial(_read_claims, pages, len(pages), parts)
-            carry, due, is_partial, parts = await self._wire.run(
-                "claim", _wishes(request), carry, meanwhile=read
-            )
-        _read_claims(pages, len(pages), parts)
-        return ClaimReply(tuple(chain.from_iterable(pages.values())), due or None, bool(is_partial))
+    async def _claim(self, parts: _ClaimParts) -> ClaimReply:
+        """Go on from the first parts of a claim to the end; read each part while the next is made."""
+        while parts.carry:
+            arguments = (_wishes(parts.request), parts.carry)
+            parts.take(parts.last + 1, await self._wire.run("claim", *arguments, meanwhile=parts.read))
+        parts.read()
+        return parts.reply()
 
     async def renew(self, request: RenewRequest) -> RenewReply:
         """See the contract."""
@@ -85,25 +110,27 @@ class RedisClaims:
         )
 
     async def settle(self, request: SettleRequest) -> SettleReply:
-        """See the contract: the claim comes with the last settlements, in one script."""
+        """See the contract: the next jobs come with the settlements, in the same scripts."""
         wishes = b""
         if request.claim is not None:
             check_serves_all(request.claim)
             wishes = _wishes(request.claim)
-        states: list[int] = []
-        rest: list[Any] = []
+        parts = None if request.claim is None else _ClaimParts(request.claim)
         pages = SettlementPages(request, wishes, CLAIM_MOST)
-        for number in range(len(pages)):
-            done, *rest = await self._wire.run(
-                "settle", *pages[number], meanwhile=partial(pages.prepare, number + 1)
-            )
-            states += done
-        named = list(zip((one.id for one in request.settlements), states, strict=True))
-        claimed = None if request.claim is None else await self._claim(request.claim, rest[0])
+        states: list[list[int]] = [[]] * len(pages)
+
+        def heed(number: int, answer: Any) -> None:
+            states[number] = answer[0]
+            if parts is not None:
+                parts.take(number, answer[1])
+                parts.read()
+
+        await self._wire.run_all("settle", pages, heed)
+        named = list(zip((one.id for one in request.settlements), chain.from_iterable(states), strict=True))
         return SettleReply(
-            tuple(Settled(id, STATES[state]) for id, state in named if state),
-            tuple(id for id, state in named if not state),
-            claimed,
+            tuple([Settled(id, STATES[state]) for id, state in named if state]),
+            tuple([id for id, state in named if not state]),
+            None if parts is None else await self._claim(parts),
         )
 
     async def settle_in(self, connection: Any, request: SettleRequest) -> SettleReply:  # noqa: ARG002
@@ -200,12 +227,3 @@ def _wishes(request: ClaimRequest) -> bytes:
             "isolates": request.isolates,
         }
     )
-
-
-def _read_claims(pages: dict[int, list[Claim]], number: int, parts: list[bytes]) -> None:
-    pages[number] = [_to_claim(*parts[i : i + _PARTS]) for i in range(0, len(parts), _PARTS)]
-
-
-def _to_claim(id: bytes, head: bytes, body: bytes, attempts: bytes) -> Claim:
-    kept = read(id, head, body, attempts, None)
-    return Claim(kept.job, kept.job.fence, kept.head.lease_until, kept.head.is_alone)

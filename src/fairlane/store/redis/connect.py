@@ -6,13 +6,14 @@ Knows no verb and no key. Nothing is connected before the first call; each event
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 from fairlane.model.errors import ConfigError, EnqueueUnknown, StoreBusy, StoreError, StoreUnavailable
 from fairlane.model.instants import Instant
+from fairlane.store.redis.exchange import Command, await_replicas, converse, nothing, pour, repeat, send
 from fairlane.store.redis.location import Location
 from fairlane.store.redis.scripts import Script, load
 from fairlane.store.redis.server import greet
@@ -33,7 +34,7 @@ _LAST_WORDS: Final = ("enqueue", "outcome")
 _AWAY: Final = ("UNKILLABLE", "MISCONF", "NOREPLICAS")
 """Answers of a server that does not write now, and has written nothing."""
 
-_BEGIN: Final = ("enqueue", "stage", "register")
+_BEGIN: Final = ("enqueue", "register")
 """The scripts that clients and workers begin with: here a server is looked at first."""
 
 _PATIENCE: Final = 5.0
@@ -48,24 +49,24 @@ class _ElsewhereError(Exception):
     """Nothing was done: the installation is on another server."""
 
 
-def _nothing() -> None:
-    """Have nothing to do meanwhile."""
-
-
 class _Call(NamedTuple):
     """What is sent, what the server may have to be told first, and what an unknown end of it means.
 
     `meanwhile` is called once the command is on its way: what the caller has to do anyway, it does while the
-    server works.
+    server works. `is_repeated` says that it is sent again until the server answers 0. Of a `stream` each
+    command is sent as soon as it is made; if there is somebody to `heed` them, the answers come as they do.
     """
 
-    command: tuple[Any, ...]
+    command: Command = ()
     script: Script | None = None
     patience: float = _PATIENCE
     enqueues: bool = False
     waits: bool = False
     replicas: int = 0
-    meanwhile: Callable[[], None] = _nothing
+    meanwhile: Callable[[], None] = nothing
+    is_repeated: bool = False
+    stream: Callable[[], Iterable[Command]] | None = None
+    heed: Callable[[Any], None] | None = None
 
 
 class _Pools(NamedTuple):
@@ -94,32 +95,69 @@ class Wire:
         *arguments: Any,
         at: Instant | None = None,
         enqueues: bool = False,
-        meanwhile: Callable[[], None] = _nothing,
+        meanwhile: Callable[[], None] = nothing,
     ) -> Any:
         """Run the script of a verb at the server's own instant, or at one that it gave before.
 
         `meanwhile` is called as soon as the script is sent, and again if it has to be sent again.
         """
-        if name in _BEGIN and self._location.url not in self._greeted:
-            await self.ask("EXISTS", self.keys("meta"))  # by a key: so that a cluster says where it is
-            await greet(self.ask, str(self._location), self.replicas)
-            self._greeted.add(self._location.url)
+        if name in _BEGIN:
+            await self._greet()
         script = load(name)
         instant = at if at is not None else "" if self._clock is None else self._clock()
         command = ("EVALSHA", script.sha, 1, self.keys.base, instant, *arguments)
         while True:
             try:
                 replicas = self.replicas if name in _LAST_WORDS else 0
-                return await self._ask(
-                    _Call(command, script, enqueues=enqueues, replicas=replicas, meanwhile=meanwhile)
-                )
+                call = _Call(command, script, _PATIENCE, enqueues, replicas=replicas, meanwhile=meanwhile)
+                return await self._ask(call)
             except _BatchFirstError:
                 await self.fold(enqueues=enqueues)
 
+    async def run_all(self, name: str, pages: Sequence[Command], heed: Callable[[int, Any], None]) -> None:
+        """Run the script of a verb for one page of arguments after the other, and heed what each answers.
+
+        What was refused did nothing, and is run again after the others: a batch came first, or the server
+        has to be told the script.
+        """
+        script = load(name)
+        instant = "" if self._clock is None else self._clock()
+        numbers, refused = iter(range(len(pages))), []
+
+        def note(answer: Any) -> None:
+            number = next(numbers)
+            if isinstance(answer, Exception):
+                refused.append(number)
+            else:
+                heed(number, answer)
+
+        def commands() -> Iterator[Command]:
+            for page in pages:
+                yield "EVALSHA", script.sha, 1, self.keys.base, instant, *page
+
+        await self._ask(_Call(stream=commands, heed=note))
+        for number in refused:
+            heed(number, await self.run(name, *pages[number]))
+
     async def fold(self, *, enqueues: bool = False) -> None:
         """Bring a batch that is on its way in to its end, whoever sent it."""
-        while await self.run("fold", enqueues=enqueues):
+        script = load("fold")
+        instant = "" if self._clock is None else self._clock()
+        command = ("EVALSHA", script.sha, 1, self.keys.base, instant)
+        while await self._ask(_Call(command, script, enqueues=enqueues, is_repeated=True)):
             pass
+
+    async def pour(self, stream: Callable[[], Iterable[Command]]) -> None:
+        """Send commands of an enqueue, each as soon as it is made, and read the answers at the end."""
+        await self._greet()
+        await self._ask(_Call(stream=stream))
+
+    async def _greet(self) -> None:
+        """Look at a server, once."""
+        if self._location.url not in self._greeted:
+            await self.ask("EXISTS", self.keys("meta"))  # by a key: so that a cluster says where it is
+            await greet(self.ask, str(self._location), self.replicas)
+            self._greeted.add(self._location.url)
 
     async def ask(self, *command: Any) -> Any:
         """Send one command."""
@@ -158,7 +196,7 @@ class Wire:
             raise self._translated(error) from error
         try:
             answer = await _exchange(connection, call)
-            await _await_replicas(connection, call.replicas)
+            await await_replicas(connection, call.replicas, _PATIENCE)
             return answer  # noqa: TRY300
         except (exceptions.RedisError, OSError) as error:
             is_answer = isinstance(error, (exceptions.ResponseError, exceptions.BusyLoadingError))
@@ -248,7 +286,7 @@ async def _ask_sentinel(url: str, service: str) -> tuple[str, int] | None:
     try:
         connection = await pool.get_connection()  # type: ignore[no-untyped-call]
         try:
-            found = await _send(connection, ("SENTINEL", "GET-MASTER-ADDR-BY-NAME", service), _PATIENCE)
+            found = await send(connection, ("SENTINEL", "GET-MASTER-ADDR-BY-NAME", service), _PATIENCE)
         finally:
             await pool.release(connection)
     except (exceptions.RedisError, OSError):
@@ -261,39 +299,20 @@ async def _ask_sentinel(url: str, service: str) -> tuple[str, int] | None:
 async def _exchange(connection: AbstractConnection, call: _Call) -> Any:
     from redis import exceptions  # noqa: PLC0415
 
+    if call.stream is not None and call.heed is not None:
+        return await converse(connection, call.stream(), call.heed, call.patience)
+    if call.stream is not None:
+        return await pour(connection, call.stream(), call.patience)
     try:
-        return await _send(connection, call.command, call.patience, call.meanwhile)
+        answer = await send(connection, call.command, call.patience, call.meanwhile)
     except exceptions.NoScriptError:
         if call.script is None:
             raise
         # A new server, a restart, a failover or a flush: it gets the text once and keeps it.
-        return await _send(connection, ("EVAL", call.script.text, *call.command[2:]), call.patience)
-
-
-async def _await_replicas(connection: AbstractConnection, replicas: int) -> None:
-    """Wait until so many replicas have what this connection has written."""
-    if not replicas:
-        return
-    reached = await _send(connection, ("WAIT", replicas, int(_PATIENCE * 1_000)), 2 * _PATIENCE)
-    if reached < replicas:
-        message = (
-            f"the job is stored, but {reached} of {replicas} replicas have it; repeat under the same ids"
-        )
-        raise EnqueueUnknown(message)
-
-
-async def _send(
-    connection: AbstractConnection,
-    command: tuple[Any, ...],
-    patience: float,
-    meanwhile: Callable[[], None] = _nothing,
-) -> Any:
-    # The time limit is ours. The library's own for sending (`asyncio.wait_for`) loses a cancellation on
-    # Python 3.11; its own for reading answers None and keeps the connection, on which the answer comes.
-    async with asyncio.timeout(patience):
-        await connection.send_command(*command)
-        meanwhile()
-        return await connection.read_response()
+        answer = await send(connection, ("EVAL", call.script.text, *call.command[2:]), call.patience)
+    if call.is_repeated and answer:
+        return await repeat(connection, call.command, call.patience)
+    return answer
 
 
 def _open_pool(url: str) -> BlockingConnectionPool:
@@ -309,7 +328,7 @@ def _open_pool(url: str) -> BlockingConnectionPool:
         max_connections=_CONNECTIONS,
         timeout=_PATIENCE,
         protocol=3,
-        socket_timeout=None,  # see `_send`
+        socket_timeout=None,  # see `send`
         socket_connect_timeout=_PATIENCE,
         # A repeat is our own decision: an enqueue that is sent twice must say so.
         retry=Retry(NoBackoff(), 0),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import Any, Final, TypeVar
 
 from fairlane.model.lifecycle import State
@@ -10,35 +10,62 @@ from fairlane.store.contract.dead import DeadCount, DeadCountPage, DeadCountRequ
 from fairlane.store.contract.jobs import Count, CountPage, CountRequest
 from fairlane.store.contract.request import READ_MOST, CountPlace, from_cursor, to_cursor
 from fairlane.store.redis.connect import Wire
-from fairlane.store.redis.keys import NAMES
 
 Counted = TypeVar("Counted")
 
-_PAGE: Final = 500
+_PAGE: Final = 200
 _STATES: Final = tuple(State)
 _BY_WORD: Final = sorted(State, key=lambda state: state.value)
 
 Book = tuple[str, str, list[int], list[str]]
-"""Two names in the order that was asked for, the counts by state, and tasks of unfinished jobs."""
+"""A tenant, a queue, the counts by state, and tasks of unfinished jobs."""
+
+ALL_QUEUES: Final = "\U0010ffff"
+"""In a place, after every queue of its tenant."""
 
 
 async def read_books(
-    wire: Wire, name: str, first: str, last: str, most: int, *, tasks: bool = False
-) -> list[Book]:
-    """Give the next books in one of their orders; `first` and `last` are as BYLEX takes them."""
-    rows: list[list[Any]] = await wire.run("books", NAMES[name], first, last, most, "tasks" if tasks else "")
-    return [
-        (one.decode(), other.decode(), counts, [task.decode() for task in some])
-        for one, other, counts, some in rows
-    ]
+    wire: Wire,
+    place: tuple[str, str] = ("", ""),
+    *,
+    is_after: bool = False,
+    tenant: str | None = None,
+    queue: str | None = None,
+    tasks: bool = False,
+) -> tuple[list[Book], bool]:
+    """Give the next books in the order of tenant and queue, from a place on or after it; say if that was all.
+
+    The server has them in the order of queue and tenant alone: another one would take 75 bytes for each
+    tenant. So all queues are read at once, and what is beyond the end of one of them is left for the next.
+    """
+    words = (queue or "", *place, "(" if is_after else "[", tenant or "", _PAGE, "tasks" if tasks else "")
+    rows: list[tuple[bytes, int, list[Any]]] = await wire.run("books", *words)
+    books: list[Book] = []
+    ends: list[tuple[str, str]] = []
+    for name, is_cut, found in rows:
+        one = name.decode()
+        books += (
+            (who.decode(), one, counts, [task.decode() for task in some]) for who, counts, some in found
+        )
+        ends += [books[-1][:2]] if is_cut else []
+    end = min(ends, default=None)
+    return sorted(book for book in books if end is None or book[:2] <= end), end is not None
 
 
-def bounds(tenant: str | None, start: tuple[str, str] | None) -> tuple[str, str]:
-    """Give the range of books by (tenant, queue), from a place on, of one tenant or of all."""
-    first, last = ("-", "+") if tenant is None else (f"[{tenant}\0", f"({tenant}\1")
-    if start is not None and (tenant is None or start[0] >= tenant):
-        first = f"[{start[0]}\0{start[1]}"
-    return first, last
+async def queue_names(wire: Wire) -> list[str]:
+    """Name all queues, in order."""
+    return sorted(name.decode() for name in await wire.ask("HKEYS", wire.keys("queues")))
+
+
+async def books_in(wire: Wire, queue: str, after: str = "", tenant: str | None = None) -> AsyncIterator[Book]:
+    """Give the books of a queue in the order of tenants, after one."""
+    place, is_more = (after, queue), True
+    while is_more:
+        books, is_more = await read_books(wire, place, is_after=True, tenant=tenant, queue=queue)
+        for book in books:
+            if book[0] > after:
+                yield book
+            place = book[:2]
 
 
 async def count(wire: Wire, request: CountRequest) -> CountPage:
@@ -48,10 +75,10 @@ async def count(wire: Wire, request: CountRequest) -> CountPage:
         tenant, queue, counts, _ = book
         for state in _BY_WORD:
             number = counts[_STATES.index(state)]
-            if number and request.queue in {None, queue}:
+            if number:
                 yield state.value, Count(tenant, queue, state, number)
 
-    return CountPage(*await _page(wire, request, counts_of))
+    return CountPage(*await _page(wire, request, counts_of, request.queue))
 
 
 async def count_letters(wire: Wire, request: DeadCountRequest) -> DeadCountPage:
@@ -70,15 +97,18 @@ async def _page(
     wire: Wire,
     request: CountRequest | DeadCountRequest,
     counted: Callable[[Book], Iterable[tuple[str, Counted]]],
+    queue: str | None = None,
 ) -> tuple[tuple[Counted, ...], str | None]:
     """Give what is counted in the books after a place, and the next place if there is one."""
-    place = None if request.cursor is None else from_cursor(request.cursor, CountPlace)
-    first, last = bounds(request.scope.tenant, None if place is None else (place.tenant, place.queue))
-    after = ("", "", "") if place is None else (place.tenant, place.queue, place.word)
+    start = CountPlace("", "", "") if request.cursor is None else from_cursor(request.cursor, CountPlace)
+    after = (start.tenant, start.queue, start.word)
+    place, is_after = after[:2], False
     found: list[Counted] = []
     read = 0
     while True:
-        books = await read_books(wire, "tenants_queues", first, last, _PAGE)
+        books, is_more = await read_books(
+            wire, place, is_after=is_after, tenant=request.scope.tenant, queue=queue
+        )
         for book in books:
             for word, one in counted(book):
                 here = (book[0], book[1], word)
@@ -88,10 +118,9 @@ async def _page(
                     return tuple(found), to_cursor(CountPlace(*after))
                 found.append(one)
                 after = here
-        if len(books) < _PAGE:
+        if not is_more:
             return tuple(found), None
-        tenant, queue, _, _ = books[-1]
         read += len(books)
+        place, is_after = books[-1][:2], True
         if read >= READ_MOST:
-            return tuple(found), to_cursor(CountPlace(tenant, queue, "~"))
-        first = f"({tenant}\0{queue}"
+            return tuple(found), to_cursor(CountPlace(*place, "~"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 from uuid import UUID, uuid4
 
@@ -15,20 +15,20 @@ from fairlane.model.job import JobRecord, NewJob
 from fairlane.model.moves import born
 from fairlane.store.contract.jobs import Created, Enqueued, EnqueueReply, EnqueueRequest, OverLimit
 from fairlane.store.redis.connect import Wire
+from fairlane.store.redis.exchange import Command
 from fairlane.store.redis.forms import ITEM
 from fairlane.store.redis.rows import STATES, pack, read, to_body
-from fairlane.store.redis.scripts import CLAIM_MOST, STAGED_LASTS
+from fairlane.store.redis.scripts import STAGED_LASTS
 
-_STAGED_BYTES: Final = 100_000
-"""How much is sent at a time, about: taking it in must not hold others up."""
+_PART_MOST: Final = 80
+"""How much one script takes in, as `_weight` counts it."""
 
 
 async def enqueue(wire: Wire, request: EnqueueRequest) -> EnqueueReply:
     """Store a batch whole, or nothing of it."""
     jobs = request.jobs
-    if len(jobs) <= CLAIM_MOST:
-        items, ids, *bodies = _parts(jobs)
-        answer = await wire.run("enqueue", _options(request), ids, items, *bodies, enqueues=True)
+    if is_one_part(jobs):
+        answer = await wire.run("enqueue", _options(request), _packed(jobs), enqueues=True)
     else:
         answer = await _in_parts(wire, request)
     now, refused, repeats, over = answer
@@ -60,62 +60,57 @@ async def publish(wire: Wire, request: EnqueueRequest) -> str:
     From then on no script but `fold.lua` does anything before all of it is in, or out again: so it becomes
     visible at once, and whoever comes next brings it to its end if its sender does not.
     """
-    name = uuid4().hex
-    staged = _Staging(request.jobs)
-    while part := staged.take():
-        await wire.run("stage", name, *part, meanwhile=staged.prepare)
-    if not await wire.run("publish", name, len(staged), _options(request), enqueues=True):
+    name, parts = uuid4().hex, list(cut(request.jobs))
+
+    def stage() -> Iterator[Command]:
+        for number, part in enumerate(parts, 1):
+            yield "SET", wire.keys("staged", name, str(number)), _packed(part), "PX", STAGED_LASTS
+
+    await wire.pour(stage)
+    if not await wire.run("publish", name, len(parts), _options(request), enqueues=True):
         message = f"sending the batch took longer than {STAGED_LASTS // 1_000} seconds; nothing was stored"
         raise StoreBusy(message)
     return name
 
 
-class _Staging:
-    """The parts of a batch, some to a call; they are packed while the server takes the ones before."""
+def cut(jobs: Sequence[NewJob]) -> Iterator[Sequence[NewJob]]:
+    """Cut a batch into parts that one script takes in."""
+    first = weight = 0
+    tenants: set[str] = set()
+    for number, new in enumerate(jobs):
+        weight += _weight(new) + (new.tenant not in tenants)
+        if weight > _PART_MOST and number > first:
+            yield jobs[first:number]
+            first, weight, tenants = number, _weight(new) + 1, set()
+        tenants.add(new.tenant)
+    yield jobs[first:]
 
-    def __init__(self, jobs: Sequence[NewJob]) -> None:
-        """Pack nothing yet."""
-        self._jobs = jobs
-        self._count = -(-len(jobs) // CLAIM_MOST)
-        self._next = 1
-        self._packed: list[Any] = []
 
-    def __len__(self) -> int:
-        """Say how many parts there are."""
-        return self._count
+def is_one_part(jobs: Sequence[NewJob]) -> bool:
+    """Say whether one script takes them all in."""
+    return len(jobs) <= _PART_MOST and len(next(cut(jobs))) == len(jobs)
 
-    def prepare(self) -> None:
-        """Pack what the next call says: the number of its first part, then each part with its size."""
-        if self._packed or self._next > len(self):
-            return
-        self._packed.append(self._next)
-        size = 0
-        while size < _STAGED_BYTES and self._next <= len(self):
-            values = _parts(self._jobs[(self._next - 1) * CLAIM_MOST : self._next * CLAIM_MOST])
-            self._packed += (len(values), *values)
-            size += sum(map(len, values))
-            self._next += 1
 
-    def take(self) -> list[Any]:
-        """Give what the next call says; nothing at the end."""
-        self.prepare()
-        packed, self._packed = self._packed, []
-        return packed
+def _weight(new: NewJob) -> int:
+    """Say how much a script has to do for a job beside what it does for its tenant: 1 for a plain one."""
+    marks = (new.idempotency_key is not None) + (new.dedup_key is not None) + (new.correlation_id is not None)
+    return 1 + marks + len(new.payload) // 1_000
 
 
 def _options(request: EnqueueRequest) -> bytes:
     return pack({"must_be_declared": request.must_be_declared, "is_repeated": request.is_repeated})
 
 
-def _parts(jobs: Sequence[NewJob]) -> list[bytes]:
-    """Give items, ids and bodies of some jobs as scripts take them."""
-    return [b"".join(map(_item, jobs)), b"".join(new.id.bytes for new in jobs), *map(to_body, jobs)]
+def _packed(jobs: Iterable[NewJob]) -> bytes:
+    """Give jobs as scripts take them in: one after the other."""
+    return b"".join(map(_item, jobs))
 
 
 def _item(new: NewJob) -> bytes:
     given = new.correlation_id
     correlation = "" if given is None or given == str(new.id) else given
     numbers = ITEM.pack_numbers(
+        new.id.bytes,
         new.priority,
         -1 if new.run_at is None else max(0, new.run_at),
         new.delay,
@@ -130,7 +125,8 @@ def _item(new: NewJob) -> bytes:
     if texts.count("\0") != ITEM.texts:
         message = "a name or label holds a NUL, which ends a text here (S3)"
         raise ValueError(message)
-    return numbers + texts.encode()
+    body = to_body(new)
+    return b"".join((numbers, texts.encode(), len(body).to_bytes(4), body))
 
 
 def _refusal(new: NewJob, answer: list[Any]) -> Refusal:

@@ -1,7 +1,8 @@
 """Find jobs over all homes, newest enqueue first, a bounded number of rows a call (S51).
 
 A call walks a sorted set: by correlation, by tenant or by time. Where jobs of some states are asked for, and
-there are few of them now, they are sorted instead. Knows no state by itself: `matches` decides.
+there are few of them now, they are sorted instead; if not, of jobs in other states only the places are read.
+Knows no state by itself: `matches` decides.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ _FEW: Final = 1_000
 """So many jobs of a state are read and sorted at once; of more, all jobs are walked."""
 
 _Place = tuple[int, bytes]
+_Found = tuple[_Place, JobRecord | None]
+"""A place in the order of enqueue, and the job there if it was read."""
 
 
 async def find(wire: Wire, request: FindRequest) -> FindReply:
@@ -33,18 +36,18 @@ async def find(wire: Wire, request: FindRequest) -> FindReply:
     few = await _few(wire, homes, request)
     jobs = _walk(homes, request, top) if few is None else _sorted(few, top)
     found: list[JobRecord] = []
-    last: JobRecord | None = None
+    last: _Place | None = None
     read = 0
-    async for job in jobs:
-        if request.since is not None and job.enqueued_at < request.since:
+    async for place, job in jobs:
+        if request.since is not None and place[0] < request.since:
             break
-        if not request.scope.covers(job.tenant):
+        if job is not None and not request.scope.covers(job.tenant):
             continue
         if last is not None and (len(found) == request.limit or read == READ_MOST):
-            return FindReply(tuple(found), to_cursor(Place(last.enqueued_at, last.id)))
+            return FindReply(tuple(found), to_cursor(Place(last[0], UUID(bytes=last[1]))))
         read += 1
-        last = job
-        if matches(job, request):
+        last = place
+        if job is not None and matches(job, request):
             found.append(job)
     return FindReply(tuple(found), None)
 
@@ -62,23 +65,25 @@ def place_of(job: JobRecord) -> _Place:
     return job.enqueued_at, job.id.bytes
 
 
-async def _walk(homes: Homes, request: FindRequest, top: _Place | None) -> AsyncIterator[JobRecord]:
+async def _walk(homes: Homes, request: FindRequest, top: _Place | None) -> AsyncIterator[_Found]:
     """Give jobs in order from a sorted set, and between them the one whose own id is the correlation."""
     own = await _own(homes, request.correlation_id, top)
-    place, wanted = top, PAGE
+    # By correlation there are jobs of others too, whose places are not to be told.
+    states = request.states if request.correlation_id is None else ()
+    place = top
     while True:
-        _, page = await homes.walk(_key(request), up=False, start=place, most=wanted)
+        _, page = await homes.walk(_key(request), up=False, start=place, most=PAGE, states=states)
         for where, kept in page:
             if own is not None and place_of(own) > where:
-                yield own
+                yield place_of(own), own
                 own = None
-            if kept is not None:
-                yield kept.job
-        if len(page) < wanted:
+            if kept is not None or states:
+                yield where, None if kept is None else kept.job
+        if len(page) < PAGE:
             break
         place = page[-1][0]
     if own is not None:
-        yield own
+        yield place_of(own), own
 
 
 def _key(request: FindRequest) -> str:
@@ -125,7 +130,7 @@ async def _few(wire: Wire, homes: Homes, request: FindRequest) -> list[JobRecord
     return sorted((kept.job for kept in found.values()), key=place_of, reverse=True)
 
 
-async def _sorted(jobs: list[JobRecord], top: _Place | None) -> AsyncIterator[JobRecord]:
+async def _sorted(jobs: list[JobRecord], top: _Place | None) -> AsyncIterator[_Found]:
     for job in jobs:
         if top is None or place_of(job) < top:
-            yield job
+            yield place_of(job), job

@@ -1,18 +1,22 @@
-"""What scripts are told of a new job and of an ended attempt: numbers, then texts that each end with a NUL.
+"""What scripts are told of a new job and of an ended attempt: numbers, texts that end with a NUL, a body.
 
 Packed by hand, as heads are: `struct` in Lua takes such a record apart in one call.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from struct import Struct
 from typing import Final
 
-_LUA: Final = {"?": "B", "B": "B", "h": "i2", "I": "I4", "q": "i8", "s": "s"}
+BYTES: Final = "bytes"
+"""The code of bytes after their number, which must be the last field."""
+
+_LUA: Final = {"?": "B", "B": "B", "h": "i2", "I": "I4", "q": "i8", "16s": "c16", "s": "s", BYTES: "I4c0"}
 """Codes of Python's `struct` in the words of Lua's; a flag is 0 or 1 there."""
 
 
-def lua_form(codes: str) -> str:
+def lua_form(codes: Iterable[str]) -> str:
     """Give the format for Lua's `struct`.
 
     >>> lua_form("?qs")
@@ -26,9 +30,9 @@ class Form:
 
     def __init__(self, suffix: str, fields: dict[str, str]) -> None:
         """Take numbers first, then texts; scripts know each field by its name and the suffix."""
-        codes = "".join(fields.values())
+        codes = list(fields.values())
         self.texts = codes.count("s")
-        self.pack_numbers = Struct(">" + codes.rstrip("s")).pack
+        self.pack_numbers = Struct(">" + "".join(code for code in codes if code not in {"s", BYTES})).pack
         self.words: dict[str, int | str] = {
             **{f"{name.upper()}_{suffix}": number for number, name in enumerate(fields, 1)},
             f"FORM_{suffix}": lua_form(codes),
@@ -39,6 +43,7 @@ class Form:
 ITEM: Final = Form(
     "IN",
     {
+        "id": "16s",
         "priority": "h",
         "run_at": "q",  # -1: by the delay
         "delay": "q",
@@ -54,6 +59,7 @@ ITEM: Final = Form(
         "fingerprint": "s",
         "dedup": "s",  # ""
         "correlation": "s",  # "": the id itself
+        "body": BYTES,
     },
 )
 """A new job."""
@@ -62,6 +68,8 @@ ENDING: Final = Form(
     "SO",
     {
         "fence": "q",
+        "has_failure": "?",
+        "has_log": "?",
         "has_result": "?",
         "has_asked": "?",  # another form of it follows, for a job that was asked to stop
         "has_late": "?",  # another one follows, for a job that would come back too late

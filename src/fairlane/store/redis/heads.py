@@ -82,10 +82,22 @@ FORMS: Final[dict[str, int | str]] = {
     "FIELDS": len(_CODES),
     "BIRTH_FIELDS": _LIFE,
     "BIRTH_FORM": lua_form(_HALVES[0]),
+    "BIRTH_NUMBERS": lua_form(_HALVES[0].rstrip("s")),
+    "LIFE_FORM": lua_form(_HALVES[1]),
     "HEAD_FORM": lua_form(_ALL),
     "NO_LIFE": "".join(f"\\{byte}" for byte in _half(_LIFE_NUMBERS, _UNLIVED, _LIFE_TEXTS)),
 }
 """What scripts need to read and write a head."""
+
+
+def is_short(raw: bytes) -> bool:
+    """Say whether it is the head of a job that was never claimed and has not ended."""
+    return raw[0] == 1
+
+
+def read_birth(raw: bytes) -> tuple[tuple[Any, ...], list[str]]:
+    """Unpack a short head: its numbers and its texts, each in the order of the fields."""
+    return _BIRTH_NUMBERS.unpack_from(raw), raw[_BIRTH_NUMBERS.size : -1].decode().split("\0")
 
 
 def read_head(raw: bytes) -> Head:

@@ -14,9 +14,10 @@ import msgspec
 
 from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord
+from fairlane.model.lifecycle import State
 from fairlane.model.scope import Scope
 from fairlane.store.redis.connect import Wire
-from fairlane.store.redis.rows import Kept, pack, read_all, to_head
+from fairlane.store.redis.rows import NUMBERS, Kept, pack, read_all, to_head
 from fairlane.store.redis.scripts import CLAIM_MOST
 
 PAGE: Final = 100
@@ -70,12 +71,23 @@ class Homes:
         return now, found
 
     async def walk(
-        self, key: str, *, up: bool, start: Place | None, most: int, stop: Instant | str = ""
+        self,
+        key: str,
+        *,
+        up: bool,
+        start: Place | None,
+        most: int,
+        stop: Instant | str = "",
+        states: Iterable[State] = (),
     ) -> tuple[Instant, list[tuple[Place, Kept | None]]]:
-        """Give the next jobs of a sorted set, and the server's instant, at which `stop` may be ("now")."""
+        """Give the next jobs of a sorted set, and the server's instant, at which `stop` may be ("now").
+
+        Of jobs that are in none of the states, if any are named, only their places.
+        """
         score, id = ("", b"") if start is None else start
-        direction = "up" if up else "down"
-        now, places, *parts = await self._wire.run("walk", key, direction, score, id, most, stop)
+        wanted = bytes(NUMBERS[state] for state in states)
+        words = (key, "up" if up else "down", score, id, most, stop, wanted)
+        now, places, *parts = await self._wire.run("walk", *words)
         ids = places[::2]
         return now, list(zip(zip(places[1::2], ids, strict=True), read_all(ids, *parts), strict=True))
 

@@ -39,14 +39,13 @@ async def inspect(wire: Wire, request: InspectRequest) -> Inspection:
 
 
 async def _tasks(wire: Wire, tenant: str | None) -> tuple[str, ...]:
-    first, last = ("-", "+") if tenant is None else (f"[{tenant}\0", f"({tenant}\1")
     found: set[str] = set()
-    while True:
-        books = await read_books(wire, "tenants_queues", first, last, PAGE, tasks=True)
+    place, is_more = ("", ""), True
+    while is_more:
+        books, is_more = await read_books(wire, place, is_after=True, tenant=tenant, tasks=True)
         found.update(task for *_, tasks in books for task in tasks)
-        if len(books) < PAGE:
-            return tuple(sorted(found))
-        first = f"({books[-1][0]}\0{books[-1][1]}"
+        place = books[-1][:2] if books else place
+    return tuple(sorted(found))
 
 
 async def _first_lease(wire: Wire, tenant: str | None) -> int | None:

@@ -42,6 +42,7 @@ from fairlane.store.redis.counting import count
 from fairlane.store.redis.enqueue import enqueue
 from fairlane.store.redis.finding import find
 from fairlane.store.redis.homes import Change, Homes
+from fairlane.store.redis.peeking import peek
 from fairlane.store.redis.rows import Kept, to_body
 
 
@@ -80,8 +81,7 @@ class RedisJobs:
     async def peek(self, request: PeekRequest) -> tuple[JobRecord, ...]:
         """See the contract."""
         check_page(request.most)
-        raw = await self._wire.run("peek", request.queue, request.most, request.scope.tenant or "")
-        ids = [UUID(bytes=id) for id in raw]
+        ids = await peek(self._wire, request)
         _, found = await self._homes.get(ids)
         return tuple(found[id].job for id in ids if id in found)
 

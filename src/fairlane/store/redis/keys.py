@@ -28,8 +28,7 @@ NAMES: Final = {
     # turns
     "queues": "q",
     "turns": "t:",  # of a queue, by tenant
-    "tenants_queues": "tq",
-    "queues_tenants": "qt",
+    "queues_tenants": "qt",  # all turns in the order of their names
     "idle": "j:",  # ready turns of a queue with nothing running
     "busy": "i:",  # the other ready turns
     "woken": "w:",  # what is parked until a time
@@ -50,6 +49,7 @@ NAMES: Final = {
     # a large batch on its way in
     "batch": "batch",
     "staged": "st:",  # of (batch, number)
+    "carry": "cy:",  # of one call: what a claim knows that goes on in its next script
     # policies
     "rules": "rules",  # as scripts read them
     "policies": "pol",  # as they were set

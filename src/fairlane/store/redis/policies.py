@@ -27,7 +27,7 @@ from fairlane.store.contract.policies import (
 )
 from fairlane.store.policy import EVERYONE, Policy, view
 from fairlane.store.redis.connect import Wire
-from fairlane.store.redis.counting import read_books
+from fairlane.store.redis.counting import ALL_QUEUES, books_in, queue_names, read_books
 from fairlane.store.redis.rulebook import read_policy, write_policy, write_rules
 
 _PAGE: Final = 500
@@ -158,10 +158,19 @@ async def _names_with_jobs(wire: Wire, kind: Kind, after: str) -> tuple[set[str]
         return {task.decode() for task in tasks if task.decode() > after}, None
     if kind is Kind.GATE:
         return set(), None
-    order = "tenants_queues" if kind is Kind.TENANT else "queues_tenants"
-    books = await read_books(wire, order, f"({after}\1" if after else "-", "+", _PAGE)
-    edge = books[-1][0] if len(books) == _PAGE else None
-    return {name for name, _, counts, _ in books if any(counts)}, edge
+    if kind is Kind.QUEUE:
+        queues = [queue for queue in await queue_names(wire) if queue > after]
+        return {queue for queue in queues if await _has_jobs(wire, queue)}, None
+    books, is_more = await read_books(wire, (after, ALL_QUEUES), is_after=True)
+    edge = books[-1][0] if is_more else None
+    return {tenant for tenant, _, counts, _ in books if any(counts)}, edge
+
+
+async def _has_jobs(wire: Wire, queue: str) -> bool:
+    async for _, _, counts, _ in books_in(wire, queue):
+        if any(counts):
+            return True
+    return False
 
 
 def _as_given(rules: Rules, _: Instant) -> Rules:

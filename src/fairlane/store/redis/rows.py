@@ -5,30 +5,37 @@ Scripts read and write heads, field by field and by number; nobody but this modu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 from uuid import UUID
 
 import msgspec
 
 from fairlane.model.failure import Failure
+from fairlane.model.instants import Instant, Micros
 from fairlane.model.job import (
     ATTEMPTS_KEPT,
     AttemptOutcome,
     AttemptRecord,
+    Claim,
     JobRecord,
     NewJob,
     Progress,
 )
-from fairlane.model.lifecycle import State
+from fairlane.model.lifecycle import Event, State, target
+from fairlane.model.moves import born
 from fairlane.model.priority import sort_key
-from fairlane.store.redis.heads import Head, read_head, write_head
+from fairlane.store.redis.heads import Head, is_short, read_birth, read_head, write_head
 
 NUMBERS: Final = {state: number for number, state in enumerate(State, 1)}
 STATES: Final = {number: state for state, number in NUMBERS.items()}
 
 pack = msgspec.msgpack.Encoder().encode
-NIL: Final = pack(None)
+
+ANY: Final[JobRecord] = born(NewJob(id=UUID(int=0), tenant="", queue="", task="", payload=b"", checksum=0), 0)
+"""Some job, of which nothing matters."""
+
+_CLAIMED: Final = msgspec.structs.replace(ANY, state=target(Event.CLAIM))
 
 
 class Body(msgspec.Struct, frozen=True, array_like=True):
@@ -55,6 +62,13 @@ class _Attempt(msgspec.Struct, frozen=True, array_like=True):
     log: str | None
 
 
+_read_id = msgspec.msgpack.Decoder(UUID).decode
+_ID_AHEAD: Final = b"\xc4\x10"
+"""What msgpack writes before 16 bytes. Read so, a UUID costs a fifth of `UUID(bytes=…)`; its text, by
+`to_builtins`, a third of `str`."""
+
+_to_text: Callable[[UUID], str] = msgspec.to_builtins
+_replace = msgspec.structs.replace
 _read_body = msgspec.msgpack.Decoder(Body).decode
 _read_attempts = msgspec.msgpack.Decoder(tuple[_Attempt, ...]).decode
 _read_progress = msgspec.json.Decoder(Progress).decode
@@ -72,8 +86,8 @@ def read(id: bytes, raw: bytes, body: bytes, attempts: bytes | None, result: byt
     """Make a record of its parts."""
     head = read_head(raw)
     fixed = _read_body(body)
-    uuid = UUID(bytes=id)
-    own = str(uuid)
+    uuid = _read_id(_ID_AHEAD + id)
+    own = _to_text(uuid)
     job = JobRecord(
         id=uuid,
         tenant=head.tenant,
@@ -117,6 +131,68 @@ def read(id: bytes, raw: bytes, body: bytes, attempts: bytes | None, result: byt
         attempts=_attempts(head, attempts) if attempts else (),
     )
     return Kept(job, raw, head)
+
+
+class FirstClaims:
+    """Jobs that one script handed out for the first time: it gives the heads they had, and this the rest."""
+
+    def __init__(self, worker: str, now: Instant, lease: Micros) -> None:
+        """Lay down what is the same for all of them."""
+        self._lease_until = now + lease
+        self._like = msgspec.structs.replace(
+            _CLAIMED, attempt=1, fence=now, worker=worker, started_at=now, lease_until=self._lease_until
+        )
+
+    def read(self, id: bytes, raw: bytes, body: bytes) -> Claim:
+        """Make a claim of its parts. A copy of another record costs a third of a new one."""
+        numbers, texts = read_birth(raw)
+        _, _, priority, is_dedup_short, enqueued_at, run_at, expires_at, timeout = numbers
+        tenant, queue, task, because, dedup_key, idempotency_key, correlation_id = texts
+        fixed = _read_body(body)
+        uuid = _read_id(_ID_AHEAD + id)
+        own = _to_text(uuid)
+        job = _replace(
+            self._like,
+            id=uuid,
+            tenant=tenant,
+            queue=queue,
+            task=task,
+            because=because or None,
+            payload=fixed.payload,
+            checksum=fixed.checksum,
+            version=fixed.version,
+            priority=priority,
+            enqueued_at=enqueued_at,
+            run_at=run_at,
+            sort_key=sort_key(run_at, priority),
+            expires_at=expires_at or None,
+            idempotency_key=idempotency_key or own,
+            dedup_key=dedup_key or None,
+            dedup_until="started" if is_dedup_short else "settled",
+            correlation_id=correlation_id or own,
+            parent_id=None if fixed.parent_id is None else UUID(bytes=fixed.parent_id),
+            max_attempts=fixed.max_attempts,
+            timeout=None if timeout < 0 else timeout,
+            at_most_once=fixed.at_most_once,
+            tags=fixed.tags,
+            metadata=fixed.metadata,
+            created_by=fixed.created_by,
+        )
+        return Claim(job, job.fence, self._lease_until)
+
+
+def read_claims(worker: str, now: Instant, lease: Micros, parts: Sequence[bytes]) -> list[Claim]:
+    """Make claims of what a script gives of each: id, head, body, attempts."""
+    first = FirstClaims(worker, now, lease)
+    return [
+        first.read(id, raw, body) if is_short(raw) else _read_claim(id, raw, body, attempts)
+        for id, raw, body, attempts in zip(parts[::4], parts[1::4], parts[2::4], parts[3::4], strict=True)
+    ]
+
+
+def _read_claim(id: bytes, raw: bytes, body: bytes, attempts: bytes) -> Claim:
+    kept = read(id, raw, body, attempts, None)
+    return Claim(kept.job, kept.job.fence, kept.head.lease_until, kept.head.is_alone)
 
 
 def _attempts(head: Head, attempts: bytes) -> tuple[AttemptRecord, ...]:

@@ -29,7 +29,7 @@ from fairlane.store.contract.upkeep import (
     not_dedicated,
 )
 from fairlane.store.redis.connect import Wire
-from fairlane.store.redis.counting import Book, bounds, read_books
+from fairlane.store.redis.counting import Book, books_in, queue_names, read_books
 from fairlane.store.redis.finding import place_of
 from fairlane.store.redis.homes import PAGE, Change, Homes, Place
 from fairlane.store.redis.inspection import inspect
@@ -182,23 +182,23 @@ class RedisUpkeep:
         )
 
     async def _counts_of(self, tenant: str) -> dict[State, int]:
-        books = await read_books(self._wire, "tenants_queues", *bounds(tenant, None), READ_MOST)
+        books, _ = await read_books(self._wire, tenant=tenant)
         return {state: sum(book[2][i] for book in books) for i, state in enumerate(_STATES)}
 
     async def _books(
         self, tenant: str | None, start: BookPlace, most: int
     ) -> tuple[tuple[StrandBook, ...], str | None]:
-        first = f"({start.queue}\0{start.tenant}" if start.queue else "-"
         found: list[StrandBook] = []
-        while True:
-            books = await read_books(self._wire, "queues_tenants", first, "+", PAGE)
-            found += (one for one in map(_book, books) if tenant in {None, one.tenant} and _is_any(one))
-            if len(found) > most:
-                last = found[most - 1]
-                return tuple(found[:most]), to_cursor(BookPlace(last.queue, last.tenant))
-            if len(books) < PAGE:
-                return tuple(found), None
-            first = f"({books[-1][0]}\0{books[-1][1]}"
+        for queue in await queue_names(self._wire):
+            if queue < start.queue:
+                continue
+            after = start.tenant if queue == start.queue else ""
+            async for book in books_in(self._wire, queue, after, tenant):
+                one = _book(book)
+                if _is_any(one) and len(found) == most:
+                    return tuple(found), to_cursor(BookPlace(found[-1].queue, found[-1].tenant))
+                found += [one] if _is_any(one) else []
+        return tuple(found), None
 
     async def inspect(self, request: InspectRequest) -> Inspection:
         """See the contract."""
@@ -239,7 +239,7 @@ def _erased(kept: Kept, word: str, now: Instant) -> Change:
 
 
 def _book(book: Book) -> StrandBook:
-    queue, tenant, counts, _ = book
+    tenant, queue, counts, _ = book
     numbers = dict(zip(_STATES, counts, strict=True))
     return StrandBook(queue, tenant, sum(numbers[state] for state in WAITING), numbers[State.RUNNING])
 

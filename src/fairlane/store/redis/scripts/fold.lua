@@ -10,15 +10,14 @@ NOW = batch.now
 outcome.refused, outcome.repeats, outcome.over = batch.refused, batch.repeats, batch.over
 
 local function take_in(key)
-  local parts = call('LRANGE', key, 0, -1)
-  local ids = read_ids(parts[2])
-  local items = read_items(parts[1], #ids)
-  know_items(ids, items)
+  local items = read_items(call('GET', key))
+  know_items(items)
   for i, item in ipairs(items) do
-    admit((batch.at - 1) * CLAIM_MOST + i, ids[i], item, parts[2 + i], batch.options)
+    admit(batch.seen + i, item, batch.options)
   end
   call('DEL', key)
-  batch.at, batch.made = batch.at + 1, batch.made .. table.concat(outcome.made)
+  batch.at, batch.seen = batch.at + 1, batch.seen + #items
+  batch.made = batch.made .. table.concat(outcome.made)
 end
 
 local function take_out()

@@ -23,7 +23,7 @@ end
 
 for i = 3, #ARGV, 6 do
   local id = ARGV[i]
-  local is_same = look('$heads', id) == ARGV[i + 1]
+  local is_same = heads[id] == nil and look('$heads', id) == ARGV[i + 1]
   if is_same then
     local before = read_head(ARGV[i + 1])
     if ARGV[i + 2] == '' then

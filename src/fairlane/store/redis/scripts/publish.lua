@@ -8,7 +8,7 @@ for number = 1, count do
   end
 end
 local batch = {
-  name = name, now = NOW, count = count, at = 1, options = unpack_one(ARGV[4]),
+  name = name, now = NOW, count = count, at = 1, seen = 0, options = unpack_one(ARGV[4]),
   made = '', refused = {}, repeats = {}, over = {},
 }
 call('SET', P .. '$batch', pack(batch))

@@ -19,7 +19,7 @@ for i, renewal in ipairs(renewals) do
     if renewal[2] ~= '' then
       head[PROGRESS] = renewal[2]
     end
-    sorted('$leases'):add(until_, ids[i])
+    add('$leases', until_, ids[i])
     put_head(ids[i], head)
     replies[i] = head[IS_CANCEL_ASKED] == 1 and 2 or 1
   end

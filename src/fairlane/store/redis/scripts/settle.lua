@@ -1,8 +1,9 @@
 -- uses: rules records lines turns parking blocks homes handout
 -- Settle: end attempts as their settlements say, and claim the next (S35-S37). ARGV: worker, tenant of the scope
--- or '', the settlements, results and packed failures and logs, a claim or ''. Each settlement has up to three
--- forms, worked out by `judge.heed` beforehand: as it is, for a job that was asked to stop, for one that would
--- come back after its expiry. Which of them holds is looked up here.
+-- or '', the settlements, the ids, a claim or '', the name of its carry, the number of this page and how many there are;
+-- then of each settlement the packed failure, the packed log and the result it has.
+-- Each settlement has up to three forms, worked out by `judge.heed` beforehand: as it is, for a job that was asked to
+-- stop, for one that would come back after its expiry. Which of them holds is looked up here.
 local worker, scope = ARGV[2], ARGV[3]
 local ids = read_ids(ARGV[5])
 know_heads(ids)
@@ -24,76 +25,110 @@ local function is_held(head, fence)
     and (scope == '' or scope == head[TENANT])
 end
 
--- Give the form that holds, and where the next settlement begins; of a job that is not held, the latter.
-local function form_of(head, at)
+local at, part = 1, 10
+
+-- Give the next settlement as it is, and the form of it that holds.
+local function next_form(head)
   local plain = {struct.unpack(FORM_SO, ARGV[4], at)}
-  local asked, late
+  local form = plain
   at = plain[NEXT_SO]
   if plain[HAS_ASKED_SO] == 1 then
-    asked = {struct.unpack(FORM_SO, ARGV[4], at)}
+    local asked = {struct.unpack(FORM_SO, ARGV[4], at)}
     at = asked[NEXT_SO]
+    if head and head[IS_CANCEL_ASKED] == 1 then
+      asked[BECAUSE_SO] = head[BECAUSE]
+      form = asked
+    end
   end
   if plain[HAS_LATE_SO] == 1 then
-    late = {struct.unpack(FORM_SO, ARGV[4], at)}
+    local late = {struct.unpack(FORM_SO, ARGV[4], at)}
     at = late[NEXT_SO]
+    if form == plain and head and head[EXPIRES_AT] > 0 and NOW + plain[DELAY_SO] >= head[EXPIRES_AT] then
+      form = late
+    end
   end
-  if asked and head and head[IS_CANCEL_ASKED] == 1 then
-    asked[BECAUSE_SO] = head[BECAUSE]
-    return asked, at, plain
+  return plain, form
+end
+
+local function next_part(is_given, otherwise)
+  if is_given == 0 then
+    return otherwise
   end
-  if late and head and head[EXPIRES_AT] > 0 and NOW + plain[DELAY_SO] >= head[EXPIRES_AT] then
-    return late, at, plain
-  end
-  return plain, at, plain
+  part = part + 1
+  return ARGV[part - 1]
+end
+
+local function next_parts(plain)
+  local failure, log = next_part(plain[HAS_FAILURE_SO], NIL), next_part(plain[HAS_LOG_SO], NIL)
+  return failure, log, next_part(plain[HAS_RESULT_SO], false)
 end
 
 local function learn(head, outcome)
-  if head[CHARGED] >= 0 and (outcome == 'succeeded' or outcome == 'failed') then
+  if outcome == 'succeeded' or outcome == 'failed' then
     local name = head[QUEUE] .. '\0' .. head[TASK]
     local estimate = tonumber(look('$estimates', name) or FIRST_ESTIMATE)
     put('$estimates', name, estimate + floor((NOW - head[STARTED_AT] - estimate) / 10))
   end
 end
 
-local function settle(id, head, form, parts)
-  learn(head, form[OUTCOME_SO])
-  note_attempt(id, head, form[OUTCOME_SO], parts[1], parts[2])
-  local after, state = copy(head), form[STATE_SO]
-  after[STATE], after[BECAUSE] = state, form[BECAUSE_SO]
-  after[FAILURES], after[CRASHES], after[CRASHES_ALONE] = form[FAILURES_SO], form[CRASHES_SO], form[CRASHES_ALONE_SO]
-  after[SNOOZES], after[IS_SUSPECT] = form[SNOOZES_SO], form[IS_SUSPECT_SO]
-  after[WORKER], after[STARTED_AT], after[LEASE_UNTIL] = '', 0, 0
-  after[IS_CANCEL_ASKED], after[PROGRESS] = 0, ''
-  if state == DELAYED then
-    after[RUN_AT] = NOW + form[DELAY_SO]
-  elseif is_finished(state) then
-    after[SETTLED_AT] = NOW
-    if parts[3] then
-      after[HAS_RESULT] = 1
-      put('$results', id, parts[3])
-      if parts[3] ~= '' then
-        sorted('$results_kept'):add(NOW, id)
-      end
-    end
+local function keep_result(id, head, result)
+  head[HAS_RESULT] = 1
+  put('$results', id, result)
+  if result ~= '' then
+    add('$results_kept', NOW, id)
   end
-  move(id, head, after)
 end
 
-local states, at, part = {}, 1, 7
+-- As `move` does, in place: of a running job all that its end changes is known.
+local function settle(id, head, form, failure, log, result)
+  local turn, state, gate = turn_of(head), form[STATE_SO], head[GATE]
+  note_attempt(id, head, form[OUTCOME_SO], failure, log)
+  if head[CHARGED] >= 0 then
+    learn(head, form[OUTCOME_SO])
+    charge_time(turn, head, true)
+  end
+  if head[IS_CANCEL_ASKED] == 1 then
+    remove('$asked', id)
+  end
+  leave(id, head, turn)
+  head[STATE], head[BECAUSE] = state, form[BECAUSE_SO]
+  head[FAILURES], head[CRASHES], head[CRASHES_ALONE] = form[FAILURES_SO], form[CRASHES_SO], form[CRASHES_ALONE_SO]
+  head[SNOOZES], head[IS_SUSPECT] = form[SNOOZES_SO], form[IS_SUSPECT_SO]
+  head[WORKER], head[STARTED_AT], head[LEASE_UNTIL] = '', 0, 0
+  head[IS_CANCEL_ASKED], head[PROGRESS] = 0, ''
+  head[GATE], head[IS_ALONE], head[CHARGED] = '', 0, -1
+  if state == DELAYED then
+    head[RUN_AT] = NOW + form[DELAY_SO]
+  elseif is_finished(state) then
+    head[SETTLED_AT] = NOW
+    if result then
+      keep_result(id, head, result)
+    end
+    if head[IDEMPOTENCY_KEY] ~= '' or head[DEDUP_KEY] ~= '' then
+      free_keys(id, head, head)
+    end
+  end
+  enter(id, head, turn)
+  put_head(id, head)
+  release(gate, turn)
+end
+
+local states = {}
 for i, id in ipairs(ids) do
-  local head, form, plain = head_of(id), nil, nil
-  form, at, plain = form_of(head, at)
-  local has_result = plain[HAS_RESULT_SO] == 1
+  local head = heads[id]
+  local plain, form = next_form(head)
+  local failure, log, result = NIL, NIL, false
+  if plain[HAS_FAILURE_SO] + plain[HAS_LOG_SO] + plain[HAS_RESULT_SO] > 0 then
+    failure, log, result = next_parts(plain)
+  end
   states[i] = 0
   if is_held(head, plain[FENCE_SO]) then
-    settle(id, head, form, {ARGV[part], ARGV[part + 1], has_result and ARGV[part + 2]})
+    settle(id, head, form, failure, log, result)
     states[i] = form[STATE_SO]
   end
-  part = part + (has_result and 3 or 2)
 end
 if ARGV[6] == '' then
   commit()
   return {states}
 end
--- Both together take no longer than a claim of the usual size: the rest of it is the next script's.
-return {states, claim(unpack_one(ARGV[6]), begin_claim(), CLAIM_MOST - floor(#ids / 2))}
+return {states, claim_in_pages(unpack_one(ARGV[6]), '$carry' .. ARGV[7], tonumber(ARGV[8]), tonumber(ARGV[9]))}

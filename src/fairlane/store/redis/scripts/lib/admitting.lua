@@ -3,16 +3,19 @@
 -- `outcome`, by the number of the item in its batch.
 
 -- An item is unpacked by the form of enqueue.py; the field after its last is where the next one begins.
-local function read_items(bytes, count)
-  local items, at = {}, 1
-  for i = 1, count do
-    items[i] = {struct.unpack(FORM_IN, bytes, at)}
-    at = items[i][NEXT_IN]
+local function read_items(bytes)
+  local items, at, size = {}, 1, #bytes
+  while at <= size do
+    local item = {struct.unpack(FORM_IN, bytes, at)}
+    items[#items + 1] = item
+    at = item[NEXT_IN]
   end
   return items
 end
 
 local subject_of = {[TENANT_IN] = {}, [QUEUE_IN] = {}, [TASK_IN] = {}} -- by name
+local closed_by = {[TENANT_IN] = {}, [QUEUE_IN] = {}, [TASK_IN] = {}} -- by name: why, or false
+local owner_of = {} -- by id: the tenant of the job that has it, or false
 
 local function know_subject(field, kind, name, subjects)
   if not subject_of[field][name] then
@@ -21,10 +24,28 @@ local function know_subject(field, kind, name, subjects)
   end
 end
 
-local function know_items(ids, items)
-  local tenants_of, subjects = {}, {EVERYONE}
-  for _, item in ipairs(items) do
+local function know_closed()
+  for field, subjects in pairs(subject_of) do
+    for name, subject in pairs(subjects) do
+      local policy = policy_of(subject)
+      local is_closed = policy.closed_until and is_living(policy.closed_until)
+      closed_by[field][name] = is_closed and subject .. ': ' .. policy.closed_because
+    end
+  end
+end
+
+local function know_owners(ids)
+  local found = read_fields('$heads', ids)
+  for i, id in ipairs(ids) do
+    owner_of[id] = found[i] and read_head(found[i])[TENANT]
+  end
+end
+
+local function know_items(items)
+  local ids, tenants_of, subjects = {}, {}, {EVERYONE}
+  for i, item in ipairs(items) do
     local queue, tenant = item[QUEUE_IN], item[TENANT_IN]
+    ids[i] = item[ID_IN]
     local tenants = tenants_of[queue]
     if not tenants then
       tenants = {}
@@ -36,10 +57,11 @@ local function know_items(ids, items)
     know_subject(TASK_IN, 'task ', item[TASK_IN], subjects)
   end
   know_policies(subjects)
+  know_closed()
   for name, tenants in pairs(tenants_of) do
     know_turns(queue_named(name), tenants)
   end
-  know_heads(ids)
+  know_owners(ids)
 end
 
 local outcome = {refused = {}, repeats = {}, over = {}, made = {}}
@@ -47,18 +69,6 @@ local outcome = {refused = {}, repeats = {}, over = {}, made = {}}
 local function refuse(i, kind, detail, existing, waiting, limit)
   local refused = outcome.refused
   refused[#refused + 1] = {i - 1, kind, detail or '', existing or '', waiting or 0, limit or 0}
-end
-
-local function closed_by(field, item)
-  local subject = subject_of[field][item[field]]
-  local policy = policy_of(subject)
-  if policy.closed_until and is_living(policy.closed_until) then
-    return subject .. ': ' .. policy.closed_because
-  end
-end
-
-local function closed(item)
-  return closed_by(QUEUE_IN, item) or closed_by(TENANT_IN, item) or closed_by(TASK_IN, item)
 end
 
 local function answer(i, existing, name)
@@ -86,57 +96,58 @@ local function is_over_limit(i, item, turn)
   return false
 end
 
-local function let_in(id, body, item, turn)
-  local tenant, task = item[TENANT_IN], item[TASK_IN]
+local function let_in(item, turn)
+  local id, tenant, task = item[ID_IN], item[TENANT_IN], item[TASK_IN]
   local run_at = item[RUN_AT_IN] >= 0 and item[RUN_AT_IN] or NOW + item[DELAY_IN]
-  local is_due = run_at <= NOW
+  local state, because = DELAYED, LATER
+  if run_at <= NOW then
+    state, because, run_at = READY, '', NOW
+  end
   local expires_at = item[EXPIRES_IN_IN] >= 0 and NOW + item[EXPIRES_IN_IN] or math.max(0, item[EXPIRES_AT_IN])
-  local bytes = struct.pack(
-    BIRTH_FORM, 1, is_due and READY or DELAYED, item[PRIORITY_IN], item[IS_SHORT_IN],
-    NOW, is_due and NOW or run_at, expires_at, item[TIMEOUT_IN],
-    tenant, item[QUEUE_IN], task, is_due and '' or LATER, item[DEDUP_IN], item[KEY_IN], item[CORRELATION_IN]
+  local head = struct.pack(
+    BIRTH_FORM, 1, state, item[PRIORITY_IN], item[IS_SHORT_IN], NOW, run_at, expires_at, item[TIMEOUT_IN],
+    tenant, item[QUEUE_IN], task, because, item[DEDUP_IN], item[KEY_IN], item[CORRELATION_IN]
   )
-  local head = read_head(bytes)
+  owner_of[id] = tenant
   outcome.made[#outcome.made + 1] = id
   local strand = strand_of(turn, task)
   strand[1] = strand[1] + 1
-  enter(id, head, turn)
-  heads[id] = head
-  put('$heads', id, bytes)
-  put('$bodies', id, body)
-  sorted('$all'):add(NOW, id)
-  sorted('$by_tenant' .. tenant):add(NOW, id)
+  enter_waiting(id, turn, task, state, run_at, item[PRIORITY_IN], expires_at)
+  append('HSET', '$heads', id, head)
+  append('HSET', '$bodies', id, item[BODY_IN])
+  add('$all', NOW, id)
+  add('$by_tenant' .. tenant, NOW, id)
   if item[CORRELATION_IN] ~= '' then
-    sorted('$by_correlation' .. item[CORRELATION_IN]):add(NOW, id)
+    add('$by_correlation' .. item[CORRELATION_IN], NOW, id)
   end
   count_task(task, 1)
   if item[KEY_IN] ~= '' then
     put('$keys', tenant .. '\0' .. item[KEY_IN], pack({id, item[FINGERPRINT_IN], 0, 0}))
-    sorted('$keys_named'):add(0, tenant .. '\0' .. item[KEY_IN])
+    add('$keys_named', 0, tenant .. '\0' .. item[KEY_IN])
   end
   if item[DEDUP_IN] ~= '' then
     put('$dedup', tenant .. '\0' .. task .. '\0' .. item[DEDUP_IN], id)
-    sorted('$dedup_named'):add(0, tenant .. '\0' .. task .. '\0' .. item[DEDUP_IN])
+    add('$dedup_named', 0, tenant .. '\0' .. task .. '\0' .. item[DEDUP_IN])
   end
   hint(item[QUEUE_IN])
 end
 
 -- Take one item in, or note why not; `i` is its number in the batch.
-local function admit(i, id, item, body, options)
-  local tenant = item[TENANT_IN]
-  local same = head_of(id)
-  local is_own = same and same[TENANT] == tenant
+local function admit(i, item, options)
+  local id, tenant, task = item[ID_IN], item[TENANT_IN], item[TASK_IN]
+  local owner = owner_of[id]
+  local is_own = owner == tenant
   if options.is_repeated and is_own then
     return answer(i, id)
   end
   if options.must_be_declared and tenant ~= SYSTEM and not policy_of(subject_of[TENANT_IN][tenant]).declared then
     return refuse(i, 'unknown_tenant')
   end
-  local reason = closed(item)
+  local reason = closed_by[QUEUE_IN][item[QUEUE_IN]] or closed_by[TENANT_IN][tenant] or closed_by[TASK_IN][task]
   if reason then
     return refuse(i, 'closed', reason)
   end
-  if same then
+  if owner then
     return refuse(i, 'id_taken', '', is_own and id)
   end
   local name = item[KEY_IN] ~= '' and tenant .. '\0' .. item[KEY_IN]
@@ -151,13 +162,13 @@ local function admit(i, id, item, body, options)
     end
     return answer(i, holder[1], name)
   end
-  local duplicate = item[DEDUP_IN] ~= '' and look('$dedup', tenant .. '\0' .. item[TASK_IN] .. '\0' .. item[DEDUP_IN])
+  local duplicate = item[DEDUP_IN] ~= '' and look('$dedup', tenant .. '\0' .. task .. '\0' .. item[DEDUP_IN])
   if duplicate then
     return answer(i, duplicate)
   end
   local turn = turn_named(queue_named(item[QUEUE_IN]), tenant)
   if not is_over_limit(i, item, turn) then
-    let_in(id, body, item, turn)
+    let_in(item, turn)
   end
 end
 
@@ -179,9 +190,10 @@ local function answers(repeats)
   local found = {}
   for i, one in ipairs(repeats) do
     local number, id, name = unpack(one)
-    local head = look('$heads', id)
+    local head = look_among_new('$heads', id) or look('$heads', id)
     if head then
-      found[i] = {number, id, head, look('$bodies', id), look('$attempts', id) or '', look('$results', id) or ''}
+      local body = look_among_new('$bodies', id) or look('$bodies', id)
+      found[i] = {number, id, head, body, look('$attempts', id) or '', look('$results', id) or ''}
     else
       local holder = unpack_one(look('$keys', name))
       found[i] = {number, id, holder[3], holder[4]}

@@ -22,18 +22,22 @@ local function queue_block(queue)
 end
 
 local function turn_block(turn)
-  local subject = turn.subject
-  local pause = pause_of(subject)
+  if turn.queue.limits == NOTHING then
+    return nil -- nothing is said of any of its tenants
+  end
+  local pause = is_any_special() and pause_of('tenant ' .. turn.tenant)
   if pause then
     return pause
   end
   local limits = limits_of(turn)
+  if limits == NOTHING then
+    return nil
+  end
+  local layers = {'tenant ' .. turn.tenant, EVERYONE, turn.queue.subject}
   if limits.running and turn.counts[RUNNING] >= limits.running then
-    return {'running_limit', subject, earlier_end(0, {subject, EVERYONE, turn.queue.subject})}
+    return {'running_limit', layers[1], earlier_end(0, layers)}
   end
-  if limits.rate then
-    return rate_block(limits.rate, arrival_in(turn), {subject, EVERYONE, turn.queue.subject})
-  end
+  return limits.rate and rate_block(limits.rate, arrival_in(turn), layers)
 end
 
 local free_tasks = {} -- those that nothing can hold while this script runs
@@ -63,13 +67,12 @@ end
 
 -- Count a start against every rate it falls under and take its place at the gate; name the gate.
 local function count_start(turn, task)
-  local queue = turn.queue
-  local queue_rate, rate = rules_of(queue.subject).rate, limits_of(turn).rate
-  if queue_rate then
-    count_against(queue_rate, queue.subject)
+  local queue, limits = turn.queue, limits_of(turn)
+  if queue.rules.rate then
+    count_against(queue.rules.rate, queue.subject)
   end
-  if rate then
-    start(rate, arrival_in(turn))
+  if limits.rate then
+    start(limits.rate, arrival_in(turn))
   end
   if free_tasks[task] then
     return ''

@@ -37,17 +37,22 @@ local function next_turn(queue, is_new, most)
   if not entry then
     return nil
   end
-  local tenant = entry[3]
-  if not queue.turns[tenant] then
-    local tenants, subjects = {}, {}
-    for i = line.at, math.min(#line.page, line.at + most) do
-      tenants[#tenants + 1] = line.page[i]:sub(17)
-      subjects[#subjects + 1] = 'tenant ' .. tenants[#tenants]
+  local turn = queue.turns[entry[3]]
+  if turn then
+    return turn
+  end
+  local tenants, subjects = {}, {}
+  for i = line.at, math.min(#line.page, line.at + most) do
+    tenants[#tenants + 1] = line.page[i]:sub(PLACE + 1)
+  end
+  know_turns(queue, tenants)
+  if is_any_special() then
+    for i, tenant in ipairs(tenants) do
+      subjects[i] = 'tenant ' .. tenant
     end
-    know_turns(queue, tenants)
     know_policies(subjects)
   end
-  return turn_named(queue, tenant)
+  return turn_named(queue, entry[3])
 end
 
 local function own_turn(queue, tenant)
@@ -56,7 +61,11 @@ local function own_turn(queue, tenant)
 end
 
 local function first_strand(turn)
-  local chosen, first
+  local chosen, first = next(turn.strands)
+  if not next(turn.strands, chosen) then
+    return chosen, first -- of a turn that is ready; most have one
+  end
+  chosen, first = nil, nil
   for task, strand in pairs(turn.strands) do
     if is_open(strand) then
       if not first or strand[3] < first[3] or (strand[3] == first[3] and is_before(strand[4], first[4])) then
@@ -67,23 +76,28 @@ local function first_strand(turn)
   return chosen, first
 end
 
-local function cost_of(queue, task, id)
-  if rules_of(queue.subject).cost ~= 'seconds' then
-    return -1
-  end
+local function estimate_of(queue, task, id)
   local cost = tonumber(look('$estimates', queue.name .. '\0' .. task) or FIRST_ESTIMATE)
   local timeout = head_of(id)[TIMEOUT]
   return timeout >= 0 and math.min(cost, timeout) or cost
 end
 
+local NO_HOLD = {'', -1}
+local holds = {} -- by id: the gate and the charge of a job that was served, if it has any
+
 local function serve(queue, turn, task, id, is_lowest)
   queue.floor = is_lowest and math.max(queue.floor, turn.clock) or virtual_now(queue)
-  local cost = cost_of(queue, task, id)
-  turn.clock = turn.clock + charge_for(stride_of(turn), cost < 0 and 1000000 or cost)
+  local stride, cost, gate = stride_of(turn), -1, count_start(turn, task)
+  if queue.rules.cost == 'seconds' then
+    cost = estimate_of(queue, task, id)
+  end
+  if cost >= 0 or gate ~= '' then
+    holds[id] = {gate, cost}
+  end
+  turn.clock = turn.clock + (cost < 0 and stride or charge_for(stride, cost))
   turn.counts[RUNNING] = turn.counts[RUNNING] + 1
-  local gate = count_start(turn, task)
   take_ready(turn, task, id)
-  return {id, gate, cost}
+  return id
 end
 
 -- Serve the one job whose turn it is; nil if there is none.
@@ -138,7 +152,7 @@ local function make_ready(queue, waking, carry, most)
 end
 
 local function begin_claim()
-  return {wish = 1, taken = 0, served = 0, parks = 0, is_cut_short = false, queues = {}}
+  return {wish = 1, taken = {}, served = 0, parks = 0, is_cut_short = false, queues = {}}
 end
 
 -- Serve wishes in order, at most `most` jobs; give them, and whether the claim is at its end.
@@ -147,6 +161,7 @@ local function hand_out(request, carry, most, only)
   carry.may_expire = is_any_expired()
   while carry.wish <= #request.wishes and carry.served < total do
     local name, wanted = unpack(request.wishes[carry.wish])
+    local taken = carry.taken[carry.wish] or 0
     local queue, waking = queue_named(name), carry.queues[name]
     if not waking then
       waking = begin_waking(only)
@@ -158,22 +173,25 @@ local function hand_out(request, carry, most, only)
       end
       waking.is_awake = true
     end
-    local has_rate = rules_of(queue.subject).rate
+    queue.rules = rules_of(queue.subject)
+    local has_rate = queue.rules.rate
     local is_held = queue_block(queue)
-    while not is_held and carry.taken < wanted and carry.served < total do
+    while not is_held and taken < wanted and carry.served < total do
       if #served == most then
         return served, false
       end
-      local left = math.min(total - carry.served, wanted - carry.taken, most - #served)
-      local one = serve_one(queue, waking, carry, total - carry.served <= request.headroom, left, only)
-      if not one then
+      local left = math.min(total - carry.served, wanted - taken, most - #served)
+      local id = serve_one(queue, waking, carry, total - carry.served <= request.headroom, left, only)
+      if not id then
         break
       end
-      served[#served + 1] = one
-      carry.taken, carry.served = carry.taken + 1, carry.served + 1
+      served[#served + 1] = id
+      taken, carry.served = taken + 1, carry.served + 1
+      carry.taken[carry.wish] = taken
       is_held = has_rate and queue_block(queue)
     end
-    carry.wish, carry.taken = carry.wish + 1, 0
+    carry.taken[carry.wish] = taken
+    carry.wish = carry.wish + 1
   end
   return served, true
 end
@@ -206,37 +224,44 @@ local function next_due(names)
   return instant
 end
 
--- Put what was served into the hands of a worker; give id, head, body and attempts of each, one after the other.
-local function hand_over(request, served)
-  local ids, reply = {}, {}
-  for i, one in ipairs(served) do
-    ids[i] = one[1]
+-- Put a job into the hands of a worker; give its head and its attempts.
+local function hand_over_one(request, id, head)
+  local hold, kept = holds[id] or NO_HOLD, head[ATTEMPT] > 0 and (noted[id] or look('$attempts', id)) or ''
+  head[STATE], head[ATTEMPT], head[FENCE] = CLAIM_TO, head[ATTEMPT] + 1, math.max(head[FENCE] + 1, NOW)
+  head[WORKER], head[STARTED_AT], head[LEASE_UNTIL] = request.worker, NOW, NOW + request.lease
+  head[GATE], head[CHARGED], head[IS_ALONE] = hold[1], hold[2], request.isolates and head[IS_SUSPECT] or 0
+  if head[IS_DEDUP_SHORT] == 1 then
+    free_dedup(id, head)
   end
-  know_heads(ids)
-  local bodies, kept = read_fields('$bodies', ids), read_fields('$attempts', ids)
-  for i, one in ipairs(served) do
-    local id, head = one[1], heads[one[1]]
-    head[STATE], head[ATTEMPT], head[FENCE] = CLAIM_TO, head[ATTEMPT] + 1, math.max(head[FENCE] + 1, NOW)
-    head[WORKER], head[STARTED_AT], head[LEASE_UNTIL] = request.worker, NOW, NOW + request.lease
-    head[GATE], head[CHARGED], head[IS_ALONE] = one[2], one[3], request.isolates and head[IS_SUSPECT] or 0
-    if head[IS_DEDUP_SHORT] == 1 then
-      free_dedup(id, head)
+  if head[EXPIRES_AT] > 0 then
+    sorted('$expiries'):remove(id)
+  end
+  local bytes = write_head(head)
+  append('HSET', '$heads', id, bytes)
+  return bytes, kept
+end
+
+-- Hand over what was served; give id, head, body and attempts of each, one after the other. Most jobs are claimed for the
+-- first time and hold nothing: all that the claim adds to their heads is the same, so they come with those they had.
+local function hand_over(request, served)
+  local reply, bytes_of, bodies = {}, read_fields('$heads', served), read_fields('$bodies', served)
+  local lease_until, life = NOW + request.lease, first_life(request.worker, NOW + request.lease)
+  for i, id in ipairs(served) do
+    local head, bytes, kept = heads[id], bytes_of[i], ''
+    if not head and not holds[id] and is_plain(bytes) then
+      append('HSET', '$heads', id, claimed_first(bytes, life))
+    else
+      bytes, kept = hand_over_one(request, id, head or read_head(bytes))
     end
-    if head[EXPIRES_AT] > 0 then
-      sorted('$expiries'):remove(id)
-    end
-    sorted('$leases'):add(head[LEASE_UNTIL], id)
-    put_head(id, head)
-    reply[#reply + 1] = id
-    reply[#reply + 1] = hashes['$heads'][id]
-    reply[#reply + 1] = bodies[i]
-    reply[#reply + 1] = (hashes['$attempts'] or NOTHING)[id] or kept[i] or ''
+    add('$leases', lease_until, id)
+    local count = #reply
+    reply[count + 1], reply[count + 2], reply[count + 3], reply[count + 4] = id, bytes, bodies[i], kept
   end
   return reply
 end
 
 -- One script's part of a claim, of so many jobs: the carry ('' at its end), when to look again, whether partial, the
--- claims.
+-- instant, the claims.
 local function claim(request, carry, most)
   local served, is_done = hand_out(request, carry, most)
   local claims, due, partial = hand_over(request, served), 0, false
@@ -248,5 +273,29 @@ local function claim(request, carry, most)
     due, partial = next_due(names), is_partial(request, carry)
   end
   commit()
-  return {is_done and '' or pack(carry), due, partial and 1 or 0, claims}
+  return {is_done and '' or pack(carry), due, partial and 1 or 0, NOW, claims}
+end
+
+-- The part of a claim that comes with one page of settlements. Each page goes on where the one before stopped, by what
+-- that has kept; only the last gives the carry. A claim that is at its end before the settlements are begins anew with
+-- the next page, which may have let something in.
+local function claim_in_pages(request, key, page, pages)
+  local stored = page > 1 and call('GET', P .. key)
+  if page > 1 and not stored then -- a page before was refused, and may come once more
+    commit()
+    return {'', 0, 1, NOW, {}}
+  end
+  local carry = stored and unpack_one(stored) or begin_claim()
+  local answer = claim(request, carry, CLAIM_MOST)
+  if page == pages then
+    if stored then
+      call('DEL', P .. key)
+    end
+    return answer
+  end
+  if answer[1] == '' then
+    carry.wish, carry.parks, carry.is_cut_short, carry.queues = 1, 0, false, {}
+  end
+  call('SET', P .. key, pack(carry), 'PX', STAGED_LASTS)
+  return answer
 end

@@ -6,6 +6,13 @@
 local heads = {}
 
 local function know_heads(ids)
+  if next(heads) == nil then
+    local found = read_fields('$heads', ids)
+    for i, id in ipairs(ids) do
+      heads[id] = found[i] and read_head(found[i])
+    end
+    return
+  end
   local unknown = {}
   for _, id in ipairs(ids) do
     if heads[id] == nil then
@@ -32,7 +39,7 @@ end
 
 local function put_head(id, head)
   heads[id] = head
-  put('$heads', id, write_head(head))
+  append('HSET', '$heads', id, write_head(head))
 end
 
 local function turn_of(head)
@@ -102,27 +109,36 @@ local function count_out(turn, task)
   end
 end
 
-local function enter(id, head, turn)
-  local state, queue = head[STATE], turn.queue
+local function enter_waiting(id, turn, task, state, run_at, priority, expires_at)
+  local queue = turn.queue
   if state == READY then
-    add_ready(turn, head[TASK], sort_key(head), id)
+    add_ready(turn, task, run_at - priority * STEP, id)
   else
-    turn.counts[state] = turn.counts[state] + 1
-    if state == DELAYED then
-      sorted('$delayed' .. queue.name):add(head[RUN_AT], id)
-      queue.delayed = queue.delayed + 1
-    elseif state == RUNNING then
-      sorted('$leases'):add(head[LEASE_UNTIL], id)
-      list(turn)
-    else
-      sorted('$finished' .. state):add(head[SETTLED_AT], id)
-      count_out(turn, head[TASK])
-    end
+    turn.counts[DELAYED] = turn.counts[DELAYED] + 1
+    add('$delayed' .. queue.name, run_at, id)
+    queue.delayed = queue.delayed + 1
     touch(turn)
   end
-  if head[EXPIRES_AT] > 0 and is_waiting(state) then
-    sorted('$expiries'):add(head[EXPIRES_AT], id)
+  if expires_at > 0 then
+    add('$expiries', expires_at, id)
   end
+end
+
+local function enter(id, head, turn)
+  local state = head[STATE]
+  if is_waiting(state) then
+    enter_waiting(id, turn, head[TASK], state, head[RUN_AT], head[PRIORITY], head[EXPIRES_AT])
+    return
+  end
+  turn.counts[state] = turn.counts[state] + 1
+  if state == RUNNING then
+    add('$leases', head[LEASE_UNTIL], id)
+    list(turn)
+  else
+    add('$finished' .. state, head[SETTLED_AT], id)
+    count_out(turn, head[TASK])
+  end
+  touch(turn)
 end
 
 local function leave(id, head, turn)
@@ -139,10 +155,10 @@ local function leave(id, head, turn)
     sorted('$delayed' .. queue.name):remove(id)
     queue.delayed = queue.delayed - 1
   elseif state == RUNNING then
-    sorted('$leases'):remove(id)
+    remove('$leases', id)
     list(turn)
   else
-    sorted('$finished' .. state):remove(id)
+    remove('$finished' .. state, id)
   end
   touch(turn)
 end
@@ -159,15 +175,17 @@ local function charge_time(turn, head, is_final)
 end
 
 -- Give back what a claim held: its place at the gate, its tenant's place under the running limit.
-local function release(head, turn)
+local function release(gate, turn)
   if turn.parked and turn.parked[1] == 'running_limit' then
     unpark(turn, '')
   end
-  if head[GATE] ~= '' then
-    use_gate(head[GATE], -1)
-    hint_at_gate(head[GATE])
+  if gate ~= '' then
+    use_gate(gate, -1)
+    hint_at_gate(gate)
   end
-  hint(turn.queue.name)
+  if turn.queue.ready + turn.queue.delayed > 0 then -- else there is nothing to come for
+    hint(turn.queue.name)
+  end
 end
 
 -- Write what a job has become, in the home of its new state.
@@ -201,7 +219,7 @@ local function move(id, before, after)
   end
   put_head(id, after)
   if was == RUNNING and is ~= RUNNING then
-    release(before, turn)
+    release(before[GATE], turn)
   elseif is == RUNNING and after[IS_CANCEL_ASKED] == 1 then
     sorted('$asked'):add(0, id)
     hint_worker(after[WORKER])
@@ -227,6 +245,8 @@ end
 
 -- ── attempts ───────────────────────────────────────────────────────────────
 
+local noted = {} -- by id
+
 -- Add an ended attempt; `failure` and `log` are packed already. The last ones stay, oldest first (S24).
 local function note_attempt(id, head, outcome, failure, log)
   local kept = head[ATTEMPT] > 1 and look('$attempts', id) or ''
@@ -234,6 +254,7 @@ local function note_attempt(id, head, outcome, failure, log)
     local second = cmsgpack.unpack_one(kept, 0)
     kept = kept:sub(second + 1)
   end
-  kept = kept .. string.char(151) .. pack(head[ATTEMPT], head[WORKER], head[STARTED_AT], NOW, outcome) .. failure .. log
-  put('$attempts', id, kept)
+  kept = kept .. '\151' .. pack(head[ATTEMPT], head[WORKER], head[STARTED_AT], NOW, outcome) .. failure .. log
+  noted[id] = kept
+  append('HSET', '$attempts', id, kept)
 end

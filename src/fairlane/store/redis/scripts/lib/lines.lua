@@ -4,20 +4,17 @@
 -- A clock is kept as 8 bytes, exact for ever; a Lua number is exact up to 2^53 alone. So a script counts from
 -- the queue's floor as it found it: only what is further from it than 2^53 would be rounded.
 
-local WORD = 4294967296 -- 2^32
-local ZERO = 1073741824 -- the upper word of a clock at 0; clocks may be below (S41: corrections)
-
 local function read_clock(queue, bytes, at)
   local upper, lower = struct.unpack('>I4I4', bytes, at)
   return (upper - queue.upper) * WORD + (lower - queue.lower)
 end
 
-local function write_clock(queue, clock)
+local function words_of(queue, clock)
   local upper, lower = queue.upper + floor(clock / WORD), queue.lower + clock % WORD
   if lower >= WORD then
-    upper, lower = upper + 1, lower - WORD
+    return upper + 1, lower - WORD
   end
-  return struct.pack('>I4I4', upper, lower)
+  return upper, lower
 end
 
 -- In the index, and wherever parked turns and strands wait in line: clock, ready since, then the names.
@@ -30,7 +27,7 @@ end
 
 -- What is stored is read page by page. A turn that this script has moved counts by its own fields instead: it is in
 -- the heap, with every place it has had, of which only the last holds.
-local Line = {at = 1, rank = 0, size = 8, is_all = false}
+local Line = {at = 1, start = 0, rank = 0, size = 8, is_all = false}
 Line.__index = Line
 
 local function new_line(queue, key)
@@ -44,49 +41,50 @@ end
 function Line:fetch()
   self.page = call('ZRANGE', P .. self.name, self.rank, self.rank + self.size - 1)
   self.is_all = #self.page < self.size
-  self.at, self.rank, self.size = 1, self.rank + self.size, math.min(self.size * 4, 128)
+  self.at, self.start, self.rank, self.size = 1, self.rank, self.rank + self.size, math.min(self.size * 4, 128)
 end
 
 function Line:read()
   if not self.page[self.at] and not self.is_all then
     self:fetch()
   end
-  local member = self.page[self.at]
+  local member, queue = self.page[self.at], self.queue
   if member then
-    local since = struct.unpack('>I8', member, 9)
-    self.entry = {read_clock(self.queue, member, 1), since, member:sub(17)}
+    local upper, lower, since = struct.unpack('>I4I4I8', member)
+    self.entry = {(upper - queue.upper) * WORD + (lower - queue.lower), since, member:sub(17)}
   end
   return self.entry
 end
 
-function Line:first_stored()
-  local entry, turns = self.entry or self:read(), self.queue.turns
-  while entry do
-    local turn = turns[entry[3]]
-    if not turn or not turn.is_moved then
-      return entry
-    end
-    self.at, self.entry = self.at + 1, nil
-    entry = self:read()
-  end
-end
-
 function Line:first_moved()
   local heap, queue = self.heap, self.queue
-  while heap[1] do
-    local entry = heap[1]
+  local entry = heap[1]
+  while entry do
     local turn = queue.turns[entry[3]]
-    if turn.is_ready and turn.clock == entry[1] and turn.since == entry[2] and line_of(queue, turn.counts) == self then
+    if not turn then
+      return entry -- a peek's, of a script before
+    end
+    if turn.clock == entry[1] and turn.is_ready and turn.since == entry[2] and line_of(queue, turn.counts) == self then
       return entry
     end
     pop(heap)
+    entry = heap[1]
   end
 end
 
 function Line:first()
-  local stored, moved = self:first_stored(), self:first_moved()
+  local stored, turns, carried = self.entry or self:read(), self.queue.turns, self.queue.carried
+  while stored do
+    local turn = turns[stored[3]]
+    if not (turn and turn.is_moved or carried[stored[3]]) then
+      break
+    end
+    self.at, self.entry = self.at + 1, nil
+    stored = self:read()
+  end
+  local moved = self.heap[1] and self:first_moved()
   if stored and (not moved or goes_first(stored, moved)) then
     return stored
   end
-  return moved
+  return moved or nil
 end

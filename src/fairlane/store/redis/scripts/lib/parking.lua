@@ -40,6 +40,9 @@ local function line_lengths()
     for i = 1, #stored, 2 do
       lines[stored[i]] = tonumber(stored[i + 1])
     end
+    for name, length in pairs(hashes['$line_lengths'] or {}) do
+      lines[name] = length or nil
+    end
   end
   return lines
 end
@@ -110,7 +113,7 @@ end
 
 -- Take a turn ('' for its task) or a strand out of the index; `block` is {reason, subject, until}.
 local function park(turn, task, block)
-  local parked = {block[1], block[2], block[3], write_clock(turn.queue, turn.clock), turn.since}
+  local parked = {block[1], block[2], block[3], struct.pack('>I4I4', words_of(turn.queue, turn.clock)), turn.since}
   enter_line(turn, task, parked)
   if task == '' then
     turn.parked = parked

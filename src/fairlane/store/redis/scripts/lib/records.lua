@@ -19,51 +19,74 @@ local function write_head(head)
   return struct.pack(HEAD_FORM, unpack(head, 1, FIELDS))
 end
 
+-- Say whether a job was never claimed, and neither expires nor frees a key when it is.
+local function is_plain(bytes)
+  if bytes:byte() ~= 1 then -- IS_SHORT
+    return false
+  end
+  local head = {struct.unpack(BIRTH_NUMBERS, bytes)}
+  return head[EXPIRES_AT] == 0 and head[IS_DEDUP_SHORT] == 0
+end
+
+-- Give the second half of the head of any job that is claimed for the first time, and the whole head of one.
+local function first_life(worker, lease_until)
+  local life = {struct.unpack(LIFE_FORM, NO_LIFE)}
+  local before = BIRTH_FIELDS
+  life[ATTEMPT - before], life[FENCE - before], life[STARTED_AT - before] = 1, NOW, NOW
+  life[LEASE_UNTIL - before], life[WORKER - before] = lease_until, worker
+  return struct.pack(LIFE_FORM, unpack(life, 1, FIELDS - before))
+end
+
+local function claimed_first(bytes, life)
+  return CLAIMED .. bytes:sub(3) .. life
+end
+
 -- ── the record of a turn, in the hash "turns" of its queue ─────────────────────────────────────────────────
--- Clock, ready since, counts of the six states, strands; then, if anything of it is parked or counted against a rate,
--- what and why, and the arrival and pace of its rate. A strand is {jobs, ready, sort key and id of its head, parked};
--- a script adds the set of its other ready jobs.
+-- Its place (clock in two words, ready since), counts of the six states, strands; then, if anything of it is parked or
+-- counted against a rate, what and why, and the arrival and pace of its rate. A strand is {jobs, ready, sort key and id
+-- of its head, parked}; a script adds the set of its other ready jobs. Nearly all turns have one strand.
 
-local TURN, STRAND = '>c8I6I4I4I4I4I4I4I2', '>sI4I4dc16'
-local NO_ID = string.rep('\0', 16)
-
+-- Give both words of the clock, ready since, counts, strands, how many of them are ready and not parked, and what is
+-- parked and the arrival, or false.
 local function read_turn(bytes)
-  local clock, since, a, b, c, d, e, f, count, at = struct.unpack(TURN, bytes)
-  local strands = {}
+  local upper, lower, since, a, b, c, d, e, f, count, at = struct.unpack(TURN, bytes)
+  local strands, open, parked, arrival = {}, 0, false, false
   for _ = 1, count do
     local task, jobs, ready, key, id
     task, jobs, ready, key, id, at = struct.unpack(STRAND, bytes, at)
     strands[task] = {jobs, ready, key, id, false, false}
+    open = ready > 0 and open + 1 or open
   end
-  local parked, arrival = false, false
   if at <= #bytes then
     local rest = cmsgpack.unpack(bytes:sub(at))
     parked, arrival = rest[1], rest[3]
     for task, park in pairs(rest[2]) do
       strands[task][5] = park
+      open = strands[task][2] > 0 and open - 1 or open
     end
   end
-  return clock, since, {a, b, c, d, e, f}, arrival, parked, strands
+  return upper, lower, since, {a, b, c, d, e, f}, strands, open, parked, arrival
 end
 
--- Give the place in the ready index that a record stands for, without the tenant: clock and "ready since".
-local function place_in_record(bytes)
-  return bytes:sub(1, 8) .. '\0\0' .. bytes:sub(9, 14)
-end
-
-local function write_turn(clock, since, counts, arrival, parked, strands)
+local function write_turn(upper, lower, since, counts, strands, parked, arrival)
+  local a, b, c, d, e, f = unpack(counts)
+  local task, strand = next(strands)
+  if task and not next(strands, task) and not (strand[5] or parked or arrival) then
+    return struct.pack(
+      TURN_OF_ONE, upper, lower, since, a, b, c, d, e, f, 1, task, strand[1], strand[2], strand[3], strand[4]
+    )
+  end
   local bytes, count, parks = '', 0, nil
-  for task, strand in pairs(strands) do
-    bytes = bytes .. struct.pack(STRAND, task, strand[1], strand[2], strand[3], strand[4])
+  for name, one in pairs(strands) do
+    bytes = bytes .. struct.pack(STRAND, name, one[1], one[2], one[3], one[4])
     count = count + 1
-    if strand[5] then
+    if one[5] then
       parks = parks or {}
-      parks[task] = strand[5]
+      parks[name] = one[5]
     end
   end
   if parked or parks or arrival then
     bytes = bytes .. cmsgpack.pack({parked, parks or {}, arrival})
   end
-  local a, b, c, d, e, f = unpack(counts)
-  return struct.pack(TURN, clock, since, a, b, c, d, e, f, count) .. bytes
+  return struct.pack(TURN, upper, lower, since, a, b, c, d, e, f, count) .. bytes
 end

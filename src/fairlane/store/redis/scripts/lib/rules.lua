@@ -2,7 +2,6 @@
 -- undeclared tenant as everyone ("tenant *"). The values were worked out in Python when they were set: strides
 -- of weights, intervals and paces of rates. Reads the hash "rules" by subject.
 
-local EVERYONE = 'tenant *'
 local NOTHING = {}
 local policies, in_force = {}, {}
 
@@ -72,27 +71,40 @@ local function rules_of(subject)
   return found
 end
 
--- Of most tenants nothing is said: they are as everyone.
-local function tenant_rules(turn)
-  return rules_of(policy_of(turn.subject) == NOTHING and EVERYONE or turn.subject)
+-- Of most tenants nothing is said, and in most installations of none: then nothing has to be looked up for each.
+local has_special
+
+local function is_any_special()
+  if has_special == nil then
+    local named = call('ZRANGE', P .. '$policies_named', '[tenant\0', '(tenant\1', 'BYLEX', 'LIMIT', 0, 2)
+    has_special = #named > (named[1] == 'tenant\0*' and 1 or 0)
+  end
+  return has_special
 end
 
--- Of a turn; what is looked up once holds for the whole script.
+local function tenant_rules(turn)
+  local subject = is_any_special() and 'tenant ' .. turn.tenant
+  return rules_of(subject and policy_of(subject) ~= NOTHING and subject or EVERYONE)
+end
+
+-- What is looked up once holds for the whole script: for a turn or, where no tenant is special, for its whole queue.
+local function look_up(turn)
+  local holder, queue = is_any_special() and turn or turn.queue, turn.queue.name
+  local own, everyone = tenant_rules(turn), rules_of(EVERYONE).limits
+  holder.stride = own.stride or STRIDE
+  holder.limits = own.limits and (own.limits[queue] or own.limits['*'])
+    or everyone and (everyone[queue] or everyone['*'])
+    or rules_of(turn.queue.subject).limits
+    or NOTHING
+  return holder
+end
+
 local function limits_of(turn)
-  local limits = turn.limits
-  if not limits then
-    local queue, own, everyone = turn.queue.name, tenant_rules(turn).limits, rules_of(EVERYONE).limits
-    limits = own and (own[queue] or own['*'])
-      or everyone and (everyone[queue] or everyone['*'])
-      or rules_of(turn.queue.subject).limits
-      or NOTHING
-    turn.limits = limits
-  end
-  return limits
+  return turn.limits or turn.queue.limits or look_up(turn).limits
 end
 
 local function stride_of(turn)
-  return tenant_rules(turn).stride or STRIDE
+  return turn.stride or turn.queue.stride or look_up(turn).stride
 end
 
 -- Give the earlier of an instant (0: never) and the first end of a living override of these subjects.

@@ -10,7 +10,8 @@ local function queue_named(name)
     local kept = stored and unpack_one(stored) or {ZERO, 0, 0, 0, {}, {}}
     queue = {
       name = name, stored = stored, turns = {}, upper = kept[1], lower = kept[2], floor = 0,
-      delayed = kept[3], ready = kept[4], marks = kept[5], groups = kept[6], subject = 'queue ' .. name,
+      delayed = kept[3], ready = kept[4], marks = kept[5], groups = kept[6], subject = 'queue ' .. name, limits = false,
+      stride = false, rules = false, moved = {}, carried = NOTHING,
     }
     queue.in_turn = by_turn(queue)
     queue.idle, queue.busy = new_line(queue, '$idle' .. name), new_line(queue, '$busy' .. name)
@@ -27,24 +28,18 @@ local function is_open(strand)
 end
 
 local function adopt(queue, tenant, stored)
-  local clock, since, counts, arrival, parked, strands
-  local open = 0
+  local upper, lower, since, counts, strands, open, parked, arrival
   if stored then
-    clock, since, counts, arrival, parked, strands = read_turn(stored)
-    for _, strand in pairs(strands) do
-      if is_open(strand) then
-        open = open + 1
-      end
-    end
+    upper, lower, since, counts, strands, open, parked, arrival = read_turn(stored)
   else
-    since, counts, arrival, parked, strands = 0, {0, 0, 0, 0, 0, 0}, false, false, {}
+    upper, lower, since, counts, strands, open = ZERO, 0, 0, {0, 0, 0, 0, 0, 0}, {}, 0
   end
   local is_ready = not parked and open > 0
   local turn = { -- all at once, and 16 fields: a table that grows is made anew each time
-    queue = queue, tenant = tenant, subject = 'tenant ' .. tenant, since = since, counts = counts, arrival = arrival,
-    parked = parked, strands = strands, open = open, is_ready = is_ready, is_changed = false, is_moved = false,
-    limits = false, stored = stored, was_line = is_ready and line_of(queue, counts),
-    clock = stored and read_clock(queue, clock, 1) or (ZERO - queue.upper) * WORD - queue.lower,
+    queue = queue, tenant = tenant, since = since, counts = counts, arrival = arrival, parked = parked or false,
+    strands = strands, open = open, is_ready = is_ready, is_changed = false, is_moved = false, limits = false,
+    stride = false, stored = stored, was_line = is_ready and line_of(queue, counts),
+    clock = (upper - queue.upper) * WORD + (lower - queue.lower),
   }
   queue.turns[tenant] = turn
   return turn
@@ -67,7 +62,7 @@ end
 local function turn_named(queue, tenant)
   local turn = queue.turns[tenant]
   if not turn then
-    turn = adopt(queue, tenant, call('HGET', P .. '$turns' .. queue.name, tenant))
+    turn = adopt(queue, tenant, look('$turns' .. queue.name, tenant))
   end
   return turn
 end
@@ -102,17 +97,30 @@ local function touch(turn)
   turn.is_changed = true
 end
 
--- Note that a turn has another place, or none; it is written at the end.
+-- Note that a turn has another place, or none; it is written at the end, and sorted in when a line is asked.
 local function list(turn)
   turn.is_moved = true
   if turn.is_ready then
-    push(line_of(turn.queue, turn.counts).heap, {turn.clock, turn.since, turn.tenant})
+    local moved = turn.queue.moved
+    moved[#moved + 1] = turn
   end
 end
 
 -- Give the turn that goes first, of those with nothing running or of all, as its clock, its "ready since" and its
 -- tenant; and its line.
+local function sort_in_moved(queue)
+  local moved = queue.moved
+  for i = 1, #moved do
+    local turn = moved[i]
+    push(line_of(queue, turn.counts).heap, {turn.clock, turn.since, turn.tenant})
+    moved[i] = nil
+  end
+end
+
 local function first_turn(queue, is_new)
+  if queue.moved[1] then
+    sort_in_moved(queue)
+  end
   local idle, busy = queue.idle:first(), not is_new and queue.busy:first() or nil
   if busy and (not idle or goes_first(busy, idle)) then
     return busy, queue.busy
@@ -186,16 +194,25 @@ local function is_ahead(key, id, strand)
   return key < strand[3] or (key == strand[3] and is_before(id, strand[4]))
 end
 
+local function put_behind(turn, task, key, id)
+  local name = name_of(turn, task)
+  if taken[name] then
+    jobs_of(turn, task):add(key, id)
+  else
+    add(name, key, id)
+  end
+end
+
 local function add_ready(turn, task, key, id)
   local strand = strand_of(turn, task)
   if strand[2] == 0 then
     turn.open = turn.open + 1
     strand[3], strand[4] = key, id
   elseif is_ahead(key, id, strand) then
-    jobs_of(turn, task):add(strand[3], strand[4])
+    put_behind(turn, task, strand[3], strand[4])
     strand[3], strand[4] = key, id
   else
-    jobs_of(turn, task):add(key, id)
+    put_behind(turn, task, key, id)
   end
   strand[2] = strand[2] + 1
   turn.counts[READY] = turn.counts[READY] + 1
@@ -209,7 +226,7 @@ end
 
 local function set_head(turn, task, strand)
   local name = name_of(turn, task)
-  if not sets[name] and not taken[name] then -- of most strands a script takes one job
+  if not (sets[name] or taken[name] or appended[name] or removed[name]) then -- of most strands a script takes one job
     local found = call('ZRANGE', P .. name, 0, 0, 'WITHSCORES')
     strand[3], strand[4], taken[name] = tonumber(found[2]), found[1], found[1]
     return
@@ -263,46 +280,46 @@ end
 -- ── writing ────────────────────────────────────────────────────────────────
 
 local function is_needless(turn)
-  for _, count in ipairs(turn.counts) do
-    if count > 0 then
+  if turn.clock > turn.queue.floor or (turn.arrival and turn.arrival[1] > NOW) then
+    return false
+  end
+  for state = 1, STATES do
+    if turn.counts[state] > 0 then
       return false
     end
   end
-  return (not turn.arrival or turn.arrival[1] <= NOW) and turn.clock <= turn.queue.floor
+  return true
 end
 
 -- Write the place of a turn in the index, if it has another than it had.
-local function write_place(queue, turn, clock)
+local function write_place(queue, turn, record)
   local line, was = turn.is_ready and line_of(queue, turn.counts), turn.was_line
-  local place = line and clock .. struct.pack('>I8', turn.since) .. turn.tenant
-  local before = was and place_in_record(turn.stored) .. turn.tenant
+  local place = line and record:sub(1, PLACE) .. turn.tenant
+  local before = was and turn.stored:sub(1, PLACE) .. turn.tenant
   if line ~= was or place ~= before then
     if was then
-      sorted(was.name):remove(before)
+      remove(was.name, before)
     end
     if line then
-      sorted(line.name):add(0, place)
+      add(line.name, 0, place)
     end
   end
 end
 
 local function write(queue, turn)
-  local tenant, by_tenant, by_queue = turn.tenant, sorted('$tenants_queues'), sorted('$queues_tenants')
-  local clock = write_clock(queue, turn.clock)
+  local tenant, upper, lower = turn.tenant, words_of(queue, turn.clock)
+  local record = write_turn(upper, lower, turn.since, turn.counts, turn.strands, turn.parked, turn.arrival)
   if turn.is_moved then
-    write_place(queue, turn, clock)
+    write_place(queue, turn, record)
   end
   if is_needless(turn) then
     put('$turns' .. queue.name, tenant, false)
-    by_tenant:remove(tenant .. '\0' .. queue.name)
-    by_queue:remove(queue.name .. '\0' .. tenant)
+    remove('$queues_tenants', queue.name .. '\0' .. tenant)
     return
   end
-  local record = write_turn(clock, turn.since, turn.counts, turn.arrival, turn.parked, turn.strands)
-  put('$turns' .. queue.name, tenant, record)
+  append('HSET', '$turns' .. queue.name, tenant, record)
   if not turn.stored then
-    by_tenant:add(0, tenant .. '\0' .. queue.name)
-    by_queue:add(0, queue.name .. '\0' .. tenant)
+    add('$queues_tenants', 0, queue.name .. '\0' .. tenant)
   end
 end
 
@@ -316,8 +333,7 @@ flushers[#flushers + 1] = function()
         write(queue, turn)
       end
     end
-    local clock = write_clock(queue, queue.floor)
-    local upper, lower = struct.unpack('>I4I4', clock)
+    local upper, lower = words_of(queue, queue.floor)
     local kept = pack({upper, lower, queue.delayed, queue.ready, queue.marks, queue.groups})
     if kept ~= queue.stored then
       put('$queues', name, kept)

@@ -1,0 +1,139 @@
+"""Send commands over one connection and read what is answered. Knows no script, no pool, no other server.
+
+Whatever goes wrong while more than one answer is on its way ends the connection: nobody else may read them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from fairlane.model.errors import EnqueueUnknown
+
+if TYPE_CHECKING:
+    from redis.asyncio.connection import AbstractConnection
+
+Command: TypeAlias = tuple[Any, ...]
+
+_AHEAD: Final = 2
+"""How many commands of a conversation are on their way."""
+
+
+def nothing() -> None:
+    """Have nothing to do meanwhile."""
+
+
+async def send(
+    connection: AbstractConnection,
+    command: Command,
+    patience: float,
+    meanwhile: Callable[[], None] = nothing,
+) -> Any:
+    """Send a command, do something meanwhile, give the answer."""
+    # The time limit is ours. The library's own for sending (`asyncio.wait_for`) loses a cancellation on
+    # Python 3.11; its own for reading answers None and keeps the connection, on which the answer comes.
+    async with asyncio.timeout(patience):
+        await connection.send_packed_command(_packed(command))
+        meanwhile()
+        return await connection.read_response()
+
+
+async def pour(connection: AbstractConnection, commands: Iterable[Command], patience: float) -> None:
+    """Send commands, each as soon as it is made, so that the server does one while the next is made."""
+    sent = 0
+    try:
+        for command in commands:
+            async with asyncio.timeout(patience):
+                await connection.send_packed_command(_packed(command))
+            sent += 1
+        for _ in range(sent):
+            async with asyncio.timeout(patience):
+                await connection.read_response()
+    except BaseException:
+        await connection.disconnect(nowait=True)
+        raise
+
+
+async def repeat(connection: AbstractConnection, command: Command, patience: float) -> Any:
+    """Send a command until the server answers 0; give 1 if it must be sent otherwise before it can go on.
+
+    Each goes out before the answer to the one before is read, so that the server need not wait for us. No
+    more than these two are on their way: a server does all that it finds of one client before it turns to
+    another.
+    """
+    from redis import exceptions  # noqa: PLC0415 (the library is imported when a URL needs it)
+
+    packed = _packed(command)
+    answer: Any = 1
+    try:
+        await connection.send_packed_command(packed)
+        while answer:
+            async with asyncio.timeout(patience):
+                await connection.send_packed_command(packed)
+                answer = await connection.read_response()
+        async with asyncio.timeout(patience):
+            return await connection.read_response()
+    except exceptions.NoScriptError:
+        await connection.disconnect(nowait=True)
+        return 1
+    except BaseException:
+        await connection.disconnect(nowait=True)
+        raise
+
+
+async def converse(
+    connection: AbstractConnection,
+    commands: Iterable[Command],
+    heed: Callable[[Any], None],
+    patience: float,
+) -> None:
+    """Send commands and heed the answer to each, or the error that it was refused with, in their order.
+
+    As in `repeat`, two are on their way at a time: while the server does one, the next is made and the answer
+    to the one before is heeded.
+    """
+    from redis import exceptions  # noqa: PLC0415
+
+    async def read() -> None:
+        async with asyncio.timeout(patience):
+            try:
+                answer = await connection.read_response()
+            except exceptions.ResponseError as error:
+                answer = error
+        heed(answer)
+
+    waiting = 0
+    try:
+        for command in commands:
+            async with asyncio.timeout(patience):
+                await connection.send_packed_command(_packed(command))
+            waiting += 1
+            if waiting == _AHEAD:
+                await read()
+                waiting -= 1
+        for _ in range(waiting):
+            await read()
+    except BaseException:
+        await connection.disconnect(nowait=True)
+        raise
+
+
+async def await_replicas(connection: AbstractConnection, replicas: int, patience: float) -> None:
+    """Wait until so many replicas have what this connection has written."""
+    if not replicas:
+        return
+    reached = await send(connection, ("WAIT", replicas, int(patience * 1_000)), 2 * patience)
+    if reached < replicas:
+        message = (
+            f"the job is stored, but {reached} of {replicas} replicas have it; repeat under the same ids"
+        )
+        raise EnqueueUnknown(message)
+
+
+def _packed(command: Command) -> bytes:
+    # For asyncio the library packs in Python: 1 µs for each argument, this 0.1.
+    from hiredis import pack_command  # noqa: PLC0415
+
+    packed: bytes = pack_command(command)
+    return packed

@@ -1,0 +1,106 @@
+-- What a peek knows when a script ends before it does: all that a claim would have written. The next script lays it over
+-- what is stored. Only the queue that is looked into is moved.
+
+local function is_last_place(line, entry)
+  local queue = line.queue
+  local turn = queue.turns[entry[3]]
+  return not turn
+    or turn.clock == entry[1] and turn.is_ready and turn.since == entry[2] and line_of(queue, turn.counts) == line
+end
+
+-- Give how far a line was read, its heap without the places that turns have left, and whether there were any: if not, it
+-- is in order.
+local function keep_line(line)
+  local values, count, is_left = {}, 0, false
+  for _, entry in ipairs(line.heap) do
+    if is_last_place(line, entry) then
+      values[count + 1], values[count + 2], values[count + 3] = entry[1], entry[2], entry[3]
+      count = count + 3
+    else
+      is_left = true
+    end
+  end
+  return {line.start + line.at - 1, values, is_left}
+end
+
+local function keep_sets()
+  for name, id in pairs(taken) do
+    removed[name] = {id}
+  end
+  for key, set in pairs(sets) do
+    local new, gone = {}, {}
+    for member, score in pairs(set.changed) do
+      if score == false then
+        gone[#gone + 1] = member
+      else
+        new[#new + 1] = score
+        new[#new + 1] = member
+      end
+    end
+    appended[key], removed[key] = new[1] and new, gone[1] and gone
+  end
+end
+
+local function keep_turns(queue)
+  local turns = queue.carried == NOTHING and {} or queue.carried
+  for tenant, turn in pairs(queue.turns) do
+    if turn.is_changed then
+      if not turn.is_moved then
+        list(turn) -- the next script takes its place from here
+      end
+      local upper, lower = words_of(queue, turn.clock)
+      turns[tenant] = write_turn(upper, lower, turn.since, turn.counts, turn.strands, turn.parked, turn.arrival)
+    end
+  end
+  return turns
+end
+
+-- Give all that the next script must know of a queue.
+local function suspend(queue)
+  hashes['$turns' .. queue.name] = keep_turns(queue)
+  sort_in_moved(queue)
+  keep_sets()
+  local new = appended['$heads'] or {}
+  for i = 1, #new, 2 do
+    put('$heads', new[i], new[i + 1])
+  end
+  appended['$heads'] = nil
+  for _, list in pairs(appended) do
+    list.command = nil
+  end
+  return {
+    {queue.upper, queue.lower, queue.floor, queue.delayed, queue.ready, queue.marks, queue.groups},
+    keep_line(queue.idle), keep_line(queue.busy), hashes, appended, removed,
+  }
+end
+
+local function resume_line(line, kept)
+  local heap, values, is_left = line.heap, kept[2], kept[3]
+  line.start, line.rank = kept[1], kept[1]
+  for i = 1, #values, 3 do
+    local entry = {values[i], values[i + 1], values[i + 2]}
+    if is_left then
+      push(heap, entry)
+    else
+      heap[(i + 2) / 3] = entry
+    end
+  end
+end
+
+local function resume(name, kept)
+  for key, changes in pairs(kept[4]) do
+    hashes[key] = changes
+  end
+  for key, list in pairs(kept[5]) do
+    list.command = 'ZADD'
+    appended[key] = list
+  end
+  for key, list in pairs(kept[6]) do
+    removed[key] = list
+  end
+  local queue = queue_named(name)
+  queue.upper, queue.lower, queue.floor, queue.delayed, queue.ready, queue.marks, queue.groups = unpack(kept[1])
+  queue.carried = hashes['$turns' .. name]
+  resume_line(queue.idle, kept[2])
+  resume_line(queue.busy, kept[3])
+end

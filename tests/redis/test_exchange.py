@@ -1,0 +1,64 @@
+"""Several commands on their way at once: answers in order, and no answer left for somebody else."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+from redis import Redis
+from redis.asyncio.connection import AbstractConnection, UnixDomainSocketConnection
+from redis.exceptions import ReadOnlyError, ResponseError
+
+from fairlane.store.redis.exchange import pour, repeat, send
+from tests.servers.valkey import ValkeyServer
+
+PATIENCE = 5.0
+COUNT_DOWN = "return redis.call('DECR', KEYS[1]) > 0 and 1 or 0"
+REFUSE = "return redis.error_reply('READONLY no')"
+
+
+@pytest.fixture
+async def connection(server: ValkeyServer) -> AsyncIterator[AbstractConnection]:
+    """Give a connection of its own."""
+    opened = UnixDomainSocketConnection(path=str(server.socket), protocol=3)
+    await opened.connect()  # type: ignore[no-untyped-call]
+    yield opened
+    await opened.disconnect()
+
+
+async def test_a_command_is_repeated_until_it_says_that_it_is_done(
+    connection: AbstractConnection, client: Redis
+) -> None:
+    """And once more, since that one was on its way; then the connection is free for others."""
+    client.set("{x}left", 7)
+    assert await repeat(connection, ("EVAL", COUNT_DOWN, 1, "{x}left"), PATIENCE) == 0
+    assert client.get("{x}left") == b"-1"
+    assert await send(connection, ("ECHO", "own"), PATIENCE) == b"own"
+    client.delete("{x}left")
+
+
+async def test_a_script_that_was_flushed_meanwhile_is_sent_in_full_by_whoever_repeats(
+    connection: AbstractConnection,
+) -> None:
+    """One more answer is on its way: the connection ends, and the caller begins again."""
+    assert await repeat(connection, ("EVALSHA", "0" * 40, 0), PATIENCE) == 1
+    assert not connection.is_connected
+
+
+async def test_after_a_refused_repetition_nobody_reads_the_answer_of_another(
+    connection: AbstractConnection,
+) -> None:
+    """The connection is ended with what is still on its way."""
+    with pytest.raises(ReadOnlyError):
+        await repeat(connection, ("EVAL", REFUSE, 0), PATIENCE)
+    assert not connection.is_connected
+
+
+async def test_of_a_stream_with_a_refused_command_nobody_reads_an_answer(
+    connection: AbstractConnection, client: Redis
+) -> None:
+    """What came before it is done, and the error is the server's."""
+    with pytest.raises(ResponseError, match="unknown command"):
+        await pour(connection, [("SET", "{x}a", 1), ("NO-SUCH",), ("SET", "{x}b", 1)], PATIENCE)
+    assert not connection.is_connected
+    assert client.delete("{x}a") == 1

@@ -1,0 +1,115 @@
+"""Many settlements go out page by page, each with a part of the claim, two at a time on their way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from fairlane.model.job import Claim
+from fairlane.model.layers import GateRules, Kind, TaskRules
+from fairlane.store.contract.claims import ClaimRequest, SettleReply, SettleRequest, Wish
+from fairlane.store.contract.jobs import EnqueueRequest
+from fairlane.store.redis.claims import _wishes
+from fairlane.store.redis.connect import Wire
+from fairlane.store.redis.enqueue import publish
+from fairlane.store.redis.scripts import CLAIM_MOST
+from fairlane.store.redis.settling import SettlementPages
+from tests.contract.world import ALL, LEASE, World
+
+MANY = 2 * CLAIM_MOST + 10
+"""Jobs for three pages."""
+
+
+def claim_of(*wishes: tuple[str, int]) -> ClaimRequest:
+    """Ask for these, whole."""
+    total = sum(most for _, most in wishes)
+    return ClaimRequest(
+        scope=ALL, worker="w1", lease=LEASE, wishes=tuple(Wish(*wish) for wish in wishes), total=total
+    )
+
+
+async def settle(world: World, claims: tuple[Claim, ...], claim: ClaimRequest) -> SettleReply:
+    """Say that all have succeeded, and ask for more."""
+    settlements = tuple(world.verdict(one) for one in claims)
+    request = SettleRequest(scope=ALL, worker="w1", settlements=settlements, claim=claim)
+    return await world.store.claims.settle(request)
+
+
+async def fill(world: World, number: int, **values: Any) -> None:
+    """Bring in so many jobs of three tenants."""
+    jobs = tuple(world.new(f"t{i % 3}", **values) for i in range(number))
+    await world.store.jobs.enqueue(EnqueueRequest(scope=ALL, jobs=jobs))
+
+
+def claims_in(reply: SettleReply) -> list[Claim]:
+    """Give the claims of an answer."""
+    assert reply.claimed is not None
+    return list(reply.claimed.claims)
+
+
+async def test_a_claim_in_pages_takes_of_each_queue_what_was_wished_and_no_more(world: World) -> None:
+    """S35: a queue that was empty on the first page is not asked for more on the next; totals hold."""
+    await fill(world, MANY)
+    await fill(world, MANY, queue="other")
+    claims = (await world.store.claims.claim(claim_of(("default", MANY)))).claims
+    reply = await settle(world, claims, claim_of(("default", 5), ("other", 50), ("default", 5)))
+    assert (len(reply.settled), reply.stale) == (MANY, ())
+    assert [claim.job.queue for claim in claims_in(reply)] == ["other"] * 50
+    assert len({claim.job.id for claim in claims_in(reply)}) == 50
+
+
+async def test_what_the_last_page_frees_is_claimed_although_the_claim_had_ended_before(world: World) -> None:
+    """S43: the first pages find the gate full; places that the last gives back are taken in the same call."""
+    await world.declare(Kind.GATE, "door", GateRules(limit=5))
+    await world.declare(Kind.TASK, "gated", TaskRules(gate="door"))
+    await fill(world, MANY - 5)
+    plain = (await world.store.claims.claim(claim_of(("default", MANY)))).claims
+    await fill(world, 20, task="gated")
+    gated = (await world.store.claims.claim(claim_of(("default", MANY)))).claims
+    assert (len(plain), len(gated)) == (MANY - 5, 5)
+    reply = await settle(world, plain + gated, claim_of(("default", MANY)))
+    assert [claim.job.task for claim in claims_in(reply)] == ["gated"] * 5
+
+
+@pytest.mark.parametrize("obstacle", ["a batch on its way in", "a server that has forgotten the scripts"])
+async def test_pages_that_are_refused_are_sent_again(world: World, client: Redis, obstacle: str) -> None:
+    """What was refused did nothing: no settlement is lost or stale, and the claim is whole."""
+    await fill(world, 2 * MANY)
+    claims = (await world.store.claims.claim(claim_of(("default", MANY)))).claims
+    if obstacle.startswith("a batch"):
+        jobs = tuple(world.new("t0") for _ in range(MANY))
+        await publish(wire_of(world), EnqueueRequest(scope=ALL, jobs=jobs))
+    else:
+        client.script_flush()
+    reply = await settle(world, claims, claim_of(("default", MANY)))
+    assert (len(reply.settled), reply.stale, len(claims_in(reply))) == (MANY, (), MANY)
+
+
+async def test_a_page_whose_first_one_was_refused_claims_nothing_and_says_so(world: World) -> None:
+    """Without what the pages before knew it could claim too many: its answer is partial, and asked again."""
+    await fill(world, 2 * MANY)
+    claims = (await world.store.claims.claim(claim_of(("default", MANY)))).claims
+    settlements = tuple(world.verdict(one) for one in claims)
+    request = SettleRequest(scope=ALL, worker="w1", settlements=settlements)
+    wishes = claim_of(("default", MANY))
+    pages = SettlementPages(request, _wishes(wishes), CLAIM_MOST)
+    states, (carry, _, is_partial, _, parts) = await wire_of(world).run("settle", *pages[2])
+    assert (len(states), 0 in states, carry, is_partial, parts) == (10, False, b"", 1, [])
+
+
+async def test_settling_the_last_job_of_a_queue_wakes_nobody(world: World, client: Redis) -> None:
+    """S56: a worker that waits would come for nothing, and so would the one that settled it."""
+    await fill(world, 2)
+    hints = wire_of(world).keys("hints", "default")
+    counts = []
+    for _ in range(2):
+        await world.settle(await world.claim_one())
+        counts.append(client.xinfo_stream(hints)["entries-added"])
+    assert counts == [2, 2]  # of the enqueue, and of the first while another one waited
+
+
+def wire_of(world: World) -> Wire:
+    """Give the way to the server."""
+    return world.store.claims._wire  # type: ignore[attr-defined,no-any-return]

@@ -128,8 +128,6 @@ def decode_arguments(data: bytes, *, enums: Mapping[str, type[Enum]] = NO_ENUMS)
     if found is not None and is_plain(found):
         return found
     content = _opened(data, "arguments") if found is None else found
-    if content == {}:
-        return {}
     arguments = as_object(Reader(enums).read(content, "arguments", 0))
     if arguments is None:
         raise Undecodable("arguments is not an object")

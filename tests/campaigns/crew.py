@@ -71,6 +71,8 @@ def _has_room(row: Row, under_way: Sequence[Share], at_once: int) -> bool:
         return False  # seeds go on from the book's last line: two at once would run the same ones
     if not under_way:
         return True
+    if campaign.is_timed or any(CAMPAIGNS[one.row[0]].is_timed for one in under_way):
+        return False
     burning = [CAMPAIGNS[one.row[0]].cores for one in under_way if CAMPAIGNS[one.row[0]].cores]
     if campaign.cores:
         return len(under_way) < at_once and sum(burning) + campaign.cores <= CORES

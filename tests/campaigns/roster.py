@@ -30,6 +30,8 @@ class Campaign(NamedTuple):
     play: Callable[[Errand], Coroutine[None, None, None]]
     cores: int = 0
     """How many cores a piece keeps busy, about; most pieces mostly wait."""
+    is_timed: bool = False
+    """Whether it is judged by the clock, so that nothing may run beside it."""
     is_in_order: bool = False
     """Whether a piece goes on where the last one has ended, so that two cannot be under way at once."""
 
@@ -93,6 +95,7 @@ CAMPAIGNS: Final[dict[str, Campaign]] = {
         SERVERS,
         cut_off_a_crowd,
         cores=CORES,
+        is_timed=True,
     ),
     "crash-points": Campaign(
         "torn writes and cuts of the power, at any step of the disk",

@@ -82,6 +82,14 @@ def test_pieces_that_burn_time_have_the_cores_and_no_more() -> None:
     assert next_share([soak], {}, [], at_once=1) is not None
 
 
+def test_what_is_judged_by_the_clock_runs_alone() -> None:
+    """Nothing begins beside it, and it begins beside nothing."""
+    herd, pause = ("herd", "postgres"), ("worker-pause", "sqlite")
+    assert next_share([herd, pause], {}, [Share(pause, 50)]) == Share(pause, 50)
+    assert next_share([herd, pause], {pause: 100}, []) == Share(herd, 10)
+    assert next_share([herd, pause], {}, [Share(herd, 10)]) is None
+
+
 def test_two_pieces_at_once_never_run_the_same_seeds() -> None:
     """What goes on from the book's last line has one piece under way."""
     row = ("replay", "redis")

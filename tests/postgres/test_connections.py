@@ -113,6 +113,19 @@ async def test_each_lane_has_a_connection(roomy: PostgresServer) -> None:
     await store.upkeep.aclose()
 
 
+@pytest.mark.parametrize("calls", [0, 4])
+async def test_a_pool_is_not_replaced_under_those_who_use_it(roomy: PostgresServer, calls: int) -> None:
+    """A worker may begin in a loop in which others call the same store."""
+    store = PostgresStore(f"{roomy.url}&schema=crowd")
+    await store.upkeep.migrate()
+    await store.registry.pulse(Request(scope=ALL))
+    asking = [asyncio.ensure_future(store.registry.pulse(Request(scope=ALL))) for _ in range(50)]
+    await asyncio.sleep(0)  # two of them ask, the others wait
+    await store.registry.expect(calls, waits=True)
+    assert all(pulse.now > 0 for pulse in await asyncio.gather(*asking))
+    await store.upkeep.aclose()
+
+
 async def test_a_crowd_that_comes_back_at_once_stays_within_its_pools(roomy: PostgresServer) -> None:
     """After a crash of the server all are back soon, each by the one connection that it needs."""
     async with AsyncExitStack() as stack:

@@ -58,6 +58,9 @@ class Fetch:
             return self._not_before - now
         if desk.due_at is not None and now >= desk.due_at:
             desk.is_hungry, desk.due_at = True, None
+        if self._floor.is_closing and desk.asking:
+            # What is handed back now could be claimed by the turn that is under way: that one settles it.
+            return _UNTIL_RUNG
         claim = self._wanted()
         if not desk.done and claim is None:
             return _UNTIL_RUNG if desk.due_at is None else desk.due_at - now

@@ -90,9 +90,15 @@ class Server:
         return self._transaction()
 
     async def expect(self, room: int) -> None:
-        """Let this loop have so many connections, unless the URL says how many; another pool is replaced."""
-        if self.location.pool is None and room != self._room:
-            self._room = room
+        """Let this loop have so many connections from its next pool on, if the URL does not say.
+
+        One that is there is replaced if that is too small and nobody uses it: it cannot be closed under them.
+        """
+        if self.location.pool is not None:
+            return
+        is_larger, self._room = room > self._room, room
+        pool = self._pools.get(asyncio.get_running_loop())
+        if is_larger and pool is not None and pool.get_idle_size() == pool.get_size():
             await self._end_pool()
 
     def hint(self, queues: Iterable[str] = (), workers: Iterable[str] = ()) -> None:

@@ -7,13 +7,14 @@ else is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 from uuid import UUID
 
 import msgspec
 
 from fairlane.model.admission import Admitted, KeyHolder, Refusal, Repeat, Standing, admit
+from fairlane.model.errors import StoreBusy
 from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord, NewJob
 from fairlane.model.lifecycle import State
@@ -25,6 +26,11 @@ from fairlane.store.postgres.rows import Row, plain_uuid, sent_values, whole_rec
 from fairlane.store.postgres.statements import load
 
 Key: TypeAlias = tuple[str, ...]
+
+K = TypeVar("K", bound=Key)
+
+_LOOKS: Final = 100
+"""How often a key is tried that others take and free in between: a transaction must not go on for ever."""
 
 
 class Link(Protocol):
@@ -103,7 +109,7 @@ class Admitting:
         """Take each key, or know who has it. One that was freed between the two looks is tried again."""
         keyed = [new for new in self._request.jobs if new.idempotency_key is not None]
         firsts = {(new.tenant, str(new.idempotency_key)): new for new in reversed(keyed)}
-        while open_keys := [key for key in firsts if key not in self._taken and key not in self._keys]:
+        for open_keys in _nobodys(firsts, self._taken, self._keys):
             values = [(*key, firsts[key].id, firsts[key].fingerprint) for key in open_keys]
             for tenant, key in await self._ask(self._sql.take_keys, values):
                 self._taken[tenant, key] = firsts[tenant, key].id
@@ -114,7 +120,7 @@ class Admitting:
                     self._husks[tenant, key] = (State(state), settled_at)
         single = [new for new in self._request.jobs if new.dedup_key is not None]
         ids = {(new.tenant, new.task, str(new.dedup_key)): new.id for new in reversed(single)}
-        while open_dedup := [key for key in ids if key not in self._taken_dedup and key not in self._dedup]:
+        for open_dedup in _nobodys(ids, self._taken_dedup, self._dedup):
             for tenant, task, key in await self._ask(
                 self._sql.take_dedup, [(*one, ids[one]) for one in open_dedup]
             ):
@@ -208,6 +214,16 @@ class Admitting:
             await self._link.fetch(self._sql.leave_dedup, *_columns(free))
             taken = [(key, self._dedup[key]) for key in free if key in self._dedup]
             await self._ask(self._sql.take_dedup, [(*key, id) for key, id in taken])
+
+
+def _nobodys(wanted: Iterable[K], *known: Mapping[Any, Any]) -> Iterator[list[K]]:
+    """Give the keys that nobody is known to have, until there are none; `StoreBusy` after many looks."""
+    for _ in range(_LOOKS):
+        left = [key for key in wanted if not any(key in one for one in known)]
+        if not left:
+            return
+        yield left
+    raise StoreBusy("the keys of the batch change hands faster than they can be taken; try again")
 
 
 def _columns(rows: Iterable[Sequence[Any]]) -> list[list[Any]]:

@@ -17,7 +17,7 @@ from fairlane.store.contract.inspection import InspectRequest
 from fairlane.store.opening import open_store
 
 _BATCH: Final = 1_000
-_SLOTS: Final = slots(500)
+_SLOTS: Final = slots(1_000)
 _DURABILITY: Final = ("journal_mode", "synchronous")
 """What a store that has them is to be told of; of servers the harness tells it."""
 

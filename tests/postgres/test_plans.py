@@ -203,3 +203,22 @@ async def test_an_expired_head_is_not_handed_out_whatever_the_plan(
     clock.advance(2)
     assert [claim.job.id for claim in await world.claim(2)] == [lasting.id]
     await world.store.upkeep.aclose()
+
+
+@pytest.mark.parametrize("tenants", [1, 10])
+async def test_jobs_come_in_their_order_whatever_the_plan(
+    idle: PostgresServer, store: PostgresStore, tenants: int
+) -> None:
+    """S20: by priority, also where rows are read in another order and sorted."""
+    async with store._server.apart() as connection:
+        await connection.execute("DROP INDEX plans.job_ready")
+    clock = DrivenClock()
+    world = World(PostgresStore(f"{idle.url}&schema=plans&pool=1", clock.now), clock)
+    clock.advance(HOUR / SECOND)  # ids are made by it
+    for priority in range(40):
+        await world.enqueue(f"t{priority % tenants}", priority=priority)
+    claims = [claim.job for _ in range(4) for claim in await world.claim(10)]
+    for number in range(tenants):
+        priorities = [job.priority for job in claims if job.tenant == f"t{number}"]
+        assert priorities == sorted(range(number, 40, tenants), reverse=True)
+    await world.store.upkeep.aclose()

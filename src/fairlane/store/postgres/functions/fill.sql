@@ -202,12 +202,12 @@ BEGIN
          bool_or(is_started) FILTER (WHERE nth <= p_most), ARRAY[min(sort_key) FILTER (WHERE nth > p_most)],
          array_agg(id) FILTER (WHERE nth > p_most)
   INTO jobs, expires_at, is_started, keys, ids
-  FROM (SELECT ctid AS tid, sort_key, id, expires_at, dedup_key IS NOT NULL AND dedup_until = 'started' AS is_started,
-               row_number() OVER () AS nth
-        FROM {s}.job
-        WHERE queue = q.name AND tenant = t.tenant AND task = s.tasks[1] AND state = {ready}
-          AND (sort_key, id) >= (s.keys[1], s.ids[1])
-        ORDER BY queue, tenant, task, sort_key, id LIMIT p_most + 1) AS first;
+  FROM (SELECT *, row_number() OVER () AS nth FROM ( -- of the sorted rows: a plan may sort after it has numbered
+          SELECT ctid AS tid, sort_key, id, expires_at, dedup_key IS NOT NULL AND dedup_until = 'started' AS is_started
+          FROM {s}.job
+          WHERE (queue, tenant, task, sort_key, id) >= (q.name, t.tenant, s.tasks[1], s.keys[1], s.ids[1])
+            AND (queue, tenant, task) <= (q.name, t.tenant, s.tasks[1]) AND state = {ready}
+          ORDER BY queue, tenant, task, sort_key, id LIMIT p_most + 1) AS first) AS numbered;
   IF jobs IS NULL THEN
     RETURN;
   END IF;
@@ -259,8 +259,8 @@ BEGIN
       SELECT *, lead(sort_key) OVER () AS next_key, lead(id) OVER () AS next_id FROM (
         SELECT ctid AS job, sort_key, id, expires_at, dedup_key IS NOT NULL AND dedup_until = 'started' AS is_started
         FROM {s}.job
-        WHERE queue = q.name AND tenant = low.tenant AND task = s.task AND state = {ready}
-          AND (sort_key, id) >= (s.head_key, s.head_id)
+        WHERE (queue, tenant, task, sort_key, id) >= (q.name, low.tenant, s.task, s.head_key, s.head_id)
+          AND (queue, tenant, task) <= (q.name, low.tenant, s.task) AND state = {ready}
         ORDER BY queue, tenant, task, sort_key, id LIMIT 2) AS two LIMIT 1) AS j ON true
     WHERE p_most = (SELECT count(*) FROM low) AND NOT EXISTS (
       SELECT 1 FROM low, last WHERE (low.vt + low.stride, low.ready_since) < (last.vt, last.ready_since)))

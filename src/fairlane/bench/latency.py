@@ -28,7 +28,7 @@ _clock: Final = MachineClock()
 
 async def latency(setting: Setting) -> Outcome:
     """Time single enqueues, then watch workers pick up jobs that come one by one."""
-    most = 5 if setting.place.scheme in {"redis", "valkey"} else 10
+    most = 10 if setting.place.scheme in {"sqlite", "postgresql", "postgres"} else 5  # the rest are Redis
     scenarios = [
         Scenario("enqueue", _enqueue, _at_most("p99", most)),
         Scenario("idle pick-up", _idle, _at_most("p95", most)),

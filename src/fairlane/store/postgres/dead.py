@@ -71,9 +71,11 @@ class PostgresDead:
         """Read stretch by stretch, as `finding` does, until the page is full or enough was read."""
         found: list[DeadLetter] = []
         left, size = READ_MOST, max(FIRST_STRETCH, request.limit + 1)
+        stretch = self._sql.stretch if request.scope.tenant is None else self._sql.stretch_of_tenant
+        page = self._sql.page.replace("{stretch}", stretch)
         while left:
             size = min(size, left)
-            rows = await connection.fetch(self._sql.page, *top, size + 1, *_filters(request))
+            rows = await connection.fetch(page, *top, size + 1, *_filters(request))
             letters = [_letter(row[1:]) for row in rows if row[0] <= size]
             found += (letter for letter in letters if is_wanted(letter, request))
             if len(found) > request.limit:

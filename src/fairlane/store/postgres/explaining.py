@@ -23,7 +23,7 @@ from fairlane.store.postgres.statements import load
 async def explain(server: Server, request: ExplainRequest) -> Why | None:
     """Look for the reason; None if there is no such job within the scope."""
     sql = load("find", server.schema)
-    async with reading(server) as connection:
+    async with reading(server, in_order=True) as connection:
         row = await connection.fetchrow(sql.by_id, [request.id])
         job = None if row is None else whole_record(row)
         if job is None or not request.scope.covers(job.tenant):

@@ -80,7 +80,7 @@ class _Walk:
         self._sql = sql
         self._request = request
         self._homes: list[str] = []
-        self._walk = "true"
+        self._text = sql.stretch
 
     async def choose(self) -> None:
         """Choose where to read: the homes of the states that are asked for, or lists of these if short."""
@@ -93,9 +93,9 @@ class _Walk:
         texts = {Home.HOT: (sql.waiting, sql.running), Home.HISTORY: (sql.history,), Home.DEAD: (sql.dead,)}
         self._homes = [text for where, read in texts.items() if where in homes for text in read]
         if self._request.correlation_id is not None:
-            self._walk = "correlation_id = $7"
+            self._text = sql.stretch_of_correlation
         elif self._request.scope.tenant is not None:
-            self._walk = "tenant = $6"
+            self._text = sql.stretch_of_tenant
 
     async def _are_few(self, states: list[State]) -> bool:
         lists = " UNION ALL ".join(self._sql.list.replace("{state}", _literal(state)) for state in states)
@@ -119,11 +119,8 @@ class _Walk:
 
     async def _stretch(self, top: _At, bottom: _At, size: int) -> tuple[list[JobRecord], _At | None]:
         """Give candidates among the next rows, and the last of these rows if there are more after it."""
-        sql = self._sql
-        stretches = [
-            sql.stretch.replace("{home}", home).replace("{walk}", self._walk) for home in self._homes
-        ]
-        statement = sql.chosen.replace("{stretches}", " UNION ALL ".join(stretches))
+        stretches = [self._text.replace("{home}", home) for home in self._homes]
+        statement = self._sql.chosen.replace("{stretches}", " UNION ALL ".join(stretches))
         rows = await self._connection.fetch(statement, *top, *bottom, size + 1, *self._filters())
         is_more = bool(rows) and rows[-1][0] > size
         jobs = [whole_record(row[1:]) for row in rows if row[0] <= size]

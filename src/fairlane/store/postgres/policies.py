@@ -28,6 +28,7 @@ from fairlane.store.contract.policies import (
 from fairlane.store.policy import EVERYONE, Policy, packed, unpacked
 from fairlane.store.postgres.book import Book, open_book
 from fairlane.store.postgres.connect import Connection, Server
+from fairlane.store.postgres.reading import reading
 from fairlane.store.postgres.statements import load
 from fairlane.store.postgres.terms import FOREVER, terms
 
@@ -98,7 +99,7 @@ class PostgresPolicies:
         check_list(request)
         found: list[PolicyView] = []
         after = request.after
-        async with self._server.transaction() as connection:
+        async with reading(self._server, in_order=True) as connection:
             while len(found) < request.limit:
                 names = await self._names(connection, request.kind, after, request.limit)
                 if not names:

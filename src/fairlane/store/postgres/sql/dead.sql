@@ -9,14 +9,22 @@ SELECT {finished}, error_class, review FROM {s}.dead WHERE id = $1
 -- come in any case: they say where the next stretch begins.
 SELECT number, {finished}, error_class, review FROM (
   SELECT row_number() OVER () AS number, * FROM (
-    SELECT {finished}, error_class, review FROM {s}.dead
-    WHERE (settled_at, id) < ($1::bigint, $2::uuid) AND ($4::text IS NULL OR tenant = $4)
-    ORDER BY settled_at DESC, id DESC LIMIT $3) stretch) walked
+    {stretch}) stretch) walked
 WHERE number >= $3 - 1
    OR ($5::text IS NULL OR queue = $5) AND ($6::text IS NULL OR task = $6)
   AND ($7::text IS NULL OR error_class = $7) AND ($8::text IS NULL OR review = $8)
   AND ($9::bigint IS NULL OR settled_at >= $9) AND ($10::bigint IS NULL OR settled_at < $10)
 ORDER BY number
+
+-- name: stretch
+SELECT {finished}, error_class, review FROM {s}.dead
+WHERE (settled_at, id) < ($1::bigint, $2::uuid) AND $4::text IS NULL ORDER BY settled_at DESC, id DESC LIMIT $3
+
+-- name: stretch_of_tenant
+-- Compared and sorted with their tenant, as only the index of tenants can answer that.
+SELECT {finished}, error_class, review FROM {s}.dead
+WHERE (tenant, settled_at, id) < ($4, $1::bigint, $2::uuid) AND tenant >= $4
+ORDER BY tenant DESC, settled_at DESC, id DESC LIMIT $3
 
 -- name: counts
 -- $1 tenant or null, $2 to $4 the last count given, $5 how many. Reads all letters: people keep them few.

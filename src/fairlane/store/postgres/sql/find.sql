@@ -1,7 +1,7 @@
 -- Reading: jobs over all homes, newest enqueue first; what goes before a job. One statement reads all homes, so that a
 -- job which moves meanwhile is met once. Parameters of a walk: $1, $2 the place below which and $3, $4 from which on to
 -- read, $5 how many rows, $6 tenant, $7 correlation id, $8 states, $9 queue, $10 task, $11 parent, $12 tag; null lets
--- everything through. `{walk}` is the condition that an index answers in order. Index: job_id, job_time, job_tenant,
+-- everything through. Index: job_id, job_time, job_tenant,
 -- job_correlation, job_ready, job_due, job_running, and those of history and dead with the same names. Locks: none.
 
 -- name: by_id
@@ -23,8 +23,20 @@ SELECT {whole_finished} FROM {s}.history
 SELECT {whole_finished} FROM {s}.dead
 
 -- name: stretch
-({home} WHERE {walk} AND (enqueued_at, id) < ($1::bigint, $2::uuid) AND (enqueued_at, id) >= ($3::bigint, $4::uuid)
+({home} WHERE (enqueued_at, id) < ($1::bigint, $2::uuid) AND (enqueued_at, id) >= ($3::bigint, $4::uuid)
  ORDER BY enqueued_at DESC, id DESC LIMIT $5)
+
+-- name: stretch_of_tenant
+-- Rows are compared and sorted with their tenant, as no index by time alone can answer that, whatever the planner thinks
+-- of how many rows there are.
+({home} WHERE (tenant, enqueued_at, id) < ($6, $1::bigint, $2::uuid)
+   AND (tenant, enqueued_at, id) >= ($6, $3::bigint, $4::uuid)
+ ORDER BY tenant DESC, enqueued_at DESC, id DESC LIMIT $5)
+
+-- name: stretch_of_correlation
+({home} WHERE (correlation_id, enqueued_at, id) < ($7, $1::bigint, $2::uuid)
+   AND (correlation_id, enqueued_at, id) >= ($7, $3::bigint, $4::uuid) AND correlation_id IS NOT NULL
+ ORDER BY correlation_id DESC, enqueued_at DESC, id DESC LIMIT $5)
 
 -- name: chosen
 -- The last row of the stretch and the one before come in any case: they say where the next stretch begins.

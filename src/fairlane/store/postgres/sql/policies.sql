@@ -66,13 +66,13 @@ ORDER BY name LIMIT $3
 -- name: tenants
 -- From one name to the next by the indexes: a tenant's million jobs are not read.
 WITH RECURSIVE found (name, number) AS (
-  SELECT least((SELECT min(tenant) FROM {s}.job WHERE tenant > $1 AND worker IS NULL),
-               (SELECT min(tenant) FROM {s}.history WHERE tenant > $1),
-               (SELECT min(tenant) FROM {s}.dead WHERE tenant > $1)), 1
+  SELECT least((SELECT tenant FROM {s}.job WHERE tenant > $1 AND worker IS NULL ORDER BY tenant LIMIT 1),
+               (SELECT tenant FROM {s}.history WHERE tenant > $1 ORDER BY tenant LIMIT 1),
+               (SELECT tenant FROM {s}.dead WHERE tenant > $1 ORDER BY tenant LIMIT 1)), 1
   UNION ALL
-  SELECT least((SELECT min(tenant) FROM {s}.job WHERE tenant > found.name AND worker IS NULL),
-               (SELECT min(tenant) FROM {s}.history WHERE tenant > found.name),
-               (SELECT min(tenant) FROM {s}.dead WHERE tenant > found.name)), number + 1
+  SELECT least((SELECT tenant FROM {s}.job WHERE tenant > found.name AND worker IS NULL ORDER BY tenant LIMIT 1),
+               (SELECT tenant FROM {s}.history WHERE tenant > found.name ORDER BY tenant LIMIT 1),
+               (SELECT tenant FROM {s}.dead WHERE tenant > found.name ORDER BY tenant LIMIT 1)), number + 1
   FROM found WHERE name IS NOT NULL AND number < $2)
 SELECT name FROM found WHERE name IS NOT NULL
 UNION SELECT tenant FROM {s}.job WHERE state = {running} AND tenant > $1
@@ -80,13 +80,13 @@ ORDER BY name LIMIT $2
 
 -- name: queues
 WITH RECURSIVE hot (name) AS (
-  SELECT least((SELECT min(queue) FROM {s}.job WHERE state = {ready} AND queue > $1),
-               (SELECT min(queue) FROM {s}.job WHERE state = {delayed} AND queue > $1),
-               (SELECT min(queue) FROM {s}.job WHERE state = {running} AND queue > $1))
+  SELECT least((SELECT queue FROM {s}.job WHERE state = {ready} AND queue > $1 ORDER BY queue LIMIT 1),
+               (SELECT queue FROM {s}.job WHERE state = {delayed} AND queue > $1 ORDER BY queue LIMIT 1),
+               (SELECT queue FROM {s}.job WHERE state = {running} AND queue > $1 ORDER BY queue LIMIT 1))
   UNION ALL
-  SELECT least((SELECT min(queue) FROM {s}.job WHERE state = {ready} AND queue > hot.name),
-               (SELECT min(queue) FROM {s}.job WHERE state = {delayed} AND queue > hot.name),
-               (SELECT min(queue) FROM {s}.job WHERE state = {running} AND queue > hot.name))
+  SELECT least((SELECT queue FROM {s}.job WHERE state = {ready} AND queue > hot.name ORDER BY queue LIMIT 1),
+               (SELECT queue FROM {s}.job WHERE state = {delayed} AND queue > hot.name ORDER BY queue LIMIT 1),
+               (SELECT queue FROM {s}.job WHERE state = {running} AND queue > hot.name ORDER BY queue LIMIT 1))
   FROM hot WHERE name IS NOT NULL)
 SELECT name FROM hot WHERE name IS NOT NULL
 UNION

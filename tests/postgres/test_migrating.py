@@ -138,7 +138,8 @@ async def test_a_step_that_fails_leaves_nothing_behind(
 
 
 AS_IN_1 = """
-ALTER TABLE {s}.queue DROP COLUMN due_from, DROP COLUMN due_next, DROP COLUMN due_xid, DROP COLUMN woken_to;
+ALTER TABLE {s}.delta DROP COLUMN delayed_at;
+ALTER TABLE {s}.queue DROP COLUMN due_from, DROP COLUMN woken_to;
 DROP INDEX {s}.job_time, {s}.job_tenant, {s}.job_correlation, {s}.job_expiry;
 CREATE INDEX job_time ON {s}.job (enqueued_at, id);
 CREATE INDEX job_tenant ON {s}.job (tenant, enqueued_at, id);

@@ -157,12 +157,27 @@ BEGIN
           ORDER BY queue, tenant, ver DESC LIMIT 1);
 END $$;
 
--- The free places of a gate; NULL if it has no limit. Needs the gates' mutex.
+-- The free places of a gate; NULL if it has no limit. Needs the gates' mutex. Whoever is about to take a place asks here
+-- first, so that no claim at the gate was started before its `since`: the oldest that was met, or now.
 CREATE OR REPLACE FUNCTION {s}.gate_room(p_now bigint, p_gate text, p_taken text[]) RETURNS int LANGUAGE plpgsql AS $$
 DECLARE
   v_most int := (SELECT most FROM {s}.term_of(p_now, 'gate', p_gate));
+  kept record;
+  v_held int;
+  v_since bigint;
 BEGIN
+  SELECT ctid AS tid, ver, since INTO kept FROM {s}.gate WHERE name = p_gate ORDER BY name, ver DESC LIMIT 1;
+  IF v_most IS NULL THEN
+    v_since := least(kept.since, p_now);
+  ELSE
+    SELECT count(*), least(min(started_at), p_now) INTO v_held, v_since FROM {s}.job
+    WHERE gate = p_gate AND started_at >= {s}.from_of(p_now, coalesce(kept.since, 0));
+  END IF;
+  IF kept.tid IS NULL THEN
+    INSERT INTO {s}.gate (name, ver, since) VALUES (p_gate, 0, CASE WHEN v_most IS NULL THEN 0 ELSE v_since END);
+  ELSIF kept.since <> v_since THEN
+    UPDATE {s}.gate SET ver = kept.ver + 1, since = v_since WHERE ctid = kept.tid;
+  END IF;
   RETURN CASE WHEN v_most IS NOT NULL THEN
-    greatest(0, v_most - (SELECT count(*) FROM {s}.job WHERE gate = p_gate)::int
-                       - (SELECT count(*) FROM unnest(p_taken) AS taken WHERE taken = p_gate)::int) END;
+    greatest(0, v_most - v_held - (SELECT count(*) FROM unnest(p_taken) AS taken WHERE taken = p_gate)::int) END;
 END $$;

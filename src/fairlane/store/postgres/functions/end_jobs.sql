@@ -14,10 +14,10 @@ BEGIN
            j.is_capped, CASE WHEN j.charged IS NOT NULL THEN {s}.stride_of(p_now, j.tenant) END AS stride
     FROM unnest(p_tid, p_state, p_learns) WITH ORDINALITY u (tid, next, learns, ord)
     JOIN {s}.job j ON j.ctid = u.tid OFFSET 0)
-  INSERT INTO {s}.delta (ord, queue, tenant, task, delayed, ready, head_key, head_id, vt, took, is_freed)
+  INSERT INTO {s}.delta (ord, queue, tenant, task, delayed, ready, head_key, head_id, vt, took, is_freed, delayed_at)
   -- Those that waited and will not wait again only count: a purge of a thousand is one row for each strand.
   SELECT min(e.ord), e.queue, e.tenant, e.task, -count(*) FILTER (WHERE e.state = {delayed}),
-         -count(*) FILTER (WHERE e.state = {ready}), NULL, NULL, 0, NULL, false
+         -count(*) FILTER (WHERE e.state = {ready}), NULL, NULL, 0, NULL, false, NULL
   FROM e WHERE e.state <> {running} AND e.next NOT IN ({delayed}, {ready})
   GROUP BY e.queue, e.tenant, e.task
   UNION ALL
@@ -29,7 +29,7 @@ BEGIN
          CASE WHEN e.charged IS NULL THEN 0
               ELSE {s}.charge(e.stride, p_now - coalesce(e.started_at, p_now)) - {s}.charge(e.stride, e.charged) END,
          CASE WHEN e.charged IS NOT NULL AND e.learns THEN p_now - coalesce(e.started_at, p_now) END,
-         e.is_capped
+         e.is_capped, CASE WHEN e.next = {delayed} THEN p_now END
   FROM e
   WHERE (e.state = {running} OR e.next IN ({delayed}, {ready}))
     AND (e.state <> {running} OR e.next IN ({delayed}, {ready}) OR e.charged IS NOT NULL OR e.is_capped);

@@ -162,9 +162,9 @@ BEGIN
     DELETE FROM {s}.job WHERE id = ANY (p_id);
     RETURN false;
   END IF;
-  INSERT INTO {s}.delta (ord, queue, tenant, task, delayed, ready, head_key, head_id)
+  INSERT INTO {s}.delta (ord, queue, tenant, task, delayed_at, delayed, ready, head_key, head_id)
   SELECT coalesce(min(n) FILTER (WHERE due <= p_now), min(n)), queue, tenant, task,  -- a tenant is ready with its first
-         count(*) FILTER (WHERE due > p_now), count(*) FILTER (WHERE due <= p_now),
+         min(p_now) FILTER (WHERE due > p_now), count(*) FILTER (WHERE due > p_now), count(*) FILTER (WHERE due <= p_now),
          min(sort_key) FILTER (WHERE due <= p_now), (array_agg(id ORDER BY sort_key, id) FILTER (WHERE due <= p_now))[1]
   FROM (SELECT u.*, d.due, d.due - coalesce(u.priority, p_priority[1]) * {priority_step} AS sort_key
         FROM unnest(p_id, p_tenant, p_queue, p_task, p_priority, p_run_at, p_delay) WITH ORDINALITY

@@ -138,6 +138,8 @@ async def test_a_step_that_fails_leaves_nothing_behind(
 
 
 AS_IN_1 = """
+DROP TYPE {s}.choice, {s}.keyed CASCADE;
+ALTER INDEX {s}.job_id RESET (fillfactor);
 ALTER TABLE {s}.queue DROP COLUMN due_from, DROP COLUMN due_next, DROP COLUMN due_xid, DROP COLUMN woken_to;
 DROP INDEX {s}.job_time, {s}.job_tenant, {s}.job_correlation, {s}.job_expiry;
 CREATE INDEX job_time ON {s}.job (enqueued_at, id);
@@ -161,6 +163,7 @@ async def test_a_filled_schema_of_the_first_version_is_brought_on(
     schema = bare._server.schema
     admin.execute(SQL(AS_IN_1).format(s=Identifier(schema)))
     mark(admin, schema, "schema", "1")
+    mark(admin, schema, "functions", "older")
     assert (await bare.upkeep.migrate()).before == 1
     assert await world.find_all() == before
     assert await world.find_all(scope=Scope("acme")) == before

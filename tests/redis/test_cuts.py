@@ -1,4 +1,4 @@
-"""A connection that ends in the middle of a call of several scripts: what those before brought is given (S66)."""
+"""A connection that ends in the middle of a call of several scripts: what came before is given (S66)."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from redis import Redis
 
-from fairlane.model.layers import Kind, QueueRules
+from fairlane.model.layers import GateRules, Kind, QueueRules, TaskRules
 from fairlane.model.lifecycle import State
 from fairlane.model.limits import Limits
 from fairlane.model.scope import Scope
@@ -140,6 +140,7 @@ class Trial:
             "peek": self._peek,
             "count, census, inspect, policies": self._count,
             "pause, limit, lift": self._steer,
+            "shut and open a gate": self._gate,
             "purge, forget": self._purge,
             "prune": self._prune,
         }
@@ -229,6 +230,18 @@ class Trial:
             await self._world.claim_reply(100)
         await self._world.declare(Kind.QUEUE, "default", QueueRules())
         assert await self._world.claim(100)
+        self._world.advance(60)
+        await self._world.reclaim()
+
+    async def _gate(self) -> None:
+        await self._world.put_gate("door", "noop")
+        await self._world.declare(Kind.GATE, "door", GateRules(limit=0))
+        for _ in range(5):
+            await self._world.claim_reply(100)
+        await self._world.peek(1_000, scope=Scope("tenant1"))
+        await self._world.declare(Kind.GATE, "door", GateRules(limit=300))
+        assert await self._world.claim(100)
+        await self._world.declare(Kind.TASK, "noop", TaskRules())
         self._world.advance(60)
         await self._world.reclaim()
 

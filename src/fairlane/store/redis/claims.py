@@ -140,7 +140,9 @@ class RedisClaims:
                 raise
             if parts is not None:
                 parts.cut()
-        named = [one for number, known in states.items() for one in zip(pages.ids(number), known, strict=True)]
+        named = [
+            one for number, known in states.items() for one in zip(pages.ids(number), known, strict=True)
+        ]
         return SettleReply(
             tuple([Settled(id, STATES[state]) for id, state in named if state]),
             tuple([id for id, state in named if not state]),

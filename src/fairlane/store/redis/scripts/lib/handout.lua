@@ -110,7 +110,7 @@ local function serve_one(queue, waking, carry, is_new, most, only)
       turn = next_turn(queue, is_new, most)
     end
     if not turn then
-      if not fill_gates(queue, waking, WAKE_STEP) then
+      if not fill_gates(queue, waking, {}, WAKE_STEP) then
         return nil
       end
     else

@@ -148,3 +148,15 @@ async def test_a_look_at_one_tenants_next_jobs_does_not_look_at_those_of_all_oth
     await world.declare(Kind.GATE, "door", GateRules(limit=1))
     assert len(await world.peek(10, scope=Scope("t1999"))) == 1
     assert meter.most["peek"] < 30
+
+
+async def test_a_claim_that_meets_many_expired_jobs_ends_them_a_part_at_a_time(
+    world: World, client: Redis
+) -> None:
+    """S21: nobody else was there to end them; the next script goes on, and finds the one that may start."""
+    jobs = tuple(world.new(expires_in=SECOND) for _ in range(300))
+    await world.store.jobs.enqueue(EnqueueRequest(scope=ALL, jobs=(*jobs, world.new())))
+    world.clock.advance(2)
+    meter = Meter(world.store.jobs._wire, client)  # type: ignore[attr-defined]
+    assert len((await world.store.claims.claim(claim_of(1))).claims) == 1
+    assert meter.most["claim"] <= PER_JOB * CLAIM_MOST

@@ -34,7 +34,7 @@ from fairlane.store.redis.connect import Wire
 from fairlane.store.redis.scripts import load
 from tests.contract.world import ALL, World, ruined
 from tests.oracle.clock import DrivenClock
-from tests.servers.bounds_page import MOST, PAGE, Bound, Bounds, keep, page, render
+from tests.servers.bounds_page import MOST, PAGE, Bound, Bounds, page
 from tests.servers.valkey import HASTY, MEMORY, ValkeyServer
 
 ROUNDS: Final = 5
@@ -334,11 +334,11 @@ def main() -> int:
     parser.add_argument("--render", action="store_true", help="write the page of what was measured before")
     given = parser.parse_args()
     if given.render:
-        PAGE.write_text(render(), encoding="utf-8")
+        PAGE.write()
         return 0
     bounds = asyncio.run(measure(given.tenants, given.jobs))
     if given.keep:
-        keep(bounds)
+        PAGE.keep(bounds)
     sys.stdout.write(page(bounds))
     return int(any(row.longest > MOST for row in bounds.rows))
 

@@ -9,7 +9,7 @@ from redis import Redis
 from redis.asyncio.connection import AbstractConnection, UnixDomainSocketConnection
 from redis.exceptions import ReadOnlyError, ResponseError
 
-from fairlane.store.redis.exchange import pour, repeat, send
+from fairlane.store.redis.exchange import converse, demand, repeat, send
 from tests.servers.valkey import ValkeyServer
 
 PATIENCE = 5.0
@@ -58,7 +58,8 @@ async def test_of_a_stream_with_a_refused_command_nobody_reads_an_answer(
     connection: AbstractConnection, client: Redis
 ) -> None:
     """What came before it is done, and the error is the server's."""
+    commands = [("SET", "{x}a", 1), ("NO-SUCH",), ("SET", "{x}b", 1)]
     with pytest.raises(ResponseError, match="unknown command"):
-        await pour(connection, [("SET", "{x}a", 1), ("NO-SUCH",), ("SET", "{x}b", 1)], PATIENCE)
+        await converse(connection, commands, demand, PATIENCE, 3)
     assert not connection.is_connected
     assert client.delete("{x}a") == 1

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 from redis import Redis
 from redis.asyncio.connection import AbstractConnection, UnixDomainSocketConnection
 from redis.exceptions import ReadOnlyError, ResponseError
 
-from fairlane.store.redis.exchange import converse, demand, repeat, send
+from fairlane.store.redis.exchange import Command, converse, demand, repeat, send
 from tests.servers.valkey import ValkeyServer
 
 PATIENCE = 5.0
@@ -52,6 +53,31 @@ async def test_after_a_refused_repetition_nobody_reads_the_answer_of_another(
     with pytest.raises(ReadOnlyError):
         await repeat(connection, ("EVAL", REFUSE, 0), PATIENCE)
     assert not connection.is_connected
+
+
+async def test_of_a_stream_no_more_is_on_its_way_than_allowed_and_the_next_is_made(
+    connection: AbstractConnection,
+) -> None:
+    """Each answer is heeded in its order, refusals too; the server never waits for a command to be made."""
+    heeded: list[Any] = []
+    open_: list[int] = []
+
+    def commands() -> Iterator[Command]:
+        for number in range(7):
+            open_.append(number - len(heeded))
+            yield ("ECHO", str(number)) if number != 3 else ("NO-SUCH",)
+
+    await converse(connection, commands(), heeded.append, PATIENCE, 2)
+    assert open_ == [0, 1, 2, 2, 2, 2, 2]
+    assert [one if isinstance(one, bytes) else type(one) for one in heeded] == [
+        b"0",
+        b"1",
+        b"2",
+        ResponseError,
+        b"4",
+        b"5",
+        b"6",
+    ]
 
 
 async def test_of_a_stream_with_a_refused_command_nobody_reads_an_answer(

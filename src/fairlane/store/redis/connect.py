@@ -28,9 +28,9 @@ NO_JOINING: Final = (
 )
 _CONNECTIONS: Final = 16
 _MOVES: Final = 5
-_AHEAD: Final = 2
-"""How many scripts of a stream are on their way: a server does all that it finds of one client before it
-looks at another."""
+_AHEAD: Final = 4
+"""How many scripts of a stream are on their way. With fewer, a server waits for workers whose handlers have
+the interpreter, 5 ms at a time; with more, others wait: it does all that it finds of one client at once."""
 
 _ALL: Final = 1_000
 """More commands than any stream has."""

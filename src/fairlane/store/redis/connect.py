@@ -33,7 +33,7 @@ _AHEAD: Final = 4
 the interpreter, 5 ms at a time; with more, others wait: it does all that it finds of one client at once."""
 
 _ALL: Final = 1_000
-"""More commands than any stream has."""
+"""As many commands as any stream may have: parts of a batch, which has at most so many jobs."""
 
 _LAST_WORDS: Final = ("enqueue", "outcome")
 """The scripts that answer an enqueue."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 from redis import Redis
 from redis.asyncio.connection import AbstractConnection, UnixDomainSocketConnection
 from redis.exceptions import ReadOnlyError, ResponseError
 
-from fairlane.store.redis.exchange import pour, repeat, send
+from fairlane.store.redis.exchange import Command, converse, demand, repeat, send
 from tests.servers.valkey import ValkeyServer
 
 PATIENCE = 5.0
@@ -54,11 +55,37 @@ async def test_after_a_refused_repetition_nobody_reads_the_answer_of_another(
     assert not connection.is_connected
 
 
+async def test_of_a_stream_no_more_is_on_its_way_than_allowed_and_the_next_is_made(
+    connection: AbstractConnection,
+) -> None:
+    """Each answer is heeded in its order, refusals too; the server never waits for a command to be made."""
+    heeded: list[Any] = []
+    open_: list[int] = []
+
+    def commands() -> Iterator[Command]:
+        for number in range(7):
+            open_.append(number - len(heeded))
+            yield ("ECHO", str(number)) if number != 3 else ("NO-SUCH",)
+
+    await converse(connection, commands(), heeded.append, PATIENCE, 2)
+    assert open_ == [0, 1, 2, 2, 2, 2, 2]
+    assert [one if isinstance(one, bytes) else type(one) for one in heeded] == [
+        b"0",
+        b"1",
+        b"2",
+        ResponseError,
+        b"4",
+        b"5",
+        b"6",
+    ]
+
+
 async def test_of_a_stream_with_a_refused_command_nobody_reads_an_answer(
     connection: AbstractConnection, client: Redis
 ) -> None:
     """What came before it is done, and the error is the server's."""
+    commands = [("SET", "{x}a", 1), ("NO-SUCH",), ("SET", "{x}b", 1)]
     with pytest.raises(ResponseError, match="unknown command"):
-        await pour(connection, [("SET", "{x}a", 1), ("NO-SUCH",), ("SET", "{x}b", 1)], PATIENCE)
+        await converse(connection, commands, demand, PATIENCE, 3)
     assert not connection.is_connected
     assert client.delete("{x}a") == 1

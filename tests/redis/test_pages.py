@@ -1,4 +1,4 @@
-"""Many settlements go out page by page, each with a part of the claim, two at a time on their way."""
+"""Many settlements go out page by page, each with a part of the claim, a few of them on their way."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from fairlane.model.errors import ConfigError, EnqueueUnknown, StoreBusy, StoreError, StoreUnavailable
 from fairlane.model.instants import Instant
-from fairlane.store.redis.exchange import Command, await_replicas, converse, nothing, pour, repeat, send
+from fairlane.store.redis.exchange import Command, await_replicas, converse, demand, nothing, repeat, send
 from fairlane.store.redis.location import Location
 from fairlane.store.redis.scripts import Script, load
 from fairlane.store.redis.server import greet
@@ -28,6 +28,13 @@ NO_JOINING: Final = (
 )
 _CONNECTIONS: Final = 16
 _MOVES: Final = 5
+_AHEAD: Final = 4
+"""How many scripts of a stream are on their way. With fewer, a server waits for workers whose handlers have
+the interpreter, 5 ms at a time; with more, others wait: it does all that it finds of one client at once."""
+
+_ALL: Final = 1_000
+"""As many commands as any stream may have: parts of a batch, which has at most so many jobs."""
+
 _LAST_WORDS: Final = ("enqueue", "outcome")
 """The scripts that answer an enqueue."""
 
@@ -54,7 +61,7 @@ class _Call(NamedTuple):
 
     `meanwhile` is called once the command is on its way: what the caller has to do anyway, it does while the
     server works. `is_repeated` says that it is sent again until the server answers 0. Of a `stream` each
-    command is sent as soon as it is made; if there is somebody to `heed` them, the answers come as they do.
+    command is sent as soon as it is made, and no more are `ahead` of their answers than so many.
     """
 
     command: Command = ()
@@ -66,7 +73,8 @@ class _Call(NamedTuple):
     meanwhile: Callable[[], None] = nothing
     is_repeated: bool = False
     stream: Callable[[], Iterable[Command]] | None = None
-    heed: Callable[[Any], None] | None = None
+    heed: Callable[[Any], None] = demand
+    ahead: int = _AHEAD
 
 
 class _Pools(NamedTuple):
@@ -148,9 +156,9 @@ class Wire:
             pass
 
     async def pour(self, stream: Callable[[], Iterable[Command]]) -> None:
-        """Send commands of an enqueue, each as soon as it is made, and read the answers at the end."""
+        """Send commands of an enqueue that cost the server next to nothing; read the answers at the end."""
         await self._greet()
-        await self._ask(_Call(stream=stream))
+        await self._ask(_Call(stream=stream, ahead=_ALL))
 
     async def _greet(self) -> None:
         """Look at a server, once."""
@@ -299,10 +307,8 @@ async def _ask_sentinel(url: str, service: str) -> tuple[str, int] | None:
 async def _exchange(connection: AbstractConnection, call: _Call) -> Any:
     from redis import exceptions  # noqa: PLC0415
 
-    if call.stream is not None and call.heed is not None:
-        return await converse(connection, call.stream(), call.heed, call.patience)
     if call.stream is not None:
-        return await pour(connection, call.stream(), call.patience)
+        return await converse(connection, call.stream(), call.heed, call.patience, call.ahead)
     try:
         answer = await send(connection, call.command, call.patience, call.meanwhile)
     except exceptions.NoScriptError:

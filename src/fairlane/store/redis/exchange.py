@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fairlane.model.errors import EnqueueUnknown
 
@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from redis.asyncio.connection import AbstractConnection
 
 Command: TypeAlias = tuple[Any, ...]
-
-_AHEAD: Final = 2
-"""How many commands of a conversation are on their way."""
 
 
 def nothing() -> None:
@@ -37,22 +34,6 @@ async def send(
         await connection.send_packed_command(_packed(command))
         meanwhile()
         return await connection.read_response()
-
-
-async def pour(connection: AbstractConnection, commands: Iterable[Command], patience: float) -> None:
-    """Send commands, each as soon as it is made, so that the server does one while the next is made."""
-    sent = 0
-    try:
-        for command in commands:
-            async with asyncio.timeout(patience):
-                await connection.send_packed_command(_packed(command))
-            sent += 1
-        for _ in range(sent):
-            async with asyncio.timeout(patience):
-                await connection.read_response()
-    except BaseException:
-        await connection.disconnect(nowait=True)
-        raise
 
 
 async def repeat(connection: AbstractConnection, command: Command, patience: float) -> Any:
@@ -87,36 +68,48 @@ async def converse(
     commands: Iterable[Command],
     heed: Callable[[Any], None],
     patience: float,
+    ahead: int,
 ) -> None:
     """Send commands and heed the answer to each, or the error that it was refused with, in their order.
 
-    As in `repeat`, two are on their way at a time: while the server does one, the next is made and the answer
-    to the one before is heeded.
+    No more than `ahead` are on their way, for the reason that `repeat` has. An answer is heeded when the
+    command that takes its place is sent, and that was made before: the server waits for neither.
     """
     from redis import exceptions  # noqa: PLC0415
 
-    async def read() -> None:
+    async def read() -> Any:
         async with asyncio.timeout(patience):
             try:
-                answer = await connection.read_response()
+                return await connection.read_response()
             except exceptions.ResponseError as error:
-                answer = error
-        heed(answer)
+                return error
+
+    async def put(packed: bytes) -> None:
+        async with asyncio.timeout(patience):
+            await connection.send_packed_command(packed)
 
     waiting = 0
     try:
         for command in commands:
-            async with asyncio.timeout(patience):
-                await connection.send_packed_command(_packed(command))
-            waiting += 1
-            if waiting == _AHEAD:
-                await read()
-                waiting -= 1
+            packed = _packed(command)
+            if waiting < ahead:
+                await put(packed)
+                waiting += 1
+            else:
+                answer = await read()
+                await put(packed)
+                heed(answer)
         for _ in range(waiting):
-            await read()
+            heed(await read())
     except BaseException:
         await connection.disconnect(nowait=True)
         raise
+
+
+def demand(answer: Any) -> None:
+    """Accept no refusal."""
+    if isinstance(answer, Exception):
+        raise answer
 
 
 async def await_replicas(connection: AbstractConnection, replicas: int, patience: float) -> None:

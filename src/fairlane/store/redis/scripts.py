@@ -74,6 +74,9 @@ _CONSTANTS: Final[dict[str, int | str]] = {
 _BRING_IN: Final = frozenset({"enqueue"})
 """What a full server refuses, as it does parts of a batch. All else it must run: that makes room again."""
 
+_IS_VERB: Final = {"IS_FOLDING": "fold", "IS_PEEKING": "peek"}
+"""What parts ask of the script that they are in: whether it is the one of a verb."""
+
 _USES: Final = re.compile(r"-- uses:(.*)")
 _KEY: Final = re.compile(r"\$(\w+)")
 _WORD: Final = re.compile(r"\b[A-Z][A-Z_]+\b")
@@ -90,8 +93,8 @@ class Script(msgspec.Struct, frozen=True):
 def load(name: str) -> Script:
     """Give the script of a verb."""
     folder = files("fairlane.store.redis") / "scripts"
-    verb = (folder / f"{name}.lua").read_text(encoding="utf-8")
-    uses = _USES.match(verb)
+    own = (folder / f"{name}.lua").read_text(encoding="utf-8")
+    uses = _USES.match(own)
     if uses is None:
         message = f"{name}.lua does not say which parts it uses"
         raise ValueError(message)
@@ -99,10 +102,10 @@ def load(name: str) -> Script:
     book = (folder / "lib" / "book.lua").read_text(encoding="utf-8")
     # A script makes its functions anew each time it runs, and Lua looks for each name that one uses among all
     # that its level has so far: two levels save 20 µs a script. It allows 60 names from the level above.
-    text = "\n".join((book, "return (function()", *parts, verb, "end)()"))
+    text = "\n".join((book, "return (function()", *parts, own, "end)()"))
     text = _KEY.sub(lambda found: NAMES[found[1]], text)
     # As values, not as locals: Lua has 200 of those, and a script is run from its first line each time.
-    values = _values() | {"IS_FOLDING": "true" if name == "fold" else "false"}
+    values = _values() | {word: str(name == verb).lower() for word, verb in _IS_VERB.items()}
     text = _WORD.sub(lambda found: values.get(found[0], found[0]), text)
     text = f"#!lua flags={'' if name in _BRING_IN else 'allow-oom'}\n{text}"
     return Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest())

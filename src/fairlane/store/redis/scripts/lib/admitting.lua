@@ -42,7 +42,7 @@ local function know_owners(ids)
 end
 
 local function know_items(items)
-  local ids, tenants_of, subjects = {}, {}, {EVERYONE}
+  local ids, tenants_of, subjects, has_tenants = {}, {}, {EVERYONE}, is_any_special()
   for i, item in ipairs(items) do
     local queue, tenant = item[QUEUE_IN], item[TENANT_IN]
     ids[i] = item[ID_IN]
@@ -52,7 +52,9 @@ local function know_items(items)
       tenants_of[queue] = tenants
     end
     tenants[#tenants + 1] = tenant
-    know_subject(TENANT_IN, 'tenant ', tenant, subjects)
+    if has_tenants then
+      know_subject(TENANT_IN, 'tenant ', tenant, subjects)
+    end
     know_subject(QUEUE_IN, 'queue ', queue, subjects)
     know_subject(TASK_IN, 'task ', item[TASK_IN], subjects)
   end
@@ -140,7 +142,7 @@ local function admit(i, item, options)
   if options.is_repeated and is_own then
     return answer(i, id)
   end
-  if options.must_be_declared and tenant ~= SYSTEM and not policy_of(subject_of[TENANT_IN][tenant]).declared then
+  if options.must_be_declared and tenant ~= SYSTEM and not policy_of('tenant ' .. tenant).declared then
     return refuse(i, 'unknown_tenant')
   end
   local reason = closed_by[QUEUE_IN][item[QUEUE_IN]] or closed_by[TENANT_IN][tenant] or closed_by[TASK_IN][task]

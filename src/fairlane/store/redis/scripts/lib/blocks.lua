@@ -10,7 +10,7 @@ end
 
 -- Wait until the rate allows a start, or until an override ends and another rate may be in force.
 local function rate_block(rate, kept, layers)
-  local instant = rate and free_at(rate, kept) or NOW
+  local instant = free_at(rate, kept)
   if instant > NOW then
     return {'rate', layers[1], earlier_end(instant, layers)}
   end
@@ -18,7 +18,8 @@ end
 
 local function queue_block(queue)
   local subject = queue.subject
-  return pause_of(subject) or rate_block(rules_of(subject).rate, arrival_of(subject), {subject})
+  local rate = rules_of(subject).rate
+  return pause_of(subject) or rate and rate_block(rate, arrival_of(subject), {subject})
 end
 
 local function turn_block(turn)

@@ -1,5 +1,5 @@
--- What one script knows and has changed: nothing is written before `commit`, so that a claim can also be tried
--- without effect (a peek). Sorted sets and hashes here answer with the changes of this script laid over what is
+-- What one script knows and has changed: nothing is written before `commit` (but see `set_head`), so that a claim can
+-- also be tried without effect (a peek). Sorted sets and hashes here answer with the changes of this script laid over what is
 -- stored. Parameters: KEYS[1] the installation's prefix with its hash tag, ARGV[1] the tests' instant or ''.
 
 local call, pack, unpack_one = redis.call, cmsgpack.pack, cmsgpack.unpack
@@ -19,8 +19,13 @@ if not IS_FOLDING and call('EXISTS', P .. '$batch') == 1 then
 end
 
 local function in_chunks(command, key, values)
-  for first = 1, #values, CHUNK do
-    call(command, key, unpack(values, first, math.min(first + CHUNK - 1, #values)))
+  local count = #values
+  if count > 0 and count <= CHUNK then
+    call(command, key, unpack(values))
+    return
+  end
+  for first = 1, count, CHUNK do
+    call(command, key, unpack(values, first, math.min(first + CHUNK - 1, count)))
   end
 end
 
@@ -143,8 +148,8 @@ local appended, removed = {}, {} -- by key
 local function append(command, key, first, second)
   local list = appended[key]
   if not list then
-    list = {command = command}
-    appended[key] = list
+    appended[key] = {first, second, command = command} -- all at once: a table that grows is made anew each time
+    return
   end
   local count = #list
   list[count + 1], list[count + 2] = first, second
@@ -211,8 +216,8 @@ local function remove(key, member)
   end
   local list = removed[key]
   if not list then
-    list = {}
-    removed[key] = list
+    removed[key] = {member}
+    return
   end
   list[#list + 1] = member
 end

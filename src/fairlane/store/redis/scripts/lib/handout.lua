@@ -9,6 +9,9 @@ end
 
 -- Make due delayed jobs of a queue ready, earliest first, at most so many; say how many there were.
 local function promote_due(queue, most)
+  if queue.delayed == 0 then
+    return 0
+  end
   local line, ids = sorted('$delayed' .. queue.name), {}
   local entry = line:first()
   while entry and entry[1] <= NOW and #ids < most do
@@ -182,6 +185,7 @@ local function hand_out(request, carry, most, only)
       waking.is_awake = true
       may_end = math.max(1, may_end + waking.left + waking.marks - waking.due - before)
     end
+    know_policies({queue.subject, EVERYONE})
     queue.rules = rules_of(queue.subject)
     local has_rate = queue.rules.rate
     local is_held = queue_block(queue)
@@ -222,7 +226,7 @@ local function next_due(names)
   end
   for _, name in ipairs(names) do
     local queue = queue_named(name)
-    local delayed, woken = sorted('$delayed' .. name):first(), queue.woken:first()
+    local delayed, woken = queue.delayed > 0 and sorted('$delayed' .. name):first(), queue.woken:first()
     note(delayed and delayed[1])
     note(woken and woken[1])
     note(queue.marks[1] and queue.marks[1][3])

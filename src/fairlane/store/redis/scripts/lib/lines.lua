@@ -4,8 +4,7 @@
 -- A clock is kept as 8 bytes, exact for ever; a Lua number is exact up to 2^53 alone. So a script counts from
 -- the queue's floor as it found it: only what is further from it than 2^53 would be rounded.
 
-local function read_clock(queue, bytes, at)
-  local upper, lower = struct.unpack('>I4I4', bytes, at)
+local function clock_of(queue, upper, lower)
   return (upper - queue.upper) * WORD + (lower - queue.lower)
 end
 
@@ -20,8 +19,8 @@ end
 -- In the index, and wherever parked turns and strands wait in line: clock, ready since, then the names.
 local function by_turn(queue)
   return function(member)
-    local since = struct.unpack('>I8', member, 9)
-    return {read_clock(queue, member, 1), since, member}
+    local upper, lower, since = struct.unpack('>I4I4I8', member)
+    return {clock_of(queue, upper, lower), since, member}
   end
 end
 
@@ -48,10 +47,10 @@ function Line:read()
   if not self.page[self.at] and not self.is_all then
     self:fetch()
   end
-  local member, queue = self.page[self.at], self.queue
+  local member = self.page[self.at]
   if member then
     local upper, lower, since = struct.unpack('>I4I4I8', member)
-    self.entry = {(upper - queue.upper) * WORD + (lower - queue.lower), since, member:sub(17)}
+    self.entry = {clock_of(self.queue, upper, lower), since, member:sub(PLACE + 1)}
   end
   return self.entry
 end

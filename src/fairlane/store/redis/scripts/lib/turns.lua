@@ -39,7 +39,7 @@ local function adopt(queue, tenant, stored)
     queue = queue, tenant = tenant, since = since, counts = counts, arrival = arrival, parked = parked or false,
     strands = strands, open = open, is_ready = is_ready, is_changed = false, is_moved = false, limits = false,
     stride = false, stored = stored, was_line = is_ready and line_of(queue, counts),
-    clock = (upper - queue.upper) * WORD + (lower - queue.lower),
+    clock = clock_of(queue, upper, lower),
   }
   queue.turns[tenant] = turn
   return turn
@@ -67,7 +67,7 @@ local function turn_named(queue, tenant)
   return turn
 end
 
-local taken = {} -- by the names of sets that nothing else is done to: the one job that leaves it
+local taken = {} -- by the names of sets that nothing else is done to: the one job that has left it
 
 local function name_of(turn, task)
   return '$strand' .. turn.queue.name .. '\0' .. turn.tenant .. '\0' .. task
@@ -97,10 +97,13 @@ local function touch(turn)
   turn.is_changed = true
 end
 
--- Note that a turn has another place, or none; it is written at the end, and sorted in when a line is asked.
+-- Note that a turn has another place, or none; it is written at the end, and sorted in when a line is asked: once, however
+-- often it has moved until then.
 local function list(turn)
-  turn.is_moved = true
-  if turn.is_ready then
+  if not turn.is_ready then
+    turn.is_moved = turn.is_moved or true
+  elseif turn.is_moved ~= 'unsorted' then
+    turn.is_moved = 'unsorted'
     local moved = turn.queue.moved
     moved[#moved + 1] = turn
   end
@@ -113,7 +116,7 @@ local function sort_in_moved(queue)
   for i = 1, #moved do
     local turn = moved[i]
     push(line_of(queue, turn.counts).heap, {turn.clock, turn.since, turn.tenant})
-    moved[i] = nil
+    moved[i], turn.is_moved = nil, true
   end
 end
 
@@ -227,7 +230,8 @@ end
 local function set_head(turn, task, strand)
   local name = name_of(turn, task)
   if not (sets[name] or taken[name] or appended[name] or removed[name]) then -- of most strands a script takes one job
-    local found = call('ZRANGE', P .. name, 0, 0, 'WITHSCORES')
+    -- Taken out at once, which saves a call for each job; all that may write comes to its `commit`.
+    local found = IS_PEEKING and call('ZRANGE', P .. name, 0, 0, 'WITHSCORES') or call('ZPOPMIN', P .. name)
     strand[3], strand[4], taken[name] = tonumber(found[2]), found[1], found[1]
     return
   end
@@ -324,9 +328,6 @@ local function write(queue, turn)
 end
 
 flushers[#flushers + 1] = function()
-  for name, id in pairs(taken) do
-    call('ZREM', P .. name, id)
-  end
   for name, queue in pairs(queues) do
     for _, turn in pairs(queue.turns) do
       if turn.is_changed then

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 PIECE: Final = 32 * 1024
-"""Bytes. Whoever waits for more than one piece reads several, at 4 µs each."""
+"""Bytes. Whoever waits for more than a piece reads several."""
 
 
 def receive_in_pieces(transport: Any) -> None:
@@ -13,8 +13,7 @@ def receive_in_pieces(transport: Any) -> None:
 
     For each read asyncio makes room for 256 KiB and gives back what was not needed, mostly all but a few
     hundred bytes. What comes to live in such a gap keeps the next read out of it, so that a worker's memory
-    grew by a third in half a million jobs although it held no more; and as long as the allocator maps rooms
-    of that size, from 128 KiB on, a short read costs 19 µs instead of 4.
+    grew by a third in half a million jobs although it held no more (decision 0052).
     """
     reader = getattr(transport, "_ssl_protocol", transport)  # which reads again what TLS has decrypted
     if hasattr(reader, "max_size"):

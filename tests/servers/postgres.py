@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import os
 import pwd
+import shutil
 import signal
 import socket
 import subprocess
@@ -78,6 +79,23 @@ def other_user() -> dict[str, Any]:
     return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
 
 
+@cache
+def _within_reach(programs: Path) -> Path:
+    """Give the programs where `other_user` may run them: a home of root's is closed to him."""
+    asked = [str(programs / "postgres"), "--version"]
+    try:
+        subprocess.run(asked, check=True, stdout=subprocess.DEVNULL, **other_user())  # noqa: S603 (its own)
+    except PermissionError:
+        copy = Path(tempfile.mkdtemp(prefix="fairlane-pg-programs-"))
+        atexit.register(shutil.rmtree, copy, ignore_errors=True)
+        wheel = programs.parents[1]
+        for part in (f"{wheel.name}/{programs.parent.name}", f"{wheel.name}.libs"):
+            shutil.copytree(wheel.parent / part, copy / part, symlinks=True)
+        subprocess.run(["/bin/chmod", "-R", "a+rX", str(copy)], check=True)  # noqa: S603 (its own folder)
+        return copy / programs.relative_to(wheel.parent)
+    return programs
+
+
 def free_port() -> int:
     """Give a port of this machine that nobody listens on."""
     with socket.socket() as probe:
@@ -100,7 +118,7 @@ class PostgresServer:
 
         `following` another, it is a replica of that.
         """
-        self.bin = binaries(version or wanted_version())
+        self.bin = _within_reach(binaries(version or wanted_version()))
         self.home = Path(tempfile.mkdtemp(prefix="fairlane-pg-", dir=folder))
         self.data = self.home / "data"
         self.log = self.home / "log"

@@ -14,7 +14,8 @@ from fairlane.model.layers import Kind, Subject
 from fairlane.model.scope import Scope
 from fairlane.store.contract.policies import ReadRequest
 from fairlane.worker.lane import Desk, lanes_of
-from tests.worker.world import World, counted, until
+from tests.seconds import counted
+from tests.worker.world import World, until
 
 
 def test_without_lanes_there_is_one_of_sixteen_slots_over_all_queues() -> None:

@@ -12,7 +12,8 @@ from fairlane.model.instants import SECOND
 from fairlane.model.scope import Scope
 from fairlane.store.contract.registry import WorkersRequest
 from fairlane.worker.worker import Worker
-from tests.worker.world import ALL_VERBS, LONG, QUICK, LeapingClock, World, changed, counted, until
+from tests.seconds import counted
+from tests.worker.world import ALL_VERBS, LONG, QUICK, LeapingClock, World, changed, until
 
 
 async def test_an_idle_worker_stops_within_a_second_and_leaves_the_registry(

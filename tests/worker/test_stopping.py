@@ -13,6 +13,7 @@ from fairlane.model.instants import SECOND
 from fairlane.model.scope import Scope
 from fairlane.store.contract.claims import ReclaimRequest
 from fairlane.worker.worker import Worker
+from tests.seconds import counted
 from tests.worker.world import (
     ALL_VERBS,
     LONG,
@@ -20,7 +21,6 @@ from tests.worker.world import (
     LeapingClock,
     World,
     changed,
-    counted,
     until,
     until_async,
 )

@@ -30,8 +30,6 @@ T = TypeVar("T")
 PATIENCE = 60.0
 """How long a test waits for a fact before it says that it never came true."""
 
-_STEP = 0.01
-
 QUICK = WorkerSettings(lease=3 * SECOND, renew_every=SECOND // 4, shutdown_deadline=10 * SECOND)
 """Leases short enough to see them end."""
 
@@ -53,27 +51,6 @@ async def until_async(read: Callable[[], Awaitable[T]], wanted: T) -> None:
     while (found := await read()) != wanted:
         assert time.monotonic() < deadline, found
         await asyncio.sleep(0.005)
-
-
-@asynccontextmanager
-async def counted() -> AsyncIterator[Callable[[], float]]:
-    """Count the seconds that this loop was given: on a machine that is held up, a late step counts as one.
-
-    By these, and not by the machine's, a test bounds what a worker in its loop may take.
-    """
-    seconds = 0.0
-
-    async def count() -> None:
-        nonlocal seconds
-        while True:
-            await asyncio.sleep(_STEP)
-            seconds += _STEP
-
-    counting = asyncio.ensure_future(count())
-    try:
-        yield lambda: seconds
-    finally:
-        counting.cancel()
 
 
 class LeapingClock(MachineClock):

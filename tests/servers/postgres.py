@@ -9,12 +9,14 @@ from __future__ import annotations
 import atexit
 import os
 import pwd
+import random
 import shutil
 import signal
 import socket
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -39,6 +41,7 @@ _AS_A_SERVER: Final[dict[str, Any]] = {
     "start_new_session": True,  # what interrupts the tests is not for it
 }
 _NEWEST: Final = "18"
+_CHANCE: Final = random.SystemRandom()  # property tests seed the other one, in every process alike
 _IN_WHEEL: Final = {"16": "pginstall", "18": "pginstall18"}
 # Waits until the process that started the server has ended, however it did; then nothing is to be saved.
 _KEEPER: Final = """
@@ -97,11 +100,15 @@ def _within_reach(programs: Path) -> Path:
 
 
 def free_port() -> int:
-    """Give a port of this machine that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Give a port of this machine that nobody listens on.
+
+    Not one of those that the system gives to whoever connects: a server that is ended wants it back.
+    """
+    while True:
+        port = _CHANCE.randrange(5_000, 11_000)
+        with suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 class PostgresServer:

@@ -225,9 +225,11 @@ async def test_a_worker_without_a_store_still_stops(world: World, app: Fairlane)
     running = asyncio.ensure_future(worker.run())
     await began.wait()
     world.away = ALL_VERBS | {"leave"}
-    worker.stop()
-    worker.stop()
-    await asyncio.wait_for(running, 5)
+    async with counted() as seconds:
+        worker.stop()
+        worker.stop()
+        await asyncio.wait_for(running, 20)
+    assert seconds() < 5
     world.away = frozenset()
     assert (await job.arefresh()).state is State.RUNNING
 

@@ -25,8 +25,13 @@ from typing import Any, Final
 HASTY: Final = ("fsync=off", "full_page_writes=off", "synchronous_commit=off")
 """For tests that ask what the answers are, not what a power cut leaves."""
 
-MEMORY: Final = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 (a folder of its own inside)
-"""Where the data of servers are that nobody cuts the power of."""
+_SHARED: Final = Path("/dev/shm")  # noqa: S108 (a folder of its own inside)
+_ROOM: Final = 1 << 31
+MEMORY: Final = str(_SHARED) if _SHARED.is_dir() and shutil.disk_usage(_SHARED).free > _ROOM else None
+"""Where the data of servers are that nobody cuts the power of: in memory, where there is room for them.
+
+A container has 64 MB there unless it is told otherwise; two servers fill it.
+"""
 
 FAST: Final = signal.SIGINT
 """Cuts connections and writes everything down."""

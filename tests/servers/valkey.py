@@ -26,9 +26,10 @@ from typing import Final
 
 from redis import Redis
 
+from tests.servers import postgres
 from tests.servers.debian import Program, find
 
-MEMORY: Final = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 (a folder of its own inside)
+MEMORY: Final = postgres.MEMORY
 HASTY: Final = ("--appendonly", "no")
 """For tests that ask what the answers are, not what a power cut leaves."""
 

@@ -63,46 +63,16 @@ local function own_turn(queue, tenant)
   return turn.is_ready and turn or nil
 end
 
--- Give the first of many strands from the heap of their heads; of what has changed since only the head is later.
-local function first_of_many(turn)
-  local heap = turn.heap
-  while heap[1] do
-    local task = heap[1][4]
-    local strand = turn.strands[task]
-    local is_there = strand and is_open(strand)
-    if is_there and strand[4] == heap[1][3] then
-      return task, strand
-    end
-    pop(heap)
-    if is_there then
-      push(heap, {strand[3], 0, strand[4], task})
-    end
-  end
-end
-
 local function first_strand(turn)
   local chosen, first = next(turn.strands)
   if not next(turn.strands, chosen) then
     return chosen, first -- of a turn that is ready; most have one
   end
-  if turn.heap then
-    return first_of_many(turn)
-  end
-  local count = 0
   chosen, first = nil, nil
   for task, strand in pairs(turn.strands) do
     if is_open(strand) then
-      count = count + 1
       if not first or strand[3] < first[3] or (strand[3] == first[3] and is_before(strand[4], first[4])) then
         chosen, first = task, strand
-      end
-    end
-  end
-  if count > 8 then -- looking at all of a thousand again for each job takes 70 ms
-    turn.heap = {}
-    for task, strand in pairs(turn.strands) do
-      if is_open(strand) then
-        push(turn.heap, {strand[3], 0, strand[4], task})
       end
     end
   end

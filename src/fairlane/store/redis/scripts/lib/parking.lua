@@ -125,7 +125,6 @@ local function park(turn, task, block)
 end
 
 local function unpark(turn, task)
-  forget_order(turn)
   if task == '' then
     leave_line(turn, task, turn.parked)
     turn.parked = false

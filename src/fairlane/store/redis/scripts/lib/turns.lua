@@ -206,16 +206,8 @@ local function put_behind(turn, task, key, id)
   end
 end
 
--- A strand has come, or its head is another than the one behind it: what is known of their order holds no more.
-local function forget_order(turn)
-  if turn.heap then -- Lua would make room for a nil
-    turn.heap = nil
-  end
-end
-
 local function add_ready(turn, task, key, id)
   local strand = strand_of(turn, task)
-  forget_order(turn)
   if strand[2] == 0 then
     turn.open = turn.open + 1
     strand[3], strand[4] = key, id
@@ -273,7 +265,6 @@ end
 -- Give a ready job another place: its tenant stays ready throughout, and keeps its turn.
 local function shift_ready(turn, task, key, id)
   local strand = turn.strands[task]
-  forget_order(turn)
   if strand[4] == id then
     strand[3] = key
     if strand[2] > 1 then

@@ -97,8 +97,10 @@ async def converse(
                 waiting += 1
             else:
                 answer = await read()
-                await put(packed)
-                heed(answer)
+                try:
+                    await put(packed)
+                finally:
+                    heed(answer)  # what was answered is done, though the connection ends now
         for _ in range(waiting):
             heed(await read())
     except BaseException:

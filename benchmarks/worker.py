@@ -15,7 +15,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -59,12 +58,14 @@ class _Counted:
     def __init__(self, facet: object) -> None:
         self._facet = facet
 
-    def __getattr__(self, verb: str) -> Callable[..., Awaitable[Any]]:
-        real: Callable[..., Awaitable[Any]] = getattr(self._facet, verb)
+    def __getattr__(self, name: str) -> Any:
+        real = getattr(self._facet, name)
+        if not callable(real):
+            return real
 
-        async def counted(*requests: Any) -> Any:
-            _asked[verb] = _asked.get(verb, 0) + 1
-            return await real(*requests)
+        async def counted(*requests: Any, **options: Any) -> Any:
+            _asked[name] = _asked.get(name, 0) + 1
+            return await real(*requests, **options)
 
         return counted
 
@@ -182,7 +183,7 @@ def _busy(app: Fairlane, pid: int) -> int:
     return most
 
 
-def idling(url: str, duties: str, seconds: float) -> dict[str, Any]:
+def idling(url: str, duties: str, seconds: float, rest: float = 2) -> dict[str, Any]:
     """Watch a worker that has something to do, then one that has nothing, and stop it."""
     app = make_app(url, 16)
     process = child("--serve", url, 16, duties)
@@ -190,7 +191,7 @@ def idling(url: str, duties: str, seconds: float) -> dict[str, Any]:
     for _ in range(20):
         task.using(tenant="t0").enqueue().result(timeout=30)
     busy = _busy(app, process.pid)
-    time.sleep(2)
+    time.sleep(rest)
     used, at = cpu(process.pid), time.perf_counter()
     process.send_signal(signal.SIGUSR1)
     time.sleep(seconds)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from fairlane import Fairlane
+from fairlane.bench.place import host
 from fairlane.cli.main import cli
 from fairlane.testing import dedicate as dedicate_to_tests
 
@@ -113,3 +115,15 @@ def test_a_folder_without_room_is_refused_before_it_is_full(
     monkeypatch.setattr("shutil.disk_usage", lambda _: room)
     ran = run("scale", "--jobs", "1", "--tenants", "2", "--backlog", "10", "--folder", str(tmp_path))
     assert (ran.exit_code, "10,000 bytes free" in ran.stderr) == (1, True)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getscheduler"), reason="this system has no such choice")
+@pytest.mark.parametrize(
+    ("policy", "said"), [("SCHED_OTHER", "normal"), ("SCHED_IDLE", "normal"), ("SCHED_RR", "real-time")]
+)
+def test_a_report_says_whether_it_ran_before_everything_else(
+    monkeypatch: pytest.MonkeyPatch, policy: str, said: str
+) -> None:
+    """A figure taken at real-time priority beside other work is not one of a quiet machine."""
+    monkeypatch.setattr(os, "sched_getscheduler", lambda _: getattr(os, policy))
+    assert host()["priority"] == said

@@ -161,3 +161,19 @@ async def test_a_queue_is_made_ready_only_when_its_wish_comes_up(world: World) -
     assert (len(reply.claims), reply.next_due_at) == (2, None)
     assert await world.get(due.id) == due
     assert [claim.job.id for claim in await world.claim(2, wishes=[("first", 9), ("second", 9)])] == [due.id]
+
+
+async def test_a_gate_that_opens_for_many_lets_them_all_in_before_anybody_is_served(world: World) -> None:
+    """S43: each tenant's gated job is older than its other one, and goes before it; some at a time or not."""
+    await world.put_gate("door", "gated")
+    await world.declare(Kind.GATE, "door", GateRules(limit=1))
+    tenants = TENANTS[:120]
+    await world.send(*(world.new(tenant, task="gated") for tenant in tenants))
+    await world.claim(1)
+    while (await world.claim_reply(1)).is_partial:
+        pass
+    world.advance(1)
+    await world.send(*(world.new(tenant) for tenant in tenants))
+    await world.declare(Kind.GATE, "door", GateRules(limit=100))
+    served = await world.claim(120)
+    assert [claim.job.task for claim in served].count("gated") == 99

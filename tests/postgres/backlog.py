@@ -21,7 +21,7 @@ from fairlane.model.lifecycle import State
 from fairlane.store.postgres.store import PostgresStore
 from tests.contract.world import World
 from tests.oracle.clock import DrivenClock
-from tests.postgres.backlog_page import PAGE, Backlog, Backlogs, Quantiles, keep, render
+from tests.postgres.backlog_page import PAGE, Backlog, Backlogs, Quantiles
 from tests.servers.postgres import PostgresServer, wanted_version
 
 BATCH: Final = 10
@@ -147,7 +147,7 @@ def main() -> None:
     parser.add_argument("--render", action="store_true", help="measure nothing")
     options = parser.parse_args()
     if options.render:
-        PAGE.write_text(render(), encoding="utf-8")
+        PAGE.write()
         return
     server = PostgresServer(*_SETTINGS, folder=options.folder)
     try:
@@ -155,8 +155,8 @@ def main() -> None:
         found = asyncio.run(measure(server, [int(jobs) for jobs in options.jobs.split(",")], options.claims))
     finally:
         server.close()
-    keep(Backlogs(wanted_version(), BATCH, TENANTS, options.claims, found))
-    print(render())
+    PAGE.keep(Backlogs(wanted_version(), BATCH, TENANTS, options.claims, found))
+    print(PAGE.render())
 
 
 if __name__ == "__main__":

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import statistics
-from pathlib import Path
 from typing import Final
 
 import msgspec
 
-_FOLDER: Final = Path(__file__).parents[2] / "docs" / "proofs"
-_JSON: Final = _FOLDER / "postgres-backlog.json"
-PAGE: Final = _FOLDER / "postgres-backlog.md"
+from tests.servers.proof_page import ProofPage, table
 
 _HEAD: Final = """# What a claim costs while ten million jobs wait on PostgreSQL
 
@@ -67,23 +64,17 @@ class Backlogs(msgspec.Struct, frozen=True):
     rows: list[Backlog]
 
 
-def keep(backlogs: Backlogs) -> None:
-    """Keep what was measured, and write its page."""
-    _JSON.write_bytes(msgspec.json.format(msgspec.json.encode(backlogs), indent=1) + b"\n")
-    PAGE.write_text(render(), encoding="utf-8")
-
-
-def render() -> str:
-    """Give the page of what is kept."""
-    kept = msgspec.json.decode(_JSON.read_bytes(), type=Backlogs)
+def _say(kept: Backlogs) -> str:
     head = _HEAD.format(version=kept.version, tenants=kept.tenants, batch=kept.batch, claims=kept.claims)
-    return head + "\n".join((*_COLUMNS, *(_line(row, kept.rows[0]) for row in kept.rows))) + "\n"
+    return head + table(_COLUMNS, (_cells(row, kept.rows[0]) for row in kept.rows))
 
 
-def _line(row: Backlog, first: Backlog) -> str:
+def _cells(row: Backlog, first: Backlog) -> list[str]:
     cells = [f"{row.jobs:,}"]
     for found, least in ((row.processor, first.processor), (row.took, first.took)):
         pairs = zip(msgspec.structs.astuple(found), msgspec.structs.astuple(least), strict=True)
         cells += [f"{figure:.2f} ({figure / compared:.2f})" for figure, compared in pairs]
-    cells += [f"{row.fill_seconds:.0f} s", f"{row.bytes / 2**30:.2f} GB"]
-    return "| " + " | ".join(cells) + " |"
+    return [*cells, f"{row.fill_seconds:.0f} s", f"{row.bytes / 2**30:.2f} GB"]
+
+
+PAGE: Final = ProofPage("postgres-backlog", Backlogs, _say)

@@ -10,9 +10,10 @@ import pytest
 from redis import Redis
 
 from fairlane.model.instants import SECOND
-from fairlane.model.layers import Kind, QueueRules
+from fairlane.model.layers import GateRules, Kind, QueueRules
 from fairlane.model.limits import Limits
 from fairlane.model.retention import Retention
+from fairlane.model.scope import Scope
 from fairlane.store.contract.claims import ClaimRequest, PassRequest, ReclaimRequest, SettleRequest, Wish
 from fairlane.store.contract.jobs import CountRequest, EnqueueRequest, FindRequest, PeekRequest
 from fairlane.store.contract.upkeep import PruneRequest, PurgeRequest
@@ -134,3 +135,28 @@ async def test_reading_is_done_a_page_at_a_time(world: World, meter: Meter) -> N
     assert meter.most["walk"] < 20
     assert meter.most["books"] < 520
     assert meter.most["peek"] < 60
+
+
+async def test_a_look_at_one_tenants_next_jobs_does_not_look_at_those_of_all_others(
+    world: World, meter: Meter
+) -> None:
+    """S65: though all wait at the same gate."""
+    await world.put_gate("door", "noop")
+    await world.declare(Kind.GATE, "door", GateRules(limit=0))
+    while (await world.store.claims.claim(claim_of(1))).is_partial:
+        pass
+    await world.declare(Kind.GATE, "door", GateRules(limit=1))
+    assert len(await world.peek(10, scope=Scope("t1999"))) == 1
+    assert meter.most["peek"] < 30
+
+
+async def test_a_claim_that_meets_many_expired_jobs_ends_them_a_part_at_a_time(
+    world: World, client: Redis
+) -> None:
+    """S21: nobody else was there to end them; the next script goes on, and finds the one that may start."""
+    jobs = tuple(world.new(expires_in=SECOND) for _ in range(300))
+    await world.store.jobs.enqueue(EnqueueRequest(scope=ALL, jobs=(*jobs, world.new())))
+    world.clock.advance(2)
+    meter = Meter(world.store.jobs._wire, client)  # type: ignore[attr-defined]
+    assert len((await world.store.claims.claim(claim_of(1))).claims) == 1
+    assert meter.most["claim"] <= PER_JOB * CLAIM_MOST

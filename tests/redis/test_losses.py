@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from types import ModuleType
-
 import pytest
 
-from tests.servers import bounds_page, losses_page
 from tests.servers.redis_losses import failed_over, without_power
-
-
-@pytest.mark.parametrize("page", [losses_page, bounds_page], ids=["losses", "bounds"])
-def test_the_page_is_what_was_measured(page: ModuleType) -> None:
-    """`python -m tests.servers.redis_losses --render` writes it anew, and `redis_bounds` the other."""
-    assert page.PAGE.read_text("utf-8") == page.render()
 
 
 @pytest.mark.parametrize(("setting", "keeps"), [("always", True), ("no", False)])

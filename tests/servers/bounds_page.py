@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Final
 
 import msgspec
 
-FOLDER: Final = Path(__file__).parents[2] / "docs" / "proofs"
-_JSON: Final = FOLDER / "redis-bounds.json"
-PAGE: Final = FOLDER / "redis-bounds.md"
+from tests.servers.proof_page import ProofPage, table
 
 MOST: Final = 5.0
 """How many milliseconds one script may hold all others up."""
@@ -55,31 +52,14 @@ class Bounds(msgspec.Struct, frozen=True):
     rows: list[Bound]
 
 
-def keep(bounds: Bounds) -> None:
-    """Keep what was measured, and write its page."""
-    _JSON.write_bytes(msgspec.json.format(msgspec.json.encode(bounds), indent=1) + b"\n")
-    PAGE.write_text(render(), encoding="utf-8")
-
-
-def render() -> str:
-    """Give the page of what is kept."""
-    return page(msgspec.json.decode(_JSON.read_bytes(), type=Bounds))
-
-
 def page(bounds: Bounds) -> str:
     """Say it in words and a table."""
-    head = _HEAD.format(
-        server=bounds.server,
-        tenants=bounds.tenants,
-        jobs=bounds.jobs,
-        rounds=bounds.rounds,
-        load=bounds.load,
-        cores=bounds.cores,
-        most=MOST,
-    )
-    lines = [
-        f"| {row.script} | {row.runs} | {row.median:.2f} | {row.longest:.2f} | {row.by_clock:.2f} |"
-        f" {row.verb} |"
+    head = _HEAD.format(most=MOST, **msgspec.structs.asdict(bounds))
+    rows = (
+        (row.script, row.runs, *(f"{one:.2f}" for one in (row.median, row.longest, row.by_clock)), row.verb)
         for row in bounds.rows
-    ]
-    return head + "\n".join((*_COLUMNS, *lines)) + "\n"
+    )
+    return head + table(_COLUMNS, rows)
+
+
+PAGE: Final = ProofPage("redis-bounds", Bounds, page)

@@ -22,9 +22,9 @@ _NODE: Final = (
 )
 
 
-def start_cluster(more: int = 1) -> list[ValkeyServer]:
+def start_cluster(more: int = 1, kind: str | None = None) -> list[ValkeyServer]:
     """Start three nodes and so many more; return when all know each other and all slots are served."""
-    nodes = [ValkeyServer(*_NODE, folder=MEMORY, port=free_port()) for _ in range(3 + more)]
+    nodes = [ValkeyServer(*_NODE, folder=MEMORY, port=free_port(), kind=kind) for _ in range(3 + more)]
     for node in nodes:
         node.start()
     for node, slots in zip(nodes, SLOTS, strict=False):

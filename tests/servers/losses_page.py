@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Final
 
 import msgspec
 
-FOLDER: Final = Path(__file__).parents[2] / "docs" / "proofs"
-_JSON: Final = FOLDER / "redis-losses.json"
-PAGE: Final = FOLDER / "redis-losses.md"
+from tests.servers.proof_page import ProofPage, table
 
 _HEAD: Final = """# What a Redis or Valkey server loses
 
@@ -65,15 +62,10 @@ class Losses(msgspec.Struct, frozen=True):
     rows: list[Loss]
 
 
-def keep(losses: Losses) -> None:
-    """Keep what was measured, and write its page."""
-    _JSON.write_bytes(msgspec.json.format(msgspec.json.encode(losses), indent=1) + b"\n")
-    PAGE.write_text(render(), encoding="utf-8")
-
-
-def render() -> str:
-    """Give the page of what is kept."""
-    losses = msgspec.json.decode(_JSON.read_bytes(), type=Losses)
-    lines = ["| " + " | ".join(map(str, msgspec.structs.astuple(row))) + " |" for row in losses.rows]
+def _say(losses: Losses) -> str:
     head = _HEAD.format(server=losses.server, seconds=losses.seconds)
-    return head + "\n".join((*_COLUMNS, *lines)) + "\n" + _FOOT.format(link=losses.link * 1_000)
+    rows = table(_COLUMNS, map(msgspec.structs.astuple, losses.rows))
+    return head + rows + _FOOT.format(link=losses.link * 1_000)
+
+
+PAGE: Final = ProofPage("redis-losses", Losses, _say)

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from redis import Redis
 
-from fairlane.model.layers import Kind, QueueRules
+from fairlane.model.layers import GateRules, Kind, QueueRules, TaskRules
 from fairlane.model.lifecycle import State
 from fairlane.model.limits import Limits
 from fairlane.model.scope import Scope
@@ -34,7 +34,7 @@ from fairlane.store.redis.connect import Wire
 from fairlane.store.redis.scripts import load
 from tests.contract.world import ALL, World, ruined
 from tests.oracle.clock import DrivenClock
-from tests.servers.bounds_page import MOST, PAGE, Bound, Bounds, keep, page, render
+from tests.servers.bounds_page import MOST, PAGE, Bound, Bounds, page
 from tests.servers.valkey import HASTY, MEMORY, ValkeyServer
 
 ROUNDS: Final = 5
@@ -140,6 +140,7 @@ class Trial:
             "peek": self._peek,
             "count, census, inspect, policies": self._count,
             "pause, limit, lift": self._steer,
+            "shut and open a gate": self._gate,
             "purge, forget": self._purge,
             "prune": self._prune,
         }
@@ -232,6 +233,18 @@ class Trial:
         self._world.advance(60)
         await self._world.reclaim()
 
+    async def _gate(self) -> None:
+        await self._world.put_gate("door", "noop")
+        await self._world.declare(Kind.GATE, "door", GateRules(limit=0))
+        for _ in range(5):
+            await self._world.claim_reply(100)
+        await self._world.peek(1_000, scope=Scope("tenant1"))
+        await self._world.declare(Kind.GATE, "door", GateRules(limit=300))
+        assert await self._world.claim(100)
+        await self._world.declare(Kind.TASK, "noop", TaskRules())
+        self._world.advance(60)
+        await self._world.reclaim()
+
     async def _purge(self) -> None:
         await self._world.purge(most=500)
         tenant = f"gone{self._batches}"
@@ -321,11 +334,11 @@ def main() -> int:
     parser.add_argument("--render", action="store_true", help="write the page of what was measured before")
     given = parser.parse_args()
     if given.render:
-        PAGE.write_text(render(), encoding="utf-8")
+        PAGE.write()
         return 0
     bounds = asyncio.run(measure(given.tenants, given.jobs))
     if given.keep:
-        keep(bounds)
+        PAGE.keep(bounds)
     sys.stdout.write(page(bounds))
     return int(any(row.longest > MOST for row in bounds.rows))
 

@@ -25,7 +25,7 @@ from fairlane.store.contract.jobs import EnqueueRequest
 from fairlane.store.opening import open_store
 from tests.contract.world import ALL, World
 from tests.oracle.clock import DrivenClock
-from tests.servers.losses_page import Loss, Losses, keep, render
+from tests.servers.losses_page import PAGE, Loss, Losses
 from tests.servers.power import PoweredServer
 from tests.servers.proxy import proxied
 from tests.servers.valkey import MEMORY, ValkeyServer, free_port
@@ -209,5 +209,6 @@ async def _server() -> str:
 
 if __name__ == "__main__":
     if "--render" not in sys.argv:
-        keep(asyncio.run(measure(3.5)))
-    sys.stdout.write(render())
+        PAGE.keep(asyncio.run(measure(3.5)))
+    PAGE.write()
+    sys.stdout.write(PAGE.render())

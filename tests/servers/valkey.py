@@ -1,8 +1,8 @@
 """A private Valkey server from a wheel, in a folder of its own, gone when its starter is.
 
-`FAIRLANE_TEST_REDIS=redis7` lets all of them be Redis 7.0 instead, installed or from Debian's package.
-`FAIRLANE_TEST_REDIS_URL` names a running server, for the tests that need only a database; each test has a
-prefix of its own there.
+`FAIRLANE_TEST_REDIS=redis7` lets all of them be Redis 7.0 instead, installed or from Debian's package. For
+the tests that need only a database `FAIRLANE_TEST_REDIS=cluster` starts a cluster of three nodes, and
+`FAIRLANE_TEST_REDIS_URL` names a running server; each test has a prefix of its own there.
 """
 
 from __future__ import annotations
@@ -44,14 +44,18 @@ rm -rf "$1"
 
 def program(kind: str | None = None) -> Program:
     """Give the server program of a kind, `valkey` or `redis7`; LookupError says why there is none."""
-    match kind or os.environ.get("FAIRLANE_TEST_REDIS", "valkey"):
-        case "valkey":
+    match kind or _wanted():
+        case "valkey" | "cluster":
             return Program(_of_the_wheel())
         case "redis7":
             return find("redis-server")
         case other:
-            message = f"FAIRLANE_TEST_REDIS is valkey or redis7, not {other}"
+            message = f"FAIRLANE_TEST_REDIS is valkey, redis7 or cluster, not {other}"
             raise LookupError(message)
+
+
+def _wanted() -> str:
+    return os.environ.get("FAIRLANE_TEST_REDIS", "valkey")
 
 
 def _of_the_wheel() -> Path:
@@ -190,15 +194,21 @@ def free_port(below: int = 55_000) -> int:
 
 
 @cache
-def shared_url() -> str:
-    """Give the URL of the server that all tests of this process share."""
+def _shared() -> tuple[str, ...]:
+    """Give the URLs of what all tests of this process share: one server, or the nodes of a cluster."""
     given = os.environ.get("FAIRLANE_TEST_REDIS_URL")
     if given:
-        return given
-    server = ValkeyServer(*HASTY, folder=MEMORY)
-    server.start()
-    atexit.register(server.remove)
-    return server.url
+        return (given,)
+    if _wanted() == "cluster":
+        from tests.servers.cluster import start_cluster  # noqa: PLC0415 (it starts servers of this module)
+
+        servers = start_cluster(more=0)
+    else:
+        servers = [ValkeyServer(*HASTY, folder=MEMORY)]
+        servers[0].start()
+    for server in servers:
+        atexit.register(server.remove)
+    return tuple(server.tcp_url if server.port else server.url for server in servers)
 
 
 @asynccontextmanager
@@ -208,17 +218,19 @@ async def lent_prefix() -> AsyncIterator[str]:
     try:
         yield prefix
     finally:
-        keys = list(_admin().scan_iter(match=f"{{{prefix}}}:*", count=10_000))
-        for page in _pages(keys):
-            _admin().unlink(*page)
+        for client in _admins():
+            keys = list(client.scan_iter(match=f"{{{prefix}}}:*", count=10_000))
+            for page in _pages(keys):
+                client.unlink(*page)
 
 
 @cache
-def _admin() -> Redis:
-    """Keep one connection for all tests of the process, which have a loop each."""
-    client = Redis.from_url(shared_url())
-    atexit.register(client.close)
-    return client
+def _admins() -> list[Redis]:
+    """Keep one connection to each server for all tests of the process, which have a loop each."""
+    clients = [Redis.from_url(url) for url in _shared()]
+    for client in clients:
+        atexit.register(client.close)
+    return clients
 
 
 def _pages(keys: list[bytes]) -> Iterator[list[bytes]]:
@@ -227,5 +239,5 @@ def _pages(keys: list[bytes]) -> Iterator[list[bytes]]:
 
 def url_of(prefix: str) -> str:
     """Give the URL of an installation on the shared server."""
-    url = shared_url()
+    url = _shared()[0]
     return f"{url}{'&' if '?' in url else '?'}prefix={prefix}"

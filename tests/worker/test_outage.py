@@ -62,6 +62,29 @@ async def test_a_settlement_whose_answer_was_lost_is_not_counted_twice(world: Wo
     assert worker.settled == 1
 
 
+async def test_settlements_that_the_store_did_not_answer_for_are_sent_again(
+    world: World, app: Fairlane, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It was lost after the first: that one is settled, the others are neither stale nor forgotten."""
+    began, release = asyncio.Semaphore(0), asyncio.Event()
+
+    @app.task(name="slow")
+    async def slow() -> None:
+        began.release()
+        await release.wait()
+
+    jobs = [await slow.using(tenant="acme").aenqueue() for _ in range(3)]
+    async with world.working(app, settings=LONG) as worker:
+        for _ in jobs:
+            await began.acquire()
+        world.hears = 1
+        release.set()
+        await until(lambda: worker.settled == 3)
+        assert not worker._floor.holdings  # type: ignore[union-attr]
+    assert "settlement_stale" not in events(caplog)
+    assert [(await job.arefresh()).state for job in jobs] == [State.SUCCEEDED] * 3
+
+
 async def test_a_claim_whose_answer_was_lost_comes_back_by_its_lease(world: World, app: Fairlane) -> None:
     """Nobody here knows of the claim, so nobody renews it; the duties bring the job back."""
 

@@ -93,6 +93,9 @@ class _Facet:
                 self._world.before.pop(verb)()
             while verb in self._world.held:  # noqa: ASYNC110 (this loop is not the one that lets go)
                 await asyncio.sleep(0.002)
+            if verb == "settle" and self._world.hears < len(requests[0].settlements):
+                heard = requests[0].settlements[: self._world.hears]
+                requests = (msgspec.structs.replace(requests[0], settlements=heard), *requests[1:])
             answer = await real(*requests, **said)
             if verb in self._world.deaf:
                 self._world.deaf.remove(verb)
@@ -124,6 +127,8 @@ class World:
         self.asked: list[tuple[Any, ...]] = []
         self.away: frozenset[str] = frozenset()
         self.deaf: list[str] = []
+        self.hears = 1_000
+        """How many settlements of a call the store takes: it is lost after so many."""
         self.held: set[str] = set()
         self.before: dict[str, Callable[[], None]] = {}
         self.opened = 0

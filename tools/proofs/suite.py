@@ -17,8 +17,6 @@ from tools.proofs.kept import PLOTS, ROOT, Kept
 from tools.proofs.stores import STORES, Store, prefix
 
 ROUNDS: Final = 5
-SERVER_ROUNDS: Final = 3
-"""A server's figures, servers' start included, must be had in a quarter of an hour."""
 
 
 class Page(NamedTuple):
@@ -47,26 +45,8 @@ class Page(NamedTuple):
         return (*where, *(() if url is None else ("--url", url)), *self.hidden)
 
 
-class _Sizes(NamedTuple):
-    """How much is measured: what `fairlane bench` takes long for is less of it on a server."""
-
-    latency: str
-    tenants: str
-    scale: str
-    rounds: int
-
-
-_FILES: Final = _Sizes(
-    "--seconds 6", "--jobs 100000", "--jobs 1000 --tenants 100,100000 --backlog 10000,1000000", ROUNDS
-)
-_SERVERS: Final = _Sizes(
-    "--seconds 4", "--jobs 30000", "--jobs 300 --tenants 100,100000 --backlog 10000,200000", SERVER_ROUNDS
-)
-
-
 def pages_of(store: Store) -> tuple[Page, ...]:
     """Give the pages of one store, in the order in which they run: the short ones first."""
-    sizes = _FILES if store == "sqlite" else _SERVERS
     on = "" if store == "sqlite" else f" on {STORES[store]}"
     plots = PLOTS if store == "sqlite" else PLOTS / store
 
@@ -75,7 +55,7 @@ def pages_of(store: Store) -> tuple[Page, ...]:
         return Page(
             whole,
             ("fairlane", "bench", *command.split()),
-            f"{full} --rounds {sizes.rounds}",
+            f"{full} --rounds {ROUNDS}",
             f"{small} --rounds 1",
             ("--plot", str(plots.relative_to(ROOT)), "--json"),
             partial(bench_page.page, name=whole, title=f"{title}{on}", about=about),
@@ -99,7 +79,7 @@ def pages_of(store: Store) -> tuple[Page, ...]:
             "Latency",
             "How long one durable enqueue takes, and how long a job waits for a worker, idle or half busy.",
             "latency",
-            sizes.latency,
+            "--seconds 6",
             "--seconds 1 --jobs 200",
         ),
         bench(
@@ -115,7 +95,7 @@ def pages_of(store: Store) -> tuple[Page, ...]:
             "Very many tenants",
             "As many tenants as jobs, against the same jobs under one tenant.",
             "throughput --only async --tenants 1,100000 --processes 1 --slots 100",
-            sizes.tenants,
+            "--jobs 100000",
             "--jobs 1000",
         ),
         bench(
@@ -123,7 +103,7 @@ def pages_of(store: Store) -> tuple[Page, ...]:
             "Cost as work grows",
             "What a claim costs as tenants, backlog and held jobs grow, through the store's contract.",
             "scale",
-            sizes.scale,
+            "--jobs 1000 --tenants 100,100000 --backlog 10000,1000000",
             "--jobs 50 --tenants 10,1000 --backlog 1000,10000",
         ),
         bench(

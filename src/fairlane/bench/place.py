@@ -134,7 +134,7 @@ def versions() -> dict[str, str]:
 
 
 def host() -> Mapping[str, str | int | float]:
-    """Say on what machine, and how busy it was before."""
+    """Say on what machine, how busy it was before, and whether we go before what else runs on it."""
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return {
         "system": platform.platform(),
@@ -142,4 +142,13 @@ def host() -> Mapping[str, str | int | float]:
         "cores": os.cpu_count() or 1,
         "memory_mb": pages // _MB,
         "load": round(os.getloadavg()[0], 2),
+        "priority": "normal" if _is_like_others() else "real-time",
     }
+
+
+def _is_like_others() -> bool:
+    """Whether the system lets others run as soon as it lets us; a system without such a choice does."""
+    return not hasattr(os, "sched_getscheduler") or os.sched_getscheduler(0) not in (
+        os.SCHED_RR,
+        os.SCHED_FIFO,
+    )

@@ -102,7 +102,7 @@ class Fetch:
             batch[:] = [done for done in batch if not done.attempt.rein.has_succeeded]
         answer = await self._client.portal.aside(self._ask(batch, claim, asked_at))
         if batch:
-            self._floor.settled(batch, answer.settled)
+            self._floor.settled(self._heard_of(batch, answer.settled), answer.settled)
         if claim is not None and answer.claimed is not None:
             await self._came(claim, answer.claimed, answer.arrived, asked_at)
             await self._look_at(answer.claimed.next_due_at)
@@ -118,6 +118,14 @@ class Fetch:
             claimed = await verbs.claim(claim)
         arrived = [] if claimed is None else self._floor.receive(claimed.claims, self._desk, asked_at)
         return _Answer(settled, claimed, arrived)
+
+    def _heard_of(self, batch: list[Done], reply: SettleReply) -> list[Done]:
+        """Give what the store has answered for; the rest is kept for the next turn."""
+        if len(reply.settled) + len(reply.stale) == len(batch):
+            return batch
+        named = {one.id for one in reply.settled}.union(reply.stale)
+        self._desk.done[:0] = [done for done in batch if done.settlement.id not in named]
+        return [done for done in batch if done.settlement.id in named]
 
     async def _confirm(self, own: list[Done]) -> SettleReply:
         """Settle what has succeeded in its handler's own transaction, unless that is still open."""

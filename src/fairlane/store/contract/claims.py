@@ -105,7 +105,11 @@ class Settled(msgspec.Struct, frozen=True):
 
 
 class SettleReply(msgspec.Struct, frozen=True):
-    """What was settled, what was stale, and the new claims if any were asked for."""
+    """What was settled, what was stale, and the new claims if any were asked for.
+
+    A store that was lost after some of its steps tells of those: what is neither settled nor stale is to be
+    sent again, and the claims are partial.
+    """
 
     settled: tuple[Settled, ...] = ()
     stale: tuple[UUID, ...] = ()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import Any, Final
 from uuid import UUID
 
-from fairlane.model.errors import Unsupported
+from fairlane.model.errors import StoreError, Unsupported
 from fairlane.model.instants import Instant
 from fairlane.model.job import Claim
 from fairlane.model.judge import lose
@@ -63,6 +62,10 @@ class _ClaimParts:
         for now, parts in unread:
             self._claims += read_claims(self.request.worker, now, self.request.lease, parts)
 
+    def cut(self) -> None:
+        """Hear of no further script: what there is is the caller's, who may ask for more."""
+        self.carry, self._is_partial = b"", 1
+
     def reply(self) -> ClaimReply:
         """Give all of it."""
         return ClaimReply(tuple(self._claims), self._due or None, bool(self._is_partial))
@@ -90,7 +93,12 @@ class RedisClaims:
         """Go on from the first parts of a claim to the end; read each part while the next is made."""
         while parts.carry:
             arguments = (_wishes(parts.request), parts.carry)
-            parts.take(parts.last + 1, await self._wire.run("claim", *arguments, meanwhile=parts.read))
+            try:
+                answer = await self._wire.run("claim", *arguments, meanwhile=parts.read)
+            except StoreError:
+                parts.cut()  # an error would leave what was claimed to its lease
+            else:
+                parts.take(parts.last + 1, answer)
         parts.read()
         return parts.reply()
 
@@ -117,7 +125,7 @@ class RedisClaims:
             wishes = _wishes(request.claim)
         parts = None if request.claim is None else _ClaimParts(request.claim)
         pages = SettlementPages(request, wishes, CLAIM_MOST)
-        states: list[list[int]] = [[]] * len(pages)
+        states: dict[int, list[int]] = {}
 
         def heed(number: int, answer: Any) -> None:
             states[number] = answer[0]
@@ -125,8 +133,16 @@ class RedisClaims:
                 parts.take(number, answer[1])
                 parts.read()
 
-        await self._wire.run_all("settle", pages, heed)
-        named = list(zip((one.id for one in request.settlements), chain.from_iterable(states), strict=True))
+        try:
+            await self._wire.run_all("settle", pages, heed)
+        except StoreError:
+            if not states:
+                raise
+            if parts is not None:
+                parts.cut()
+        named = [
+            one for number, known in states.items() for one in zip(pages.ids(number), known, strict=True)
+        ]
         return SettleReply(
             tuple([Settled(id, STATES[state]) for id, state in named if state]),
             tuple([id for id, state in named if not state]),

@@ -10,7 +10,7 @@ from fairlane.model.instants import Instant
 from fairlane.store.contract.jobs import PeekRequest
 from fairlane.store.redis.connect import Wire
 
-_STEP: Final = 60
+_STEP: Final = 30
 """How many jobs one script looks at."""
 
 _TRIES: Final = 10

@@ -55,7 +55,7 @@ _CONSTANTS: Final[dict[str, int | str]] = {
     "DUE_MOST": DUE_MOST,
     "PARK_MOST": PARK_MOST,
     "WAKE_MOST": WAKE_MOST,
-    "WAKE_STEP": 100,
+    "WAKE_STEP": 50,
     "CLAIM_MOST": CLAIM_MOST,
     "AHEAD_MOST": 10_000,
     "HINT_LASTS": 3_600_000,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from typing import Any, Final, NamedTuple
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import msgspec
 
@@ -36,10 +36,16 @@ class SettlementPages(Sequence[Command]):
         """Say how many there are: one at least, for a claim alone."""
         return max(1, -(-len(self._request.settlements) // self._size))
 
+    def _page(self, number: int) -> tuple[Settlement, ...]:
+        return self._request.settlements[number * self._size : (number + 1) * self._size]
+
+    def ids(self, number: int) -> list[UUID]:
+        """Name the jobs of one page."""
+        return [one.id for one in self._page(number)]
+
     def __getitem__(self, number: Any) -> Any:
         """Pack one page."""
-        request, start = self._request, number * self._size
-        settlements = request.settlements[start : start + self._size]
+        request, settlements = self._request, self._page(number)
         if number and not settlements:
             raise IndexError(number)
         parts: list[bytes] = []

@@ -33,7 +33,7 @@ local hashes = {} -- what this script has changed, by key and field
 
 local function read_fields(key, fields)
   local found, count = {}, #fields
-  if count > 0 and count <= CHUNK then
+  if count > 0 and count <= CHUNK and not hashes[key] then
     return call('HMGET', P .. key, unpack(fields))
   end
   for first = 1, count, CHUNK do

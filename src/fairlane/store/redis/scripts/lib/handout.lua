@@ -103,9 +103,14 @@ local function serve(queue, turn, task, id, is_lowest)
   return id
 end
 
--- Serve the one job whose turn it is; nil if there is none.
+local may_end -- how many jobs this script may still serve, or end because they have expired; who was woken counts, too
+
+-- Serve the one job whose turn it is; nil if there is none, or this script has done enough.
 local function serve_one(queue, waking, carry, is_new, most, only)
   while carry.parks < PARK_MOST do
+    if may_end == 0 then
+      return nil
+    end
     local turn
     if only then
       turn = own_turn(queue, only)
@@ -113,7 +118,7 @@ local function serve_one(queue, waking, carry, is_new, most, only)
       turn = next_turn(queue, is_new, most)
     end
     if not turn then
-      if not fill_gates(queue, waking, WAKE_STEP) then
+      if not fill_gates(queue, waking, {}, WAKE_STEP) then
         return nil
       end
     else
@@ -130,6 +135,7 @@ local function serve_one(queue, waking, carry, is_new, most, only)
         else
           local id = strand[4]
           local expires_at = carry.may_expire and head_of(id)[EXPIRES_AT] or 0
+          may_end = may_end - 1
           if expires_at == 0 or NOW < expires_at then
             return serve(queue, turn, task, id, not only and not is_new)
           end
@@ -161,6 +167,7 @@ end
 -- Serve wishes in order, at most `most` jobs; give them, and whether the claim is at its end.
 local function hand_out(request, carry, most, only)
   local served, total = {}, request.total
+  may_end = most
   carry.may_expire = is_any_expired()
   while carry.wish <= #request.wishes and carry.served < total do
     local name, wanted = unpack(request.wishes[carry.wish])
@@ -171,22 +178,23 @@ local function hand_out(request, carry, most, only)
       carry.queues[name] = waking
     end
     if not waking.is_awake then
+      local before = waking.left + waking.marks - waking.due
       if not make_ready(queue, waking, carry, most) then
         return served, false
       end
       waking.is_awake = true
+      may_end = math.max(1, may_end + waking.left + waking.marks - waking.due - before)
     end
     know_policies({queue.subject, EVERYONE})
     queue.rules = rules_of(queue.subject)
     local has_rate = queue.rules.rate
     local is_held = queue_block(queue)
     while not is_held and taken < wanted and carry.served < total do
-      if #served == most then
-        return served, false
-      end
-      local left = math.min(total - carry.served, wanted - taken, most - #served)
+      local left = math.min(total - carry.served, wanted - taken, may_end)
       local id = serve_one(queue, waking, carry, total - carry.served <= request.headroom, left, only)
-      if not id then
+      if may_end == 0 and not id then
+        return served, false
+      elseif not id then
         break
       end
       served[#served + 1] = id

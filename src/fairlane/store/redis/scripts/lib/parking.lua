@@ -193,36 +193,55 @@ local function heed_marks(queue, most)
 end
 
 local function begin_waking(only)
-  return {left = WAKE_MOST, marks = WAKE_MOST + 1, due = 0, is_partial = false, is_awake = false, only = only}
+  return {left = WAKE_MOST, marks = WAKE_MOST + 1, due = 0, is_partial = false, is_awake = false, only = only, filled = {}}
+end
+
+-- Give the first turn and task of those who wait at a gate. A peek for one tenant does not look at all the others.
+local function first_at(queue, gate, only)
+  if not only then
+    local entry = gate_line(queue, gate):first()
+    if not entry then
+      return nil
+    end
+    local tenant, task = names_in(entry[3])
+    return turn_named(queue, tenant), task
+  end
+  local turn, first, chosen = turn_named(queue, only), nil, nil
+  for task, strand in pairs(turn.strands) do
+    local parked = strand[5]
+    if parked and parked[1] == 'gate' and gate_of(parked) == gate then
+      local place = place_of(turn, task, parked)
+      if not first or is_before(place, first) then
+        first, chosen = place, task
+      end
+    end
+  end
+  return first and turn, chosen
 end
 
 -- Wake of the strands at each gate as many as it has room for, at most so many in this script; say whether any of their
--- tenants is ready now.
-local function fill_gates(queue, waking, most)
-  local is_any_ready, last = false, math.max(0, waking.left - most)
+-- tenants is ready now, and whether it must go on in the next script: `filled` has the places that are given away.
+local function fill_gates(queue, waking, filled, most)
+  local is_any_ready, is_cut, last = false, false, math.max(0, waking.left - most)
   for _, gate in ipairs(gates_with_lines(queue)) do
-    local room, line = room_at(gate), gate_line(queue, gate)
-    local entry = room ~= 0 and line:first()
-    while entry and room ~= 0 do
-      local tenant, task = names_in(entry[3])
-      if waking.only and waking.only ~= tenant then
-        line:remove(entry[3]) -- nothing of a peek is ever written
-      elseif waking.left == last then
-        waking.is_partial = true
+    local room = room_at(gate)
+    while not room or room > (filled[gate] or 0) do
+      local turn, task = first_at(queue, gate, waking.only)
+      if not turn then
         break
-      else
-        waking.left = waking.left - 1
-        local turn = turn_named(queue, tenant)
-        unpark(turn, task)
-        if turn.is_ready then -- else its tenant cannot take the place
-          is_any_ready = true
-          room = room and room - 1
-        end
       end
-      entry = line:first()
+      if waking.left == last then
+        waking.is_partial, is_cut = true, last > 0
+        break
+      end
+      waking.left = waking.left - 1
+      unpark(turn, task)
+      if turn.is_ready then -- else its tenant cannot take the place
+        is_any_ready, filled[gate] = true, (filled[gate] or 0) + 1
+      end
     end
   end
-  return is_any_ready
+  return is_any_ready, is_cut
 end
 
 -- Wake what time or a changed policy frees, then what gates have room for; no more than so many in this script, and than
@@ -247,6 +266,6 @@ local function wake(queue, waking, most)
     entry = queue.woken:first()
   end
   waking.is_partial = not is_all or (entry ~= nil and entry[1] <= NOW)
-  fill_gates(queue, waking, most)
-  return true
+  local _, is_cut = fill_gates(queue, waking, waking.filled, most)
+  return not is_cut
 end

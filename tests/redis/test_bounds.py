@@ -164,7 +164,7 @@ async def test_no_script_grows_with_the_tasks_of_a_tenant(world: World, client: 
     assert {name: most for name, most in meter.most.items() if most > 40} == {}
     assert len(await world.peek(90)) == 90
     assert (await world.explain(jobs[-1].id)).ahead == 2 * BATCH - 2
-    await world.purge(most=200)
+    await world.purge(most=2 * BATCH)
     await fill(world)
     assert {name: most for name, most in meter.most.items() if most > PER_JOB * CLAIM_MOST} == {}
     assert {"fold", "claim", "settle", "peek", "explain", "move"} <= set(meter.most)

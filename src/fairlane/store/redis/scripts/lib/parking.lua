@@ -215,9 +215,8 @@ local function first_at(queue, gate, only)
     return turn, task
   end
   for task, strand in pairs(turn.strands) do
-    local parked = strand[5]
-    if parked and parked[1] == 'gate' and gate_of(parked) == gate then
-      local place = place_of(turn, task, parked)
+    if is_at_gate(strand) and gate_of(strand[5]) == gate then
+      local place = place_of(turn, task, strand[5])
       if not first or is_before(place, first) then
         first, chosen = place, task
       end

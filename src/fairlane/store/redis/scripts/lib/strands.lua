@@ -17,6 +17,10 @@ local function gate_of(parked)
   return parked[2]:sub(1, 5) == 'gate ' and parked[2]:sub(6) or nil
 end
 
+local function is_at_gate(strand)
+  return strand[5] and strand[5][1] == 'gate'
+end
+
 -- Give the line of a wide turn's own strands at a gate: a peek for its tenant looks at no others.
 local function own_line(turn, gate)
   return sorted('$gate_line' .. turn.queue.name .. '\0' .. gate .. '\0' .. turn.tenant, turn.queue.in_turn)
@@ -47,7 +51,7 @@ local function widen(turn)
   for task, strand in pairs(turn.strands) do
     if is_open(strand) then
       turn.wide.heads:add(strand[3], strand[4] .. task)
-    elseif strand[5] and strand[5][1] == 'gate' then
+    elseif is_at_gate(strand) then
       own_line(turn, gate_of(strand[5])):add(0, place_of(turn, task, strand[5]))
     end
   end
@@ -57,16 +61,14 @@ end
 local function narrow(turn)
   local wide, strands = turn.wide, {}
   for _, task in ipairs(call('HKEYS', P .. wide.key)) do
-    strands[task] = turn.strands[task] or nil
-    put(wide.key, task, false)
+    local _ = turn.strands[task] -- so that it is read
   end
   for task, strand in pairs(turn.strands) do
-    strands[task] = strand or nil -- also those that this script has made
-  end
-  for task, strand in pairs(strands) do
-    if is_open(strand) then
+    put(wide.key, task, false)
+    strands[task] = strand or nil
+    if strand and is_open(strand) then
       wide.heads:remove(strand[4] .. task)
-    elseif strand[5] and strand[5][1] == 'gate' then
+    elseif strand and is_at_gate(strand) then
       own_line(turn, gate_of(strand[5])):remove(place_of(turn, task, strand[5]))
     end
   end

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.properties.machine import StoreMachine, Visits
+from tests.redis.widths import inline_most
 from tests.servers.schemas import close_kept, keep
 from tests.stores import STORES, Opener
 
@@ -21,6 +22,9 @@ ROUND = 40
 
 PER_STATE, PER_TRANSITION = 1_000, 10
 """The visits that a full number of runs must have made."""
+
+INLINE = 2
+"""On Redis a tenant with more tasks than so many is stored as one with very many: the machine knows three."""
 
 SERVERS = frozenset({"postgres", "redis"})
 """Stores that are asked over a socket: their runs take several times as long, and they get a third of them.
@@ -63,7 +67,8 @@ def test_a_store_answers_as_the_oracle_does(name: str, capsys: pytest.CaptureFix
     share = min(1.0, least / FULL)
     visits, runs, rare = Visits(), 0, ["all"]
     while runs < least or (rare and runs < 3 * least):
-        drive(STORES[name], ROUND, visits=visits, turn=runs // ROUND)
+        with inline_most(INLINE):
+            drive(STORES[name], ROUND, visits=visits, turn=runs // ROUND)
         runs += ROUND
         rare = visits.missing(per_state=int(PER_STATE * share), per_transition=int(PER_TRANSITION * share))
     with capsys.disabled():

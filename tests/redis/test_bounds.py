@@ -150,6 +150,26 @@ async def test_a_look_at_one_tenants_next_jobs_does_not_look_at_those_of_all_oth
     assert meter.most["peek"] < 30
 
 
+async def test_no_script_grows_with_the_tasks_of_a_tenant(world: World, client: Redis) -> None:
+    """Each touches the strands of its own jobs, and knows which goes first without a look at the others."""
+    for _ in range(2):
+        jobs = tuple(world.new(task=f"task{number}") for number in range(BATCH))
+        await world.store.jobs.enqueue(EnqueueRequest(scope=ALL, jobs=jobs))
+    meter = Meter(world.store.jobs._wire, client)  # type: ignore[attr-defined]
+    await world.enqueue()
+    claims = (await world.store.claims.claim(claim_of(1))).claims
+    await world.store.claims.settle(
+        SettleRequest(scope=ALL, worker="w1", settlements=tuple(map(world.verdict, claims)))
+    )
+    assert {name: most for name, most in meter.most.items() if most > 40} == {}
+    assert len(await world.peek(90)) == 90
+    assert (await world.explain(jobs[-1].id)).ahead == 2 * BATCH - 2
+    await world.purge(most=2 * BATCH)
+    await fill(world)
+    assert {name: most for name, most in meter.most.items() if most > PER_JOB * CLAIM_MOST} == {}
+    assert {"fold", "claim", "settle", "peek", "explain", "move"} <= set(meter.most)
+
+
 async def test_a_claim_that_meets_many_expired_jobs_ends_them_a_part_at_a_time(
     world: World, client: Redis
 ) -> None:

@@ -89,6 +89,33 @@ async def test_the_clock_of_a_tenant_that_owes_nothing_is_forgotten(world: World
     assert client.zrange("{fairlane}:qt", 0, -1) == [b"default\0there"]
 
 
+async def test_a_tenant_with_many_tasks_leaves_nothing_behind(world: World, client: Redis) -> None:
+    """When they are few again its record has their strands, also those at a gate; then all are gone."""
+    apart, own_line = {"strands", "strand_heads"}, "{fairlane}:g:default\0door\0acme"
+    await world.put_gate("door", "task3", "task5")
+    await world.declare(Kind.GATE, "door", GateRules(limit=0))
+    new = [world.new(task=f"task{number}") for number in range(40)]
+    await world.send(*new[:10])
+    for most, is_wide in ((5, False), (24, True), (3, False)):
+        for claim in await world.claim(most):
+            await world.settle(claim)
+        assert kinds(client.keys()) & apart == (apart if is_wide else set())
+        assert client.zcard(own_line) == (2 if is_wide else 0)
+        if most == 5:  # both wait at the gate before there are many
+            await world.send(*new[10:30])
+            await world.send(*new[30:])
+    await world.declare(Kind.GATE, "door", GateRules(limit=2))
+    left = [new[number].id for number in (3, 5, *range(34, 40))]
+    assert [job.id for job in await world.peek(9, scope=Scope("acme"))] == left
+    claims = await world.claim(9)
+    assert [claim.job.id for claim in claims] == left
+    for claim in claims:
+        await world.settle(claim)
+    world.advance(1)
+    await world.prune(succeeded=0)
+    assert kinds(client.keys()) <= {*LASTING, *OWED}
+
+
 async def test_every_key_of_an_installation_is_under_its_hash_tag(world: World, client: Redis) -> None:
     """One installation lives on one shard: a script may touch nothing else."""
     await world.bring_to(State.RUNNING)

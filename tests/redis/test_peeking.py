@@ -12,21 +12,23 @@ from fairlane.store.redis import peeking
 from tests.contract.test_peek import RULES, crowd
 from tests.contract.world import ALL, World
 from tests.redis.test_batches import wire_of
+from tests.redis.widths import inline_most
 
 
-@pytest.mark.parametrize("step", [1, 2])
+@pytest.mark.parametrize(("step", "inline"), [(1, 16), (2, 16), (1, 1)])
 @pytest.mark.parametrize("rules", RULES)
 async def test_a_peek_by_many_scripts_gives_the_order_of_a_claim(
-    world: World, rules: str, step: int, monkeypatch: pytest.MonkeyPatch
+    world: World, rules: str, step: int, inline: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is due, what rates, gates and limits hold, who has been served: each script knows it all."""
     monkeypatch.setattr(peeking, "_STEP", step)
-    await crowd(world)
-    await world.store.policies.put(PutRequest(scope=ALL, rules=RULES[rules]))
-    before = await world.sight()
-    peeked = [job.id for job in await world.peek(20)]
-    assert await world.sight() == before
-    assert peeked == [claim.job.id for claim in await world.claim(20)]
+    with inline_most(inline):
+        await crowd(world)
+        await world.store.policies.put(PutRequest(scope=ALL, rules=RULES[rules]))
+        before = await world.sight()
+        peeked = [job.id for job in await world.peek(20)]
+        assert await world.sight() == before
+        assert peeked == [claim.job.id for claim in await world.claim(20)]
 
 
 async def test_a_peek_begins_anew_if_what_it_has_seen_is_gone(

@@ -44,12 +44,18 @@ async def read_books(
     ends: list[tuple[str, str]] = []
     for name, is_cut, found in rows:
         one = name.decode()
-        books += (
-            (who.decode(), one, counts, [task.decode() for task in some]) for who, counts, some in found
-        )
+        for who, counts, some in found:
+            own = await tasks_of(wire, one, who.decode()) if tasks and some is None else some or ()
+            books.append((who.decode(), one, counts, [task.decode() for task in own]))
         ends += [books[-1][:2]] if is_cut else []
     end = min(ends, default=None)
     return sorted(book for book in books if end is None or book[:2] <= end), end is not None
+
+
+async def tasks_of(wire: Wire, queue: str, tenant: str) -> list[bytes]:
+    """Name the tasks of unfinished jobs of a tenant that has too many of them for its book."""
+    found: list[bytes] = await wire.ask("HKEYS", wire.keys("strands", queue, tenant))
+    return found
 
 
 async def queue_names(wire: Wire) -> list[str]:

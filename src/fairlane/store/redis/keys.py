@@ -28,6 +28,8 @@ NAMES: Final = {
     # turns
     "queues": "q",
     "turns": "t:",  # of a queue, by tenant
+    "strands": "sr:",  # of (queue, tenant) with many tasks, by task
+    "strand_heads": "sh:",  # of the same, those that may be served, by sort key
     "queues_tenants": "qt",  # all turns in the order of their names
     "idle": "j:",  # ready turns of a queue with nothing running
     "busy": "i:",  # the other ready turns

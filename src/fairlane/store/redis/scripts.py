@@ -31,7 +31,7 @@ CLAIM_MOST: Final = 40
 """How many jobs one script takes in, settles, hands out, or makes ready at most: it holds all others up."""
 
 _TURN: Final = ">I4I4I8I4I4I4I4I4I4I2"
-_STRAND: Final = "sI4I4dc16"
+_STRAND: Final = "I4I4dc16"
 
 _CONSTANTS: Final[dict[str, int | str]] = {
     **{state.name: number for state, number in NUMBERS.items()},
@@ -57,15 +57,17 @@ _CONSTANTS: Final[dict[str, int | str]] = {
     "WAKE_MOST": WAKE_MOST,
     "WAKE_STEP": 50,
     "CLAIM_MOST": CLAIM_MOST,
-    "AHEAD_MOST": 10_000,
     "HINT_LASTS": 3_600_000,
     "STAGED_LASTS": STAGED_LASTS,
     "CHUNK": 4_000,  # Lua's own stack holds no more arguments than some 8,000
     "WORD": 2**32,
     "ZERO": 2**30,  # the upper word of a clock at 0; clocks may be below (S41: corrections)
     "TURN": _TURN,
-    "STRAND": f">{_STRAND}",
-    "TURN_OF_ONE": _TURN + _STRAND,
+    "STRAND": f">s{_STRAND}",
+    "LONE_STRAND": f">{_STRAND}",
+    "TURN_OF_ONE": f"{_TURN}s{_STRAND}",
+    "INLINE_MOST": 16,  # strands that the record of a turn has at most
+    "WIDE": 2**16 - 1,  # in its place for their number: it has none, they are stored by themselves
     "PLACE": 16,  # bytes of a turn's record that are also its place in the ready index, before the tenant
     "NO_ID": "\\0" * 16,
     "CLAIMED": f"\\0\\{NUMBERS[target(Event.CLAIM)]}",  # how a head begins: not short, running

@@ -2,7 +2,7 @@
 -- Books: the counts that are kept of tenants in queues. ARGV: the queue, or '' for all; a tenant and a queue, from where
 -- on in the order of these two; '(' if not that place itself; the one tenant to read of, or ''; how many, about; 'tasks'
 -- or ''. Gives of each queue its name, whether it has more, and its next books in the order of tenants: the tenant, the
--- counts in the order of the states, and the tasks of unfinished jobs if they are asked for.
+-- counts in the order of the states, and the tasks of unfinished jobs if they are asked for: nil of a wide turn.
 local from, at_queue, mark, only, has_tasks = ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[8] == 'tasks'
 local queues = ARGV[2] ~= '' and {ARGV[2]} or call('HKEYS', P .. '$queues')
 local most = math.max(8, math.ceil(ARGV[7] / #queues))
@@ -27,9 +27,9 @@ local function books_of(queue)
   for i, tenant in ipairs(tenants) do
     local counts, tasks = {0, 0, 0, 0, 0, 0}, {}
     if found[i] then
-      local _, _, _, kept, strands = read_turn(found[i])
-      counts = kept
-      for task in pairs(has_tasks and strands or {}) do
+      local _, _, _, kept, strands, _, _, _, size = read_turn(found[i])
+      counts, tasks = kept, not size and tasks
+      for task in pairs(has_tasks and tasks and strands or {}) do
         tasks[#tasks + 1] = task
       end
     end

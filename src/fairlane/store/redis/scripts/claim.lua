@@ -1,4 +1,4 @@
--- uses: rules records lines turns parking blocks homes handout
+-- uses: rules records lines strands turns parking blocks homes handout
 -- Claim: hand out jobs of some queues, fairly across tenants (S35). ARGV: the request, the carry of the script
 -- before. Keys: i: j: w: p: g: d: s: t: l x h b a q. One script is one atomic step.
 local request = unpack_one(ARGV[2])

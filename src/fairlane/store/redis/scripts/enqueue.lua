@@ -1,4 +1,4 @@
--- uses: rules records lines turns parking homes admitting
+-- uses: rules records lines strands turns parking homes admitting
 -- Enqueue: store a small batch whole, or nothing of it. ARGV: options, the items. Gives the instant, the refusals, the
 -- repeats with the jobs that answer for them, and who is above a limit.
 local options, items = unpack_one(ARGV[2]), read_items(ARGV[3])

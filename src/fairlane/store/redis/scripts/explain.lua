@@ -1,28 +1,51 @@
--- uses: rules records lines turns parking blocks homes
--- Explain: what holds a ready job, in the order of the contract. ARGV: its id. Gives reason, subject and until ('' and
--- 0 if nothing of this holds it), and how many of its tenant go first; nothing if it is not ready.
+-- uses: rules records lines strands turns parking blocks homes
+-- Explain: what holds a ready job, in the order of the contract. ARGV: its id, and the tasks of whose jobs to count those
+-- that go first; none for all, of a turn that is not wide. Gives reason, subject and until ('' and 0 if nothing of this
+-- holds it), how many go first, -1 if tasks must be named; nothing if the job is not ready.
 local id = ARGV[2]
 local head = head_of(id)
 if not head or head[STATE] ~= READY then
   return {}
 end
-local turn, key, ahead = turn_of(head), sort_key(head), 0
-for task, strand in pairs(turn.strands) do
-  if strand[2] > 0 then
-    local jobs = P .. '$strand' .. head[QUEUE] .. '\0' .. head[TENANT] .. '\0' .. task
-    if strand[4] ~= id and not is_ahead(key, id, strand) then
-      ahead = ahead + 1 -- the head of the strand, which is not in its set
-    end
-    if task == head[TASK] then
-      ahead = ahead + (strand[4] ~= id and call('ZRANK', jobs, id) or 0)
+local turn, key = turn_of(head), sort_key(head)
+
+-- Count the jobs of a strand after its head that go first. Those with the same key are in the order of their ids.
+local function count_behind(task, strand)
+  local jobs = P .. name_of(turn, task)
+  if task == head[TASK] then
+    return strand[4] ~= id and call('ZRANK', jobs, id) or 0
+  end
+  local exact = string.format('%.0f', key)
+  local low, high = call('ZCOUNT', jobs, '-inf', '(' .. exact), call('ZCOUNT', jobs, '-inf', exact)
+  while low < high do
+    local middle = floor((low + high) / 2)
+    if is_before(call('ZRANGE', jobs, middle, middle)[1], id) then
+      low = middle + 1
     else
-      ahead = ahead + call('ZCOUNT', jobs, '-inf', '(' .. string.format('%.0f', key))
-      for _, other in ipairs(call('ZRANGEBYSCORE', jobs, key, key, 'LIMIT', 0, AHEAD_MOST)) do
-        ahead = ahead + (is_before(other, id) and 1 or 0)
-      end
+      high = middle
     end
+  end
+  return low
+end
+
+local function count_first(task)
+  local strand = turn.strands[task]
+  if not strand or strand[2] == 0 or is_ahead(key, id, strand) then
+    return 0
+  end
+  return (strand[4] ~= id and 1 or 0) + count_behind(task, strand)
+end
+
+local ahead = turn.wide and not ARGV[3] and -1 or 0
+if ARGV[3] then
+  for i = 3, #ARGV do
+    ahead = ahead + count_first(ARGV[i])
+  end
+else
+  for task in pairs(turn.strands) do
+    ahead = ahead + count_first(task)
   end
 end
 local block = pause_of('queue ' .. head[QUEUE]) or pause_of('tenant ' .. head[TENANT]) or pause_of('task ' .. head[TASK])
   or queue_block(turn.queue) or turn_block(turn) or strand_block(head[TASK]) or {'', '', 0}
-return {block[1], block[2], block[3], math.min(ahead, AHEAD_MOST)}
+return {block[1], block[2], block[3], ahead}

@@ -1,4 +1,4 @@
--- uses: rules records lines turns parking homes admitting
+-- uses: rules records lines strands turns parking homes admitting
 -- Fold: bring a published batch on by one part: its next jobs in or, if any was refused, the last ones out again. Nobody
 -- sees anything of it before its end, since no other script runs until then. Says whether there is more to do.
 local stored = call('GET', P .. '$batch')

@@ -1,4 +1,4 @@
--- uses: rules records lines turns parking homes
+-- uses: rules records lines strands turns parking homes
 -- Move: write what was decided about jobs, each unless it has changed since it was read. ARGV: queues and workers
 -- to tell, then for each job its id, its head as it was read, its new head ('' to drop it), and '=' with a new
 -- body, attempts and result, or '' to leave them. Says of each whether it was done.

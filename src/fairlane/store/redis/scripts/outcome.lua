@@ -1,4 +1,4 @@
--- uses: rules records lines turns parking homes admitting
+-- uses: rules records lines strands turns parking homes admitting
 -- Outcome: what became of a batch that was published. ARGV: its name. As `enqueue` answers; nothing if it is not known.
 local key = P .. '$staged' .. ARGV[2] .. '\0'
 local stored = call('GET', key)

@@ -1,4 +1,4 @@
--- uses: rules records lines turns parking blocks homes handout peeking
+-- uses: rules records lines strands turns parking blocks homes handout peeking
 -- Peek: claim for nobody, as often as one claim's bounds demand, and write nothing (S65). ARGV: queue, how many, the tenant
 -- as if whom no other had any, or ''; how many in this script; what the script before knew, or ''. Gives the instant, ids,
 -- and what the next one must know; '' at the end. Nothing at all if the queue has changed under it.

@@ -1,4 +1,4 @@
--- uses: rules records lines turns parking
+-- uses: rules records lines strands turns parking
 -- Policy: write what holds for a subject, unless it changed since it was read, and mark what it may have held
 -- (S54). ARGV: kind, name, the policy as it was read ('' if there was none), as it is now, the same as scripts read
 -- it, 'mark' or ''. A policy that says nothing is '', and is forgotten. Grows with the number of queues, not with who waits in them. Says whether it was done.

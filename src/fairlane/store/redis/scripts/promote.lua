@@ -1,4 +1,4 @@
--- uses: rules records lines turns parking blocks homes handout
+-- uses: rules records lines strands turns parking blocks homes handout
 -- Promote: make due delayed jobs of all queues ready, earliest first. ARGV: how many at most. Gives how many there
 -- were and whether there are more.
 local names, most, count = call('HKEYS', P .. '$queues'), tonumber(ARGV[2]), 0

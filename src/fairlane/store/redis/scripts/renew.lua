@@ -1,4 +1,4 @@
--- uses: rules records lines turns parking homes
+-- uses: rules records lines strands turns parking homes
 -- Renew: extend the leases of a worker's claims and keep their progress (S37, S62). ARGV: worker, tenant of the
 -- scope or '', lease, the ids (16 bytes each), fences and progress. Says of each: 0 stale, 1 kept, 2 and asked to
 -- stop.

@@ -1,4 +1,4 @@
--- uses: rules records lines turns parking blocks homes handout
+-- uses: rules records lines strands turns parking blocks homes handout
 -- Settle: end attempts as their settlements say, and claim the next (S35-S37). ARGV: worker, tenant of the scope
 -- or '', the settlements, the ids, a claim or '', the name of its carry, the number of this page and how many there are;
 -- then of each settlement the packed failure, the packed log and the result it has.

@@ -1,4 +1,4 @@
--- uses: rules records lines turns parking
+-- uses: rules records lines strands turns parking
 -- Tidy: forget the clocks of tenants that have nothing and owe nothing (S41). ARGV: how many to look at; a pass goes on
 -- where the one before stopped, and then from the start.
 local start, most = look('$meta', 'tidied') or '', tonumber(ARGV[2])

@@ -1,4 +1,4 @@
--- uses: rules records lines turns parking blocks homes handout
+-- uses: rules records lines strands turns parking blocks homes handout
 -- Wake: bring back in one queue what a claim of it would bring back (S42, S43), step by step. ARGV: the queue, the carry
 -- of the step before or ''. Gives the carry ('' at the end), whether there is more than a claim may wake, and when time
 -- alone makes the next job claimable, or 0.

@@ -63,22 +63,6 @@ local function own_turn(queue, tenant)
   return turn.is_ready and turn or nil
 end
 
-local function first_strand(turn)
-  local chosen, first = next(turn.strands)
-  if not next(turn.strands, chosen) then
-    return chosen, first -- of a turn that is ready; most have one
-  end
-  chosen, first = nil, nil
-  for task, strand in pairs(turn.strands) do
-    if is_open(strand) then
-      if not first or strand[3] < first[3] or (strand[3] == first[3] and is_before(strand[4], first[4])) then
-        chosen, first = task, strand
-      end
-    end
-  end
-  return chosen, first
-end
-
 local function estimate_of(queue, task, id)
   local cost = tonumber(look('$estimates', queue.name .. '\0' .. task) or FIRST_ESTIMATE)
   local timeout = head_of(id)[TIMEOUT]

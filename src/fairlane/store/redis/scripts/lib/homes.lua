@@ -100,15 +100,6 @@ flushers[#flushers + 1] = function()
   end
 end
 
--- A job of a strand is no longer unfinished; a strand without any is gone.
-local function count_out(turn, task)
-  local strand = turn.strands[task]
-  strand[1] = strand[1] - 1
-  if strand[1] == 0 then
-    turn.strands[task] = nil
-  end
-end
-
 local function enter_waiting(id, turn, task, state, run_at, priority, expires_at)
   local queue = turn.queue
   if state == READY then

@@ -21,14 +21,6 @@ local function gate_line(queue, gate)
   return sorted('$gate_line' .. queue.name .. '\0' .. gate, queue.in_turn)
 end
 
-local function place_of(turn, task, parked)
-  return parked[4] .. struct.pack('>I8', parked[5]) .. task .. '\0' .. turn.tenant
-end
-
-local function gate_of(parked)
-  return parked[2]:sub(1, 5) == 'gate ' and parked[2]:sub(6) or nil
-end
-
 -- ── which gates have lines in which queues ─────────────────────────────────
 
 local lines
@@ -87,6 +79,9 @@ local function enter_line(turn, task, parked)
   end
   if parked[1] == 'gate' then
     gate_line(queue, gate):add(0, place)
+    if turn.wide then
+      own_line(turn, gate):add(0, place)
+    end
     lengthen(queue, gate, 1)
   elseif gate then
     parked[7] = queue.groups['r' .. gate] or 0
@@ -105,6 +100,9 @@ leave_line = function(turn, task, parked)
   end
   if parked[1] == 'gate' then
     gate_line(queue, gate):remove(place)
+    if turn.wide then
+      own_line(turn, gate):remove(place)
+    end
     lengthen(queue, gate, -1)
   elseif parked[7] >= 0 then
     group_line(queue, 'r' .. gate, parked[7]):remove(place)
@@ -118,8 +116,9 @@ local function park(turn, task, block)
   if task == '' then
     turn.parked = parked
   else
-    turn.strands[task][5] = parked
-    turn.open = turn.open - 1
+    local strand = turn.strands[task]
+    shut(turn, task, strand)
+    strand[5] = parked
   end
   refresh(turn)
 end
@@ -132,7 +131,7 @@ local function unpark(turn, task)
     local strand = turn.strands[task]
     leave_line(turn, task, strand[5])
     strand[5] = false
-    turn.open = turn.open + 1
+    open(turn, task, strand)
   end
   refresh(turn)
 end
@@ -207,10 +206,17 @@ local function first_at(queue, gate, only)
     return turn_named(queue, tenant), task
   end
   local turn, first, chosen = turn_named(queue, only), nil, nil
+  if turn.wide then
+    local entry = own_line(turn, gate):first()
+    if not entry then
+      return nil
+    end
+    local _, task = names_in(entry[3])
+    return turn, task
+  end
   for task, strand in pairs(turn.strands) do
-    local parked = strand[5]
-    if parked and parked[1] == 'gate' and gate_of(parked) == gate then
-      local place = place_of(turn, task, parked)
+    if is_at_gate(strand) and gate_of(strand[5]) == gate then
+      local place = place_of(turn, task, strand[5])
       if not first or is_before(place, first) then
         first, chosen = place, task
       end

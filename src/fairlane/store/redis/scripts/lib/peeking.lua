@@ -48,8 +48,7 @@ local function keep_turns(queue)
       if not turn.is_moved then
         list(turn) -- the next script takes its place from here
       end
-      local upper, lower = words_of(queue, turn.clock)
-      turns[tenant] = write_turn(upper, lower, turn.since, turn.counts, turn.strands, turn.parked, turn.arrival)
+      turns[tenant] = record_of(queue, turn)
     end
   end
   return turns

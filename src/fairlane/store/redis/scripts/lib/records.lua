@@ -43,14 +43,18 @@ end
 
 -- ── the record of a turn, in the hash "turns" of its queue ─────────────────────────────────────────────────
 -- Its place (clock in two words, ready since), counts of the six states, strands; then, if anything of it is parked or
--- counted against a rate, what and why, and the arrival and pace of its rate. A strand is {jobs, ready, sort key and id
--- of its head, parked}; a script adds the set of its other ready jobs. Nearly all turns have one strand.
+-- counted against a rate, what and why, and the arrival and pace of its rate. Of a wide one it has how many strands there
+-- are and how many of them are open, and each strand is a record of its own (strands.lua).
 
--- Give both words of the clock, ready since, counts, strands, how many of them are ready and not parked, and what is
--- parked and the arrival, or false.
+-- Give both words of the clock, ready since, counts, strands, how many of them are ready and not parked, what is parked
+-- and the arrival, or false; and how many strands a wide turn has.
 local function read_turn(bytes)
   local upper, lower, since, a, b, c, d, e, f, count, at = struct.unpack(TURN, bytes)
-  local strands, open, parked, arrival = {}, 0, false, false
+  local strands, open, parked, arrival, size = {}, 0, false, false, nil
+  if count == WIDE then
+    size, open, at = struct.unpack('>I4I4', bytes, at)
+    count = 0
+  end
   for _ = 1, count do
     local task, jobs, ready, key, id
     task, jobs, ready, key, id, at = struct.unpack(STRAND, bytes, at)
@@ -65,9 +69,10 @@ local function read_turn(bytes)
       open = strands[task][2] > 0 and open - 1 or open
     end
   end
-  return upper, lower, since, {a, b, c, d, e, f}, strands, open, parked, arrival
+  return upper, lower, since, {a, b, c, d, e, f}, strands, open, parked, arrival, size
 end
 
+-- Nothing, if it has more strands than a record may have.
 local function write_turn(upper, lower, since, counts, strands, parked, arrival)
   local a, b, c, d, e, f = unpack(counts)
   local task, strand = next(strands)
@@ -80,6 +85,9 @@ local function write_turn(upper, lower, since, counts, strands, parked, arrival)
   for name, one in pairs(strands) do
     bytes = bytes .. struct.pack(STRAND, name, one[1], one[2], one[3], one[4])
     count = count + 1
+    if count > INLINE_MOST then
+      return nil
+    end
     if one[5] then
       parks = parks or {}
       parks[name] = one[5]
@@ -89,4 +97,23 @@ local function write_turn(upper, lower, since, counts, strands, parked, arrival)
     bytes = bytes .. cmsgpack.pack({parked, parks or {}, arrival})
   end
   return struct.pack(TURN, upper, lower, since, a, b, c, d, e, f, count) .. bytes
+end
+
+local function write_wide(upper, lower, since, counts, size, open, parked, arrival)
+  local a, b, c, d, e, f = unpack(counts)
+  local bytes = struct.pack(TURN, upper, lower, since, a, b, c, d, e, f, WIDE) .. struct.pack('>I4I4', size, open)
+  if parked or arrival then
+    bytes = bytes .. cmsgpack.pack({parked, {}, arrival})
+  end
+  return bytes
+end
+
+local function read_strand(bytes)
+  local jobs, ready, key, id, at = struct.unpack(LONE_STRAND, bytes)
+  return {jobs, ready, key, id, at <= #bytes and cmsgpack.unpack(bytes:sub(at)), false}
+end
+
+local function write_strand(strand)
+  local bytes = struct.pack(LONE_STRAND, strand[1], strand[2], strand[3], strand[4])
+  return strand[5] and bytes .. cmsgpack.pack(strand[5]) or bytes
 end

@@ -1,5 +1,4 @@
--- Whose turn it is: queues, tenants in them (turns) and their tasks (strands), entering and leaving the ready
--- index (S41, S42). What decides when a turn is in the index is `refresh`, and nothing else.
+-- Whose turn it is: queues and tenants in them (turns), entering and leaving the ready index (S41, S42). What decides when a turn is in the index is `refresh`, and nothing else.
 
 local queues = {}
 
@@ -23,14 +22,10 @@ end
 
 -- ── reading turns ──────────────────────────────────────────────────────────
 
-local function is_open(strand)
-  return strand[2] > 0 and not strand[5]
-end
-
 local function adopt(queue, tenant, stored)
-  local upper, lower, since, counts, strands, open, parked, arrival
+  local upper, lower, since, counts, strands, open, parked, arrival, size
   if stored then
-    upper, lower, since, counts, strands, open, parked, arrival = read_turn(stored)
+    upper, lower, since, counts, strands, open, parked, arrival, size = read_turn(stored)
   else
     upper, lower, since, counts, strands, open = ZERO, 0, 0, {0, 0, 0, 0, 0, 0}, {}, 0
   end
@@ -41,6 +36,10 @@ local function adopt(queue, tenant, stored)
     stride = false, stored = stored, was_line = is_ready and line_of(queue, counts),
     clock = clock_of(queue, upper, lower),
   }
+  if size then
+    make_wide(turn, size)
+    turn.strands = stored_strands(turn.wide.key)
+  end
   queue.turns[tenant] = turn
   return turn
 end
@@ -65,25 +64,6 @@ local function turn_named(queue, tenant)
     turn = adopt(queue, tenant, look('$turns' .. queue.name, tenant))
   end
   return turn
-end
-
-local taken = {} -- by the names of sets that nothing else is done to: the one job that has left it
-
-local function name_of(turn, task)
-  return '$strand' .. turn.queue.name .. '\0' .. turn.tenant .. '\0' .. task
-end
-
-local function jobs_of(turn, task)
-  local strand = turn.strands[task]
-  if not strand[6] then
-    local name = name_of(turn, task)
-    strand[6] = sorted(name)
-    if taken[name] then
-      strand[6]:remove(taken[name])
-      taken[name] = nil
-    end
-  end
-  return strand[6]
 end
 
 local function arrival_in(turn)
@@ -181,39 +161,16 @@ local function charge_for(stride, cost)
   return math.max(1, stride * seconds + floor((stride * rest + 500000) / 1000000))
 end
 
--- ── strands ────────────────────────────────────────────────────────────────
-
-local function strand_of(turn, task)
-  local strand = turn.strands[task]
-  if not strand then
-    strand = {0, 0, 0, NO_ID, false, false}
-    turn.strands[task] = strand
-  end
-  return strand
-end
-
--- A strand's record has its head; the sorted set has the others, and is not there for a strand of one job.
-local function is_ahead(key, id, strand)
-  return key < strand[3] or (key == strand[3] and is_before(id, strand[4]))
-end
-
-local function put_behind(turn, task, key, id)
-  local name = name_of(turn, task)
-  if taken[name] then
-    jobs_of(turn, task):add(key, id)
-  else
-    add(name, key, id)
-  end
-end
+-- ── ready jobs ─────────────────────────────────────────────────────────────
 
 local function add_ready(turn, task, key, id)
   local strand = strand_of(turn, task)
   if strand[2] == 0 then
-    turn.open = turn.open + 1
     strand[3], strand[4] = key, id
+    open(turn, task, strand)
   elseif is_ahead(key, id, strand) then
     put_behind(turn, task, strand[3], strand[4])
-    strand[3], strand[4] = key, id
+    set_head(turn, task, strand, key, id)
   else
     put_behind(turn, task, key, id)
   end
@@ -227,20 +184,6 @@ local function add_ready(turn, task, key, id)
   end
 end
 
-local function set_head(turn, task, strand)
-  local name = name_of(turn, task)
-  if not (sets[name] or taken[name] or appended[name] or removed[name]) then -- of most strands a script takes one job
-    -- Taken out at once, which saves a call for each job; all that may write comes to its `commit`.
-    local found = IS_PEEKING and call('ZRANGE', P .. name, 0, 0, 'WITHSCORES') or call('ZPOPMIN', P .. name)
-    strand[3], strand[4], taken[name] = tonumber(found[2]), found[1], found[1]
-    return
-  end
-  local jobs = jobs_of(turn, task)
-  local head = jobs:first()
-  jobs:remove(head[3])
-  strand[3], strand[4] = head[1], head[3]
-end
-
 local function take_ready(turn, task, id)
   local strand = turn.strands[task]
   strand[2] = strand[2] - 1
@@ -251,11 +194,11 @@ local function take_ready(turn, task, id)
       leave_line(turn, task, strand[5])
       strand[5] = false
     else
-      turn.open = turn.open - 1
+      shut(turn, task, strand)
     end
     strand[3], strand[4] = 0, NO_ID
   elseif strand[4] == id then
-    set_head(turn, task, strand)
+    next_head(turn, task, strand)
   else
     jobs_of(turn, task):remove(id)
   end
@@ -266,15 +209,16 @@ end
 local function shift_ready(turn, task, key, id)
   local strand = turn.strands[task]
   if strand[4] == id then
-    strand[3] = key
     if strand[2] > 1 then
       jobs_of(turn, task):add(key, id)
-      set_head(turn, task, strand)
+      next_head(turn, task, strand)
+    else
+      set_head(turn, task, strand, key, id)
     end
   elseif is_ahead(key, id, strand) then
     jobs_of(turn, task):remove(id)
     jobs_of(turn, task):add(strand[3], strand[4])
-    strand[3], strand[4] = key, id
+    set_head(turn, task, strand, key, id)
   else
     jobs_of(turn, task):add(key, id)
   end
@@ -310,9 +254,26 @@ local function write_place(queue, turn, record)
   end
 end
 
+-- Give the record of a turn; its strands are put into their hash if they are not in it.
+local function record_of(queue, turn)
+  local upper, lower = words_of(queue, turn.clock)
+  local since, counts, parked, arrival = turn.since, turn.counts, turn.parked, turn.arrival
+  if not turn.wide then
+    local record = write_turn(upper, lower, since, counts, turn.strands, parked, arrival)
+    if record then
+      return record
+    end
+    widen(turn)
+  end
+  write_strands(turn)
+  return write_wide(upper, lower, since, counts, turn.wide.size, turn.open, parked, arrival)
+end
+
 local function write(queue, turn)
-  local tenant, upper, lower = turn.tenant, words_of(queue, turn.clock)
-  local record = write_turn(upper, lower, turn.since, turn.counts, turn.strands, turn.parked, turn.arrival)
+  if turn.wide and turn.wide.size * 2 <= INLINE_MOST then
+    narrow(turn)
+  end
+  local tenant, record = turn.tenant, record_of(queue, turn)
   if turn.is_moved then
     write_place(queue, turn, record)
   end

@@ -24,9 +24,7 @@ local function keep_line(line)
 end
 
 local function keep_sets()
-  for name, id in pairs(taken) do
-    removed[name] = {id}
-  end
+  take_out()
   for key, set in pairs(sets) do
     local new, gone = {}, {}
     for member, score in pairs(set.changed) do

@@ -191,6 +191,7 @@ local function sorted(key, read, size)
     end
     removed[key] = nil
     local new = appended[key] or NO_PAGE
+    set.heap, set.fresh = new[1] and {} or false, new[1] and {} or false -- in this order: a peek's lie as in a heap
     for i = 1, #new, 2 do
       set:add(new[i], new[i + 1])
     end

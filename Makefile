@@ -51,13 +51,14 @@ types: $(READY) ## mypy strict on everything, pyright strict on the public face
 tests: export COVERAGE_FILE = .coverage$(patsubst .venv%,%,$(notdir $(ENV)))
 tests: export PYTHONHASHSEED = $(SEED)
 tests: SEED := $(SEED)
-tests: PYTEST = $(BIN)/pytest -n 2 --hypothesis-seed=$(SEED)
+tests: PYTEST = $(BIN)/pytest --hypothesis-seed=$(SEED)
 tests: $(READY) ## every test; those of the model must cover it to the last branch
 	@echo "seed $(SEED) (repeat with: make $@ SEED=$(SEED))"
-	$(PYTEST) --cov=fairlane.model --cov-report= tests/model src/fairlane/model $(ARGS)
+	$(PYTEST) -n 2 --cov=fairlane.model --cov-report= tests/model src/fairlane/model $(ARGS)
 	@echo "coverage of src/fairlane/model, lines and branches (must be 100 %):"
 	@$(BIN)/coverage report --fail-under=100
-	$(PYTEST) --ignore=tests/model --ignore=src/fairlane/model $(ARGS)
+# Three for two cores: a third of the time they wait, for leases to end and for processes to start.
+	$(PYTEST) -n 3 --ignore=tests/model --ignore=src/fairlane/model $(ARGS)
 
 test-all: ## the tests on each Python of 3.11, 3.12, 3.13 that this machine has
 	@passed=; failed=; missing=; \

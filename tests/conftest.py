@@ -9,11 +9,14 @@ from typing import Final
 
 import pytest
 import pytest_asyncio
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.servers.schemas import close_kept, keep
 
-settings.register_profile("fairlane", deadline=None, print_blob=True)
+# Both would judge the machine: how long a case took, and how long it took to draw it.
+settings.register_profile(
+    "fairlane", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("fairlane")
 
 _CONTRACT: Final = Path(__file__).parent / "contract"

@@ -14,7 +14,7 @@ from fairlane import Fairlane, Job, Task
 from fairlane.model.scope import Scope
 from fairlane.store.contract.inspection import InspectRequest
 from fairlane.store.contract.registry import WorkersRequest
-from tests.acceptance.service import GO, LEDGER, PLACE, application
+from tests.acceptance.service import BRIEF, GO, LEDGER, PLACE, application
 from tests.acceptance.working import until
 
 ROOT: Final = Path(__file__).parents[2]
@@ -66,10 +66,11 @@ class Crew:
         return process
 
     async def lead(self) -> None:
-        """Start a process that does the duties alone, and wait until it leads.
+        """Start a process that does the duties alone, and wait until it leads; leases are short from now on.
 
         A worker that is killed then leaves no lead behind, whose lease the others would have to wait for.
         """
+        (self.folder / BRIEF).touch()
         self.start("scheduler")
         upkeep = self.app.client.store.upkeep
 

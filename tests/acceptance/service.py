@@ -2,8 +2,8 @@
 
     fairlane worker tests.acceptance.service:app
 
-Everything stands in the current folder: `place`, the URL of the store; the ledger; and `go`, the file whose
-existence lets `hold` end.
+Everything stands in the current folder: `place`, the URL of the store; the ledger; `go`, the file whose
+existence lets `hold` end; and `brief`, whose existence makes leases short.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from fairlane import Backoff, Context, Fairlane, Lane, Queue
 PLACE: Final = "place"
 LEDGER: Final = "ledger"
 GO: Final = "go"
+BRIEF: Final = "brief"
 
 
 def _place(folder: Path) -> str:
@@ -27,13 +28,17 @@ def _place(folder: Path) -> str:
 
 
 def application(folder: Path) -> Fairlane:
-    """Make the application on a folder's store; its leases are short, so that tests see them end."""
+    """Make the application on a folder's store.
+
+    Where a test is to see a lease end, it is short; elsewhere a machine may be held up for a while.
+    """
+    lease = 2 if (folder / BRIEF).exists() else 60
     retry = Backoff.delays(0.01)
     app = Fairlane(
         _place(folder),
         queues=[Queue("default", retry=retry, max_attempts=5), Queue("urgent", retry=retry)],
         lanes=[Lane("main", 4, {"urgent": 9, "default": 1})],
-        config={"worker": {"lease": 2, "renew_every": 0.5, "shutdown_deadline": 20}},
+        config={"worker": {"lease": lease, "renew_every": 0.5, "shutdown_deadline": 20}},
     )
 
     def write(*words: object) -> None:

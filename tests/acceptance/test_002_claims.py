@@ -48,7 +48,7 @@ async def test_002_tr_5_a_claim_skips_what_others_hold(world: World, preset: Pre
     """It does not wait for them: it gets the next."""
     first, second = await enqueued(preset, 1), await enqueued(preset, 2)
     held = await world.take(worker="w1")
-    reply = await asyncio.wait_for(world.claim(5, worker="w2"), timeout=5)
+    reply = await asyncio.wait_for(world.claim(5, worker="w2"), timeout=60)
     assert (held.job.id, [claim.job.id for claim in reply]) == (first.id, [second.id])
 
 

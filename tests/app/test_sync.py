@@ -137,7 +137,7 @@ def test_an_application_that_is_never_closed_does_not_keep_the_interpreter() -> 
         "from fairlane.app.sync import Portal\nasync def answer(): return 42\nprint(Portal().run(answer()))\n"
     )
     command = [sys.executable, "-W", "error", "-c", code]
-    run = subprocess.run(command, capture_output=True, timeout=30, check=True)  # noqa: S603 (our own text)
+    run = subprocess.run(command, capture_output=True, timeout=120, check=True)  # noqa: S603 (our own text)
     assert (run.stdout.strip(), run.stderr) == (b"42", b"")
 
 
@@ -154,7 +154,7 @@ def test_a_call_while_the_interpreter_goes_down_is_refused_and_does_not_wait_for
         "late = Late()\nlate.portal.run(answer())\n"
     )
     command = [sys.executable, "-W", "error", "-c", code]
-    run = subprocess.run(command, capture_output=True, timeout=30, check=True)  # noqa: S603 (our own text)
+    run = subprocess.run(command, capture_output=True, timeout=120, check=True)  # noqa: S603 (our own text)
     assert (b"shutting down" in run.stdout, run.stderr) == (True, b"")
 
 

@@ -47,7 +47,7 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Tally(msgspec.Struct, frozen=True):
-    """What the pieces of one campaign on one store add up to."""
+    """What some pieces of one campaign on one store add up to."""
 
     n: int
     failed: int
@@ -148,6 +148,19 @@ def next_seed(pieces: Iterable[Piece], campaign: str, store: str) -> int:
     """Give the seed after the last that any piece has run."""
     own = (one for one in pieces if (one.campaign, one.store) == (campaign, store))
     return max((int(one.figures.get("next_seed", 0)) for one in own), default=0)
+
+
+def last_enough(pieces: Iterable[Piece], campaign: str, store: str, enough: int) -> list[Piece]:
+    """Give the last pieces that together have so many trials, or all; what found a defect since mended, not.
+
+    They say how long a recovery takes: older ones tell of a tree that is no more.
+    """
+    own = [one for one in pieces if (one.campaign, one.store) == (campaign, store) and not one.mended]
+    first, trials = len(own), 0
+    while first and trials < enough:
+        first -= 1
+        trials += own[first].n
+    return own[first:]
 
 
 def tallies(pieces: Iterable[Piece]) -> dict[tuple[str, str], Tally]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Final
 
-from tests.campaigns.book import ROOT, Piece, Tally, percentile, read, tallies
+from tests.campaigns.book import ROOT, Piece, Tally, last_enough, percentile, read, tallies
 from tests.campaigns.places import STORES
 from tests.campaigns.roster import CAMPAIGNS
 
@@ -28,6 +28,9 @@ that nobody enqueued, all drains afterwards, and the books equal a recount. How 
 until what was harmed worked again. It was measured with the settings of the last column, short leases among
 them, on a machine that had other work to do, other campaigns at least (the load is its number of runnable
 processes): it bounds what to expect, and is no measure of speed.
+
+Failures are of all runs. What was measured, in the last three columns, is of the last runs that have as many
+trials as are asked for: what a tree of long ago took says nothing of this one.
 
 What is not here: `clock` sets a store's clock while jobs run; slots of schedules are judged where schedules
 are. A soak's jobs are judged in chapters of some thousand, each when it is over, and its books at the end.
@@ -60,9 +63,10 @@ def _store(store: str, sums: dict[tuple[str, str], Tally], pieces: Sequence[Piec
     yield "|---" * len(_COLUMNS) + "|"
     for name, tally in rows:
         campaign = CAMPAIGNS[name]
-        last = [one for one in pieces if (one.campaign, one.store) == (name, store)][-1]
-        settings = ", ".join(f"{key} {value}" for key, value in last.settings.items())
-        loads = [one.load for one in pieces if (one.campaign, one.store) == (name, store)]
+        last = last_enough(pieces, name, store, campaign.goal)
+        measured = tallies(last)[name, store]
+        settings = ", ".join(f"{key} {value}" for key, value in last[-1].settings.items())
+        loads = [one.load for one in last]
         cells = [
             f"`{name}`",
             campaign.unit,
@@ -71,8 +75,8 @@ def _store(store: str, sums: dict[tuple[str, str], Tally], pieces: Sequence[Piec
             f"{campaign.goal:,}",
             str(tally.failed),
             f"{100 * tally.bound:.2g} %",
-            _recovery(tally.recovery),
-            ", ".join(f"{key.replace('_', ' ')} {value:,g}" for key, value in tally.figures.items()),
+            _recovery(measured.recovery),
+            ", ".join(f"{key.replace('_', ' ')} {value:,g}" for key, value in measured.figures.items()),
             f"{settings}; load {min(loads):g} to {max(loads):g}",
         ]
         yield f"| {' | '.join(cells)} |"

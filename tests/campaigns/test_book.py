@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.campaigns.book import Piece, append, next_seed, piece, read, tallies, upper_bound
+from tests.campaigns.book import Piece, append, last_enough, next_seed, piece, read, tallies, upper_bound
 from tests.campaigns.crew import Share, next_share
 from tests.campaigns.errand import Errand
 from tests.campaigns.page import PAGE, page
@@ -45,6 +45,23 @@ def test_what_is_mended_is_told_and_not_counted() -> None:
     assert tallies([mended, found(n=2)])["worker-kill", "postgres"].n == 2
     assert "a job was lost (mended: test_something)" in page([mended, found(n=2)])
     assert "**not mended**" in page([found(failures=("a job was lost",))])
+
+
+def test_a_recovery_is_told_of_the_last_trials_that_are_enough() -> None:
+    """What an older tree took is counted, and no longer told."""
+    goal = CAMPAIGNS["worker-kill"].goal
+    pieces = [
+        found(n=goal, recovery=(45.0,)),
+        found(n=goal - 1, recovery=(3.0,)),
+        found(n=goal, recovery=(9.0,), failures=("a job was lost",), mended="test_something"),
+        found(store="redis", n=goal),
+        found(n=1, recovery=(4.0,)),
+    ]
+    row = ("worker-kill", "postgres")
+    assert [one.recovery for one in last_enough(pieces, *row, goal)] == [(3.0,), (4.0,)]
+    assert len(last_enough(pieces, *row, 3 * goal)) == 3
+    assert f"| {2 * goal} | {goal} | 0 |" in page(pieces)
+    assert "3.00 / 4.00 / 4.00 s" in page(pieces)
 
 
 @pytest.mark.parametrize(

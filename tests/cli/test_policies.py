@@ -251,6 +251,16 @@ def test_limits_are_shown_with_what_is_declared_and_what_is_set(store: Desk) -> 
     )
 
 
+def test_what_a_slow_command_has_set_is_not_of_the_future(
+    store: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was set after the command had asked for the time."""
+    monkeypatch.setattr(store.clock, "now", lambda: store.clock.advance(2))
+    assert "by ops@desk now: launch" in store.says(
+        "limits", "tenant", "acme", "--weight", "3", "--note", "launch"
+    )
+
+
 @pytest.mark.parametrize(
     ("words", "wanted"),
     [

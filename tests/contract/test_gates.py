@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from fairlane.model.instants import SECOND
 from fairlane.model.job import Claim
 from fairlane.model.layers import Change, GateRules, Kind, TenantRules
 from fairlane.model.lifecycle import State
@@ -306,3 +307,21 @@ async def test_a_line_at_the_gate_does_not_delay_the_tenants_other_tasks(world: 
     await world.enqueue_many(100, task="gated", priority=50)
     await world.enqueue_many(5, task="plain")
     assert [claim.job.task for claim in await world.claim(20)] == ["gated"] + ["plain"] * 5
+
+
+# ── clocks ───────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("limit", [1, None], ids=["limited", "limited only after"])
+async def test_a_place_taken_while_the_clock_was_back_is_counted(world: World, limit: int | None) -> None:
+    """S43: by claims before and after, whatever the clock says of which is older."""
+    await _gate(world, 1)
+    await world.send(*(world.new(task="gated") for _ in range(3)))
+    await world.settle(await world.claim_one())
+    await _gate(world, limit)
+    world.advance(-60)
+    await world.claim_one(lease=3_600 * SECOND)
+    world.advance(60)
+    await _gate(world, 1)
+    assert await world.claim(5) == []
+    assert await _used(world) == 1

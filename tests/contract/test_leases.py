@@ -271,3 +271,18 @@ async def test_concurrent_reclaimers_take_each_claim_once(world: World) -> None:
     lost = [one.id for reply in (*replies, rest) for one in reply.lost]
     assert sorted(lost) == sorted(claim.job.id for claim in claims)
     assert {job.crashes for job in await world.find_all()} == {1}
+
+
+# ── clocks ───────────────────────────────────────────────────────────────────
+
+
+async def test_a_lease_of_a_clock_that_was_back_for_a_while_is_over_like_any_other(world: World) -> None:
+    """S38: it ends long before what the last pass has seen, and no pass noticed that the clock was back."""
+    await world.enqueue()
+    for _ in range(3):
+        world.advance(20)
+        await world.reclaim()
+    world.advance(-60)
+    claim = await world.claim_one()
+    world.advance(60)
+    assert [lost.id for lost in (await world.reclaim()).lost] == [claim.job.id]

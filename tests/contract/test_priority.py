@@ -221,3 +221,12 @@ async def test_a_pause_moves_nobody_in_the_line(world: World) -> None:
     urgent = await world.enqueue(priority=2)
     await world.resume(Kind.TENANT, "acme")
     assert await _order(world) == [urgent.id, first.id, second.id]
+
+
+async def test_of_many_tasks_of_a_tenant_the_first_job_goes_first(world: World) -> None:
+    """S20, S42: each task is a strand of its own; their heads are compared again after each start."""
+    numbers = [number * 37 % 60 for number in range(60)]
+    jobs = await world.send(*(world.new(task=f"task{number % 12}", priority=number) for number in numbers))
+    wanted = sorted(jobs.enqueued, key=lambda one: -one.job.priority)
+    served = [*await world.claim(25), *await world.claim(60)]
+    assert [claim.job.id for claim in served] == [one.job.id for one in wanted]

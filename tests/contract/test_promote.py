@@ -7,12 +7,12 @@ import asyncio
 import msgspec
 import pytest
 
-from fairlane.model.instants import MINUTE, SECOND
+from fairlane.model.instants import HOUR, MINUTE, SECOND
 from fairlane.model.layers import Change, GateRules, Kind, TenantRules
 from fairlane.model.lifecycle import State
 from fairlane.model.limits import Limits, Rate
 from fairlane.store.contract.claims import PromoteReply
-from tests.contract.world import ENDINGS, MICRO, World
+from tests.contract.world import ENDINGS, MICRO, World, failed
 
 
 async def test_promote_makes_due_jobs_ready_and_changes_nothing_else_in_them(world: World) -> None:
@@ -171,3 +171,26 @@ async def test_promote_passes_nobody_through_a_full_gate(world: World) -> None:
     await world.override(Kind.GATE, "door", Change(limit=3))
     await world.promote()
     assert len(await world.claim(9)) == 1
+
+
+@pytest.mark.parametrize("how", ["enqueued", "retried", "edited"])
+async def test_what_a_clock_that_was_back_for_a_while_has_delayed_is_due_at_its_time(
+    world: World, how: str
+) -> None:
+    """S20: it is due long before what the last pass has seen, and no pass noticed that the clock was back."""
+    waits = {"enqueued": [], "retried": [await world.enqueue()], "edited": [await world.enqueue(delay=HOUR)]}[
+        how
+    ]
+    for _ in range(3):
+        world.advance(20)
+        await world.promote()
+    world.advance(-60)
+    if how == "enqueued":
+        waits.append(await world.enqueue(delay=SECOND))
+    elif how == "retried":
+        await world.run(failed(after=SECOND))
+    else:
+        await world.edit(waits[0].id, run_at=world.now + SECOND)
+    world.advance(60)
+    assert (await world.promote()).promoted == 1
+    assert (await world.get(waits[0].id)).state is State.READY

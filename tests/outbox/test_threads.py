@@ -103,5 +103,5 @@ print("ends")
 def test_a_relay_that_is_never_stopped_does_not_keep_the_interpreter(folder: Path) -> None:
     """Its thread is a daemon, and nothing is lost by that."""
     command = [sys.executable, "-c", NEVER_STOPPED, str(folder)]
-    run = subprocess.run(command, capture_output=True, timeout=30, check=True)  # noqa: S603 (our own text)
+    run = subprocess.run(command, capture_output=True, timeout=120, check=True)  # noqa: S603 (our own text)
     assert (run.stdout.strip(), run.stderr) == (b"ends", b"")

@@ -65,7 +65,7 @@ WAYS: Final[Mapping[str, Way]] = {
     "seconds": Way({_QUEUE: QueueRules(cost="seconds")}),
 }  # fmt: skip
 
-FLAT: Final = ("many at once", "one after the other", "retries", "expiry", "tenant's rate")
+FLAT: Final = ("many at once", "one after the other", "retries", "expiry", "tenant's rate", "queue's rate")
 """Those that must not get slower. The others walk over what they leave behind; docs/explanation/postgresql.md
 says how much that is."""
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+from collections import Counter
 from collections.abc import AsyncIterator
+from pathlib import Path
 from urllib.parse import quote
 
 import psycopg
@@ -11,8 +14,8 @@ import pytest
 from psycopg.sql import SQL, Identifier
 
 from fairlane.model.errors import SchemaTooNew, SchemaTooOld, StoreError
+from fairlane.model.job import Claim
 from fairlane.model.lifecycle import State
-from fairlane.model.scope import Scope
 from fairlane.store.contract.request import Request
 from fairlane.store.contract.upkeep import MigrateReply
 from fairlane.store.postgres import migrating
@@ -20,6 +23,7 @@ from fairlane.store.postgres.migrating import NEWEST, SERVES
 from fairlane.store.postgres.store import PostgresStore
 from tests.contract.world import ALL, World
 from tests.oracle.clock import DrivenClock
+from tests.servers.postgres import shared_url
 from tests.servers.schemas import url_of
 
 NAMES = ("plain", 'odd "name" {s}', "Schön")
@@ -137,34 +141,34 @@ async def test_a_step_that_fails_leaves_nothing_behind(
     assert (await bare.upkeep.migrate()).before == 0
 
 
-AS_IN_1 = """
-ALTER TABLE {s}.queue DROP COLUMN due_from, DROP COLUMN due_next, DROP COLUMN due_xid, DROP COLUMN woken_to;
-DROP INDEX {s}.job_time, {s}.job_tenant, {s}.job_correlation, {s}.job_expiry;
-CREATE INDEX job_time ON {s}.job (enqueued_at, id);
-CREATE INDEX job_tenant ON {s}.job (tenant, enqueued_at, id);
-CREATE INDEX job_correlation ON {s}.job (correlation_id, enqueued_at, id) WHERE correlation_id IS NOT NULL;
-CREATE INDEX job_expiry ON {s}.job (expires_at, id) WHERE expires_at IS NOT NULL;
-"""
-"""Takes back what came after the first version, whose functions are no more: they could not fill it."""
+VERSION_1 = Path(__file__).with_name("version_1.sql.gz")
+"""A schema named `first` as version 1 made and filled it, with its functions: from `pg_dump --inserts`."""
 
 
-async def test_a_filled_schema_of_the_first_version_is_brought_on(
-    bare: PostgresStore, admin: psycopg.Connection
-) -> None:
-    """S67: what waits, runs and is finished there is found as before, and goes on."""
-    await bare.upkeep.migrate()
-    world = World(bare, DrivenClock())
-    await world.enqueue_many(4)
-    finished = await world.run()
-    claim = await world.claim_one()
-    before = await world.find_all()
-    schema = bare._server.schema
-    admin.execute(SQL(AS_IN_1).format(s=Identifier(schema)))
-    mark(admin, schema, "schema", "1")
-    assert (await bare.upkeep.migrate()).before == 1
-    assert await world.find_all() == before
-    assert await world.find_all(scope=Scope("acme")) == before
-    assert {job.id for job in before} >= {finished.id, claim.job.id}
-    assert await world.settle(claim) is State.SUCCEEDED
-    assert (await world.purge()).cancelled == 2
-    await world.check_invariants()
+@pytest.fixture
+async def first(admin: psycopg.Connection) -> AsyncIterator[World]:
+    """A world on that schema, at the instant at which it was left."""
+    clock = DrivenClock()
+    store = PostgresStore(url_of("first"), clock.now)
+    admin.execute("DROP SCHEMA IF EXISTS first CASCADE")
+    with psycopg.connect(shared_url(), autocommit=True) as other:  # the text changes its settings
+        other.execute(gzip.decompress(VERSION_1.read_bytes()))
+    yield World(store, clock)
+    await store.upkeep.aclose()
+    admin.execute("DROP SCHEMA first CASCADE")
+
+
+async def test_a_filled_schema_of_the_first_version_is_brought_on(first: World) -> None:
+    """S67: what waits, runs and is finished there is found as it was left, and goes on; nothing is lost."""
+    assert (await first.store.upkeep.migrate()).before == 1
+    assert len(await first.find_all()) == sum((await first.counts()).values()) == 13
+    running = await first.find_all(states=frozenset({State.RUNNING}))
+    claims = [Claim(job, job.fence, job.lease_until or 0, is_alone=False) for job in running]
+    assert {await first.settle(claim) for claim in claims} == {State.SUCCEEDED}
+    for seconds, jobs in ((5, 4), (3_600, 2)):  # what was ready or held, then what waits for a time
+        first.advance(seconds)
+        claims = await first.claim(10)
+        assert len(claims) == jobs
+        assert {await first.settle(claim) for claim in claims} == {State.SUCCEEDED}
+    assert Counter(job.state for job in await first.find_all()) == {State.SUCCEEDED: 12, State.DEAD: 1}
+    await first.check_invariants()

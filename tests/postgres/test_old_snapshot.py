@@ -18,8 +18,8 @@ ROUNDS = 6
 
 @pytest.fixture(scope="module")
 def churned() -> Iterator[PostgresServer]:
-    """A server of the module's own."""
-    server = PostgresServer(*HASTY, folder=MEMORY)
+    """A server of the module's own, where nobody vacuums: the pages that he reads would be counted, too."""
+    server = PostgresServer(*HASTY, "autovacuum=off", folder=MEMORY)
     server.start()
     yield server
     server.close()

@@ -1,11 +1,11 @@
-"""Every verb that changes single jobs touches few rows, however many there are and whatever the planner knew.
+"""Every verb about a few jobs touches few rows, however many there are and whatever the planner believes.
 
-Plans are made on an empty, vacuumed schema and kept, as in `test_plans`.
+Plans are made on an emptied schema and kept; nothing is vacuumed or analysed after, as in `test_plans`.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from itertools import count
 from uuid import uuid4
 
@@ -13,14 +13,21 @@ import msgspec
 import pytest
 
 from fairlane.model.instants import SECOND
+from fairlane.model.layers import GateRules, Kind, Subject, TaskRules, TenantRules
+from fairlane.model.limits import Limits
+from fairlane.model.scope import Scope
 from fairlane.store.contract.claims import WorkerRequest
+from fairlane.store.contract.jobs import PeekRequest
+from fairlane.store.contract.upkeep import ForgetRequest, PurgeRequest
 from fairlane.store.postgres.store import PostgresStore
-from tests.contract.world import ALL, World
+from tests.contract.world import ALL, World, failed, ruined
 from tests.oracle.clock import DrivenClock
+from tests.postgres.beliefs import BELIEFS, mislead
 from tests.servers.postgres import HASTY, MEMORY, PostgresServer
 
-WAITING = 10_000
-RUNNING = 2_000
+THOUSANDS = 3
+"""Of jobs that wait, two in three of them for a time, and one more that is finished, half of it dead."""
+RUNNING = 100
 FEW = 300
 """Rows that one verb may touch, with all its look-ups of turns, keys and rules."""
 
@@ -28,37 +35,42 @@ _TOUCHED = """
 SELECT coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)::bigint FROM pg_stat_user_tables
 WHERE schemaname = 'moves'
 """
-_TABLES = "SELECT relname FROM pg_class WHERE relnamespace = 'moves'::regnamespace AND relkind = 'r'"
 
 _keys = count()
 
 
-@pytest.fixture
-async def full() -> AsyncIterator[World]:
-    """A store whose plans were made while it was empty, and which is full now."""
+@pytest.fixture(scope="module")
+def idle() -> Iterator[PostgresServer]:
+    """A server on which nobody vacuums or analyses by himself."""
     server = PostgresServer(*HASTY, "autovacuum=off", folder=MEMORY)
     server.start()
+    yield server
+    server.close()
+
+
+@pytest.fixture(params=BELIEFS)
+async def full(request: pytest.FixtureRequest, idle: PostgresServer) -> AsyncIterator[World]:
+    """A store whose plans were made while it was empty and the planner misled, and which is full now."""
     clock = DrivenClock()
-    store = PostgresStore(f"{server.url}&schema=moves&pool=1", clock.now)
-    await store.upkeep.migrate()
-    world = World(store, clock)
-    for _ in range(8):  # more often than the planner thinks twice
-        for verb in VERBS.values():
-            await verb(world)
+    store = PostgresStore(f"{idle.url}&schema=moves&pool=1", clock.now)
     async with store._server.apart() as connection:
-        for table in await connection.fetch(_TABLES):
-            await connection.execute(f"VACUUM ANALYZE moves.{table[0]}")
-    for _ in range(8):
+        await connection.execute("DROP SCHEMA IF EXISTS moves CASCADE")
+        await store.upkeep.migrate()
+        await mislead(connection, "moves", request.param)
+    world = World(store, clock)
+    for _ in range(7):  # more often than the planner thinks twice
         for verb in VERBS.values():
             await verb(world)
-    for number in range(WAITING // 1_000):
-        waits = [world.new(f"t{n % 50}", delay=n % 3 * 3_600 * SECOND) for n in range(999)]
+    for number in range(THOUSANDS + 1):
+        delays = (0 if number == THOUSANDS else n % 3 * 3_600 * SECOND for n in range(999))
+        waits = [world.new(f"t{n % 50}", delay=delay) for n, delay in enumerate(delays)]
         await world.send(world.new(idempotency_key=f"kept {number}"), *waits)
-    for _ in range(RUNNING // 1_000):
-        await world.claim(1_000, worker="busy", lease=10_000 * SECOND)
+    claims = await world.claim(1_000)
+    await world.settle_reply(*map(world.verdict, claims[:500]))
+    await world.settle_reply(*(world.verdict(claim, ruined()) for claim in claims[500:]))
+    await world.claim(RUNNING, worker="busy", lease=10_000 * SECOND)
     yield world
     await store.upkeep.aclose()
-    server.close()
 
 
 async def touched(world: World) -> int:
@@ -130,6 +142,62 @@ async def look(world: World) -> None:
     await world.cancel(job.id)
 
 
+async def take(world: World, tenant: str, **values: str) -> None:
+    """Claim what comes in before all others, as far as limits allow; retry half of it, then all succeeds."""
+    await world.send(*(world.new(tenant, priority=100, **values) for _ in range(4)))
+    claims = await world.claim(2)
+    await world.settle_reply(*(world.verdict(claim, failed(after=SECOND)) for claim in claims))
+    world.advance(2)
+    await world.promote()
+    for _ in range(2):
+        await world.settle_reply(*map(world.verdict, await world.claim(2)))
+
+
+async def serve(world: World) -> None:
+    """Let nothing hold them back."""
+    await take(world, "serving")
+
+
+async def limit(world: World) -> None:
+    """Let the tenant run two at a time."""
+    await world.put({Subject(Kind.TENANT, "limited"): TenantRules(limits={"*": Limits(running=2)})})
+    await take(world, "limited")
+
+
+async def gate(world: World) -> None:
+    """Let the task pass a gate, two at a time."""
+    await world.put({Subject(Kind.TASK, "slow"): TaskRules(gate="door")})
+    await world.put({Subject(Kind.GATE, "door"): GateRules(limit=2)})
+    await take(world, "gated", task="slow")
+
+
+async def peek(world: World) -> None:
+    """Say what a tenant would be served next."""
+    await world.store.jobs.peek(PeekRequest(scope=Scope("t3"), queue="default"))
+
+
+async def finish(world: World, tenant: str) -> None:
+    """Leave a tenant one job that waits, one in history and one that is dead."""
+    await world.send(*(world.new(tenant, priority=100) for _ in range(2)))
+    done, lost = await world.claim(2)
+    await world.settle_reply(world.verdict(done), world.verdict(lost, ruined()))
+    await world.enqueue(tenant, delay=3_600 * SECOND)
+
+
+async def forget(world: World) -> None:
+    """Forget a tenant."""
+    await finish(world, "leaving")
+    reply = await world.store.upkeep.forget(ForgetRequest(scope=Scope("leaving"), reason="left", who="ann"))
+    assert reply.erased == 3
+
+
+async def purge(world: World) -> None:
+    """Purge a tenant."""
+    await world.enqueue("purged", delay=3_600 * SECOND)
+    reply = await world.store.upkeep.purge(PurgeRequest(scope=Scope("purged"), reason="wrong", who="ann"))
+    assert reply.cancelled == 1
+
+
 VERBS: dict[str, Callable[[World], Awaitable[None]]] = {
     "enqueue": enqueue,
     "renew": renew,
@@ -138,11 +206,17 @@ VERBS: dict[str, Callable[[World], Awaitable[None]]] = {
     "reclaim": reclaim,
     "expire": expire,
     "look": look,
+    "serve": serve,
+    "limit": limit,
+    "gate": gate,
+    "peek": peek,
+    "forget": forget,
+    "purge": purge,
 }
 
 
-async def test_a_verb_about_one_job_touches_few_rows(full: World) -> None:
-    """Among thousands that wait or run."""
+async def test_a_verb_about_a_few_jobs_touches_few_rows(full: World) -> None:
+    """Among thousands that wait or are finished, and a hundred that run."""
     read = {}
     for name, verb in VERBS.items():
         before = await touched(full)

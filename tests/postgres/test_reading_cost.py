@@ -14,6 +14,7 @@ from fairlane.model.layers import Kind
 from fairlane.model.lifecycle import State
 from fairlane.model.scope import Scope
 from fairlane.store.contract.dead import DeadRequest
+from fairlane.store.contract.inspection import InspectRequest
 from fairlane.store.contract.jobs import CountRequest, ExplainRequest, FindRequest, Why
 from fairlane.store.contract.policies import ListRequest
 from fairlane.store.postgres.connect import Server
@@ -193,6 +194,15 @@ async def test_names_of_tenants_are_listed_without_reading_their_jobs(filled: Fi
     asked = ListRequest(scope=ALL, kind=Kind.TENANT, limit=10)
     assert len(await filled.store.policies.list(asked)) == asked.limit
     assert await filled.cost(lambda: filled.store.policies.list(asked)) <= 20 * asked.limit
+
+
+async def test_looking_into_the_store_reads_what_waits_for_a_time_and_one_job_of_each_strand(
+    filled: Filled,
+) -> None:
+    """Which tasks unfinished jobs need, what is not yet folded: not the 100,000 that are ready."""
+    asked = InspectRequest(scope=ALL)
+    assert (await filled.store.upkeep.inspect(asked)).tasks == ("work",)
+    assert await filled.cost(lambda: filled.store.upkeep.inspect(asked)) <= 3 * TENANTS
 
 
 @pytest.mark.parametrize("scope", [ALL, Scope("rare")], ids=["of all", "of a tenant"])

@@ -282,7 +282,7 @@ async def test_an_open_transaction_blocks_nobody_else(world: World, own: Own) ->
     await own.begin()
     late = world.new()
     await send_in(world, own, late)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):  # who waits for a lock is told after five
         ids = [(await world.enqueue()).id for _ in range(20)]
         for id in ids[:10]:
             claim = await world.claim_one()
@@ -303,7 +303,7 @@ async def test_the_same_key_waits_for_an_open_transaction_and_nobody_else_does(
     await send_in(world, own, first)
     async with asyncio.TaskGroup() as tasks:
         repeat = tasks.create_task(world.send(world.new(idempotency_key="k")))
-        async with asyncio.timeout(4):
+        async with asyncio.timeout(60):  # as above
             assert (await world.send(world.new(idempotency_key="another"))).enqueued[0].is_created
         assert not repeat.done()
         await own.commit()

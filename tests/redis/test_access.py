@@ -6,6 +6,7 @@ import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from ssl import SSLObject
 
 import pytest
 from redis import Redis
@@ -15,6 +16,7 @@ from fairlane.model.instants import SECOND
 from fairlane.store.contract.inspection import InspectRequest
 from fairlane.store.contract.registry import WaitRequest
 from fairlane.store.opening import open_store
+from fairlane.store.receiving import PIECE
 from tests.contract.world import ALL, World, failed
 from tests.oracle.clock import DrivenClock
 from tests.servers.debian import find
@@ -84,6 +86,24 @@ async def test_jobs_live_behind_tls_whose_certificate_is_checked(encrypted: tupl
     await live(f"{url}?ssl_ca_certs={trusted}")
     with pytest.raises(StoreUnavailable, match="certificate verify failed"):
         await live(url)
+
+
+async def test_what_tls_has_decrypted_is_read_a_piece_at_a_time(
+    encrypted: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As what comes in the clear is; the first read is that of the handshake."""
+    asked: list[int] = []
+    real = SSLObject.read
+
+    def read(self: SSLObject, size: int) -> bytes:
+        asked.append(size)
+        return real(self, size)
+
+    monkeypatch.setattr(SSLObject, "read", read)
+    url, trusted = encrypted
+    await live(f"{url}?ssl_ca_certs={trusted}")
+    assert asked.count(PIECE) > 20
+    assert len(asked) - asked.count(PIECE) < 20
 
 
 # ── users ─────────────────────────────────────────────────────────────────────

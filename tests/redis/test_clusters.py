@@ -124,7 +124,7 @@ async def test_a_failover_under_load_loses_nobody_the_way(cluster: list[ValkeySe
     await world.enqueue_many(5)
     claims = await world.claim(2)
     with Redis.from_url(home.url) as client:
-        client.wait(1, 5_000)
+        await_fact(lambda: client.wait(1, 1_000) == 1)
     home.kill()
     await pour(world, 10)
     for claim in claims:

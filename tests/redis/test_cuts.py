@@ -15,16 +15,20 @@ from fairlane.store.opening import open_store
 from fairlane.store.redis.scripts import CLAIM_MOST, load
 from tests.contract.world import ALL, World
 from tests.oracle.clock import DrivenClock
-from tests.redis.test_pages import MANY, claim_of, fill
+from tests.redis.test_pages import claim_of, fill
 from tests.servers.proxy import Proxy, proxied
 from tests.servers.valkey import HASTY, MEMORY, ValkeyServer, free_port
 
+PAGES = 8
+"""More than are on their way at a time."""
+
+MANY = PAGES * CLAIM_MOST - 10
 WISH = claim_of(("default", MANY))
 
 
 def page(number: int) -> bytes:
-    """Give what is in the message of one page of three, and in no other."""
-    return b"$1\r\n%d\r\n$1\r\n3\r\n" % number
+    """Give what is in the message of one page, and in no other."""
+    return b"$1\r\n%d\r\n$1\r\n%d\r\n" % (number, PAGES)
 
 
 class Place(NamedTuple):
@@ -59,13 +63,14 @@ async def test_what_the_answered_pages_settled_and_claimed_is_said(place: Place)
     claims = (await place.world.store.claims.claim(WISH)).claims
     settlements = tuple(map(place.world.verdict, claims))
     request = SettleRequest(scope=ALL, worker="w1", settlements=settlements, claim=WISH)
-    place.network.cut_before(page(3))
+    place.network.cut_before(page(PAGES))
     reply = await place.world.store.claims.settle(request)
     assert place.network.cuts_made == 1
     assert reply.claimed is not None
     assert reply.claimed.is_partial
     named = {one.id for one in reply.settled}
-    assert named in ({one.id for one in settlements[:most]} for most in (CLAIM_MOST, 2 * CLAIM_MOST))
+    answered = [{one.id for one in settlements[: pages * CLAIM_MOST]} for pages in range(1, PAGES)]
+    assert named in answered
     assert (len(reply.claimed.claims), reply.stale) == (len(named), ())
     for claim in reply.claimed.claims:
         assert await place.world.settle(claim) is State.SUCCEEDED

@@ -89,3 +89,24 @@ async def test_of_a_stream_with_a_refused_command_nobody_reads_an_answer(
         await converse(connection, commands, demand, PATIENCE, 3)
     assert not connection.is_connected
     assert client.delete("{x}a") == 1
+
+
+async def test_what_was_answered_is_heeded_though_the_next_command_cannot_be_sent(
+    connection: AbstractConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is done: an answer that nobody heard of would leave claims to their leases."""
+    heeded: list[Any] = []
+    real, sent = connection.send_packed_command, 0
+
+    async def send_twice(packed: bytes) -> None:
+        nonlocal sent
+        sent += 1
+        if sent > 2:
+            raise ConnectionResetError
+        await real(packed)
+
+    monkeypatch.setattr(connection, "send_packed_command", send_twice)
+    with pytest.raises(ConnectionResetError):
+        await converse(connection, [("ECHO", "a"), ("ECHO", "b"), ("ECHO", "c")], heeded.append, PATIENCE, 2)
+    assert heeded == [b"a"]
+    assert not connection.is_connected

@@ -40,6 +40,7 @@ def bouncing(server: PostgresServer) -> Iterator[int]:
     with tempfile.TemporaryDirectory() as folder:
         settings = Path(folder) / "pgbouncer.ini"
         settings.write_text(_INI.format(server=server.port, port=port))
+        settings.chmod(0o644)  # whatever the umask: it is read by another user
         Path(folder).chmod(0o755)
         process = subprocess.Popen(  # noqa: S603 (our own set-up)
             [str(found.path), str(settings)],

@@ -9,11 +9,14 @@ from __future__ import annotations
 import atexit
 import os
 import pwd
+import random
+import shutil
 import signal
 import socket
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,8 +25,13 @@ from typing import Any, Final
 HASTY: Final = ("fsync=off", "full_page_writes=off", "synchronous_commit=off")
 """For tests that ask what the answers are, not what a power cut leaves."""
 
-MEMORY: Final = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 (a folder of its own inside)
-"""Where the data of servers are that nobody cuts the power of."""
+_SHARED: Final = Path("/dev/shm")  # noqa: S108 (a folder of its own inside)
+_ROOM: Final = 1 << 31
+MEMORY: Final = str(_SHARED) if _SHARED.is_dir() and shutil.disk_usage(_SHARED).free > _ROOM else None
+"""Where the data of servers are that nobody cuts the power of: in memory, where there is room for them.
+
+A container has 64 MB there unless it is told otherwise; two servers fill it.
+"""
 
 FAST: Final = signal.SIGINT
 """Cuts connections and writes everything down."""
@@ -38,6 +46,7 @@ _AS_A_SERVER: Final[dict[str, Any]] = {
     "start_new_session": True,  # what interrupts the tests is not for it
 }
 _NEWEST: Final = "18"
+_CHANCE: Final = random.SystemRandom()  # property tests seed the other one, in every process alike
 _IN_WHEEL: Final = {"16": "pginstall", "18": "pginstall18"}
 # Waits until the process that started the server has ended, however it did; then nothing is to be saved.
 _KEEPER: Final = """
@@ -78,12 +87,33 @@ def other_user() -> dict[str, Any]:
     return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
 
 
+@cache
+def _within_reach(programs: Path) -> Path:
+    """Give the programs where `other_user` may run them: a home of root's is closed to him."""
+    asked = [str(programs / "postgres"), "--version"]
+    try:
+        subprocess.run(asked, check=True, stdout=subprocess.DEVNULL, **other_user())  # noqa: S603 (its own)
+    except PermissionError:
+        copy = Path(tempfile.mkdtemp(prefix="fairlane-pg-programs-"))
+        atexit.register(shutil.rmtree, copy, ignore_errors=True)
+        wheel = programs.parents[1]
+        for part in (f"{wheel.name}/{programs.parent.name}", f"{wheel.name}.libs"):
+            shutil.copytree(wheel.parent / part, copy / part, symlinks=True)
+        subprocess.run(["/bin/chmod", "-R", "a+rX", str(copy)], check=True)  # noqa: S603 (its own folder)
+        return copy / programs.relative_to(wheel.parent)
+    return programs
+
+
 def free_port() -> int:
-    """Give a port of this machine that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Give a port of this machine that nobody listens on.
+
+    Not one of those that the system gives to whoever connects: a server that is ended wants it back.
+    """
+    while True:
+        port = _CHANCE.randrange(5_000, 11_000)
+        with suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 class PostgresServer:
@@ -100,7 +130,7 @@ class PostgresServer:
 
         `following` another, it is a replica of that.
         """
-        self.bin = binaries(version or wanted_version())
+        self.bin = _within_reach(binaries(version or wanted_version()))
         self.home = Path(tempfile.mkdtemp(prefix="fairlane-pg-", dir=folder))
         self.data = self.home / "data"
         self.log = self.home / "log"

@@ -26,13 +26,16 @@ from typing import Final
 
 from redis import Redis
 
+from tests.servers import postgres
 from tests.servers.debian import Program, find
 
-MEMORY: Final = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 (a folder of its own inside)
+MEMORY: Final = postgres.MEMORY
 HASTY: Final = ("--appendonly", "no")
 """For tests that ask what the answers are, not what a power cut leaves."""
 
 _numbers: Final = count(1)
+_given: Final[set[int]] = set()
+_CHANCE: Final = random.SystemRandom()  # property tests seed the other one, in every process alike
 # Waits until the process that started the server has ended, however it did; then nothing is to be saved.
 _KEEPER: Final = """
 cat >/dev/null
@@ -183,14 +186,19 @@ class ValkeySentinel(ValkeyServer):
         return (str(self.home / "sentinel.conf"), "--sentinel")
 
 
-def free_port(below: int = 55_000) -> int:
-    """Give a port that nobody listens on, and nobody on the one that a cluster's node has beside it."""
+def free_port() -> int:
+    """Give a port that nobody listens on, and nobody on the one that a cluster's node has beside it.
+
+    Not one of those that the system gives to whoever connects: a server that is ended wants it back.
+    """
     while True:
-        port = random.randrange(20_000, below)
+        port = _CHANCE.randrange(11_000, 21_000)
         with suppress(OSError), socket.socket() as one, socket.socket() as other:
             one.bind(("127.0.0.1", port))
             other.bind(("127.0.0.1", port + 10_000))
-            return port
+            if port not in _given:
+                _given.add(port)
+                return port
 
 
 @cache

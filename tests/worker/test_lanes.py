@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from datetime import timedelta
 from itertools import pairwise
 
 import pytest
@@ -13,6 +14,7 @@ from fairlane.model.layers import Kind, Subject
 from fairlane.model.scope import Scope
 from fairlane.store.contract.policies import ReadRequest
 from fairlane.worker.lane import Desk, lanes_of
+from tests.seconds import counted
 from tests.worker.world import World, until
 
 
@@ -228,7 +230,7 @@ async def test_an_idle_worker_picks_up_a_job_when_it_is_due(world: World, app: F
         await asyncio.wait_for(ran.wait(), 10)
         ended = await world.ended(job)
     late = (ended.attempts[-1].started_at - ended.run_at).total_seconds()
-    assert 0 <= late < 0.3
+    assert 0 <= late < 10  # by itself it would look again after thirty seconds
 
 
 async def test_a_store_whose_clock_was_moved_back_is_not_asked_without_end(
@@ -313,14 +315,13 @@ async def test_a_worker_declares_queues_tasks_and_gates_and_logs_what_changed(
 
 async def test_starts_are_spaced_by_a_declared_rate(world: World, app: Fairlane) -> None:
     """The worker waits as long as the store says, and no longer."""
-    starts: list[float] = []
 
     @app.task(name="paced", rate=Rate(20, "second"))
-    async def paced() -> None:
-        starts.append(asyncio.get_running_loop().time())
+    async def paced() -> None: ...
 
-    await app.aenqueue_many(paced.using(tenant="acme").bind() for _ in range(10))
-    async with world.working(app):
-        await until(lambda: len(starts) == 10)
-    assert min(after - before for before, after in pairwise(starts)) > 0.03
-    assert starts[-1] - starts[0] < 3
+    jobs = await app.aenqueue_many(paced.using(tenant="acme").bind() for _ in range(10))
+    async with world.working(app), counted() as seconds:
+        ended = [await world.ended(job) for job in jobs]
+    starts = sorted(job.attempts[0].started_at for job in ended)
+    assert min(after - before for before, after in pairwise(starts)) >= timedelta(milliseconds=50)
+    assert seconds() < 3

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 
-from fairlane import Fairlane, State, StoreUnavailable
+from fairlane import Backoff, Context, Fairlane, Lane, Retry, State, StoreUnavailable
+from fairlane.store.opening import open_store
 from fairlane.worker.worker import Worker
 from tests.worker.world import ALL_VERBS, LONG, QUICK, World, until
 
@@ -83,6 +85,39 @@ async def test_settlements_that_the_store_did_not_answer_for_are_sent_again(
         assert not worker._floor.holdings  # type: ignore[union-attr]
     assert "settlement_stale" not in events(caplog)
     assert [(await job.arefresh()).state for job in jobs] == [State.SUCCEEDED] * 3
+
+
+async def test_a_job_that_came_back_before_its_settlement_was_answered_is_named_once(world: World) -> None:
+    """Of its two attempts the older is stale already; the store's answer could not tell them apart."""
+    world.turns_at_once = 2
+    app = world.app(lanes=[Lane("main", 4, ["default"])])
+    release = asyncio.Event()
+
+    @app.task(name="again", retry=Backoff.delays(0))
+    async def again(ctx: Context) -> None:
+        if ctx.attempt == 1:
+            raise Retry
+        await release.wait()
+
+    job = await again.using(tenant="acme").aenqueue()
+    world.held = {"settle"}
+    store = open_store(world.url, clock=world)
+    async with world.working(app, settings=LONG) as worker:
+        await until(lambda: len(world.requests("settle")) == 1)
+        (request,) = world.requests("settle")
+        await store.claims.settle(msgspec.structs.replace(request, claim=None))  # which nobody answers
+        worker._floor.wake()  # type: ignore[union-attr]
+        await world.when(job, lambda one: one.state is State.RUNNING)
+        release.set()
+        await until(lambda: len(world.requests("settle")) == 2)
+        world.deaf = ["settle", "settle"]
+        world.held.clear()
+        assert (await world.ended(job)).attempt == 2
+        await until(lambda: not worker._floor.holdings)  # type: ignore[union-attr]
+    await store.upkeep.aclose()
+    named = [[one.id for one in request.settlements] for request in world.requests("settle")]
+    assert named[:2] == [[job.id], [job.id]]
+    assert all(len(ids) == len(set(ids)) for ids in named[2:])
 
 
 async def test_a_claim_whose_answer_was_lost_comes_back_by_its_lease(world: World, app: Fairlane) -> None:

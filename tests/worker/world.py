@@ -27,7 +27,7 @@ from fairlane.worker.worker import Worker
 
 T = TypeVar("T")
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 """How long a test waits for a fact before it says that it never came true."""
 
 QUICK = WorkerSettings(lease=3 * SECOND, renew_every=SECOND // 4, shutdown_deadline=10 * SECOND)

@@ -205,7 +205,8 @@ def _fields(view: PolicyView, now: Instant) -> dict[str, Cell]:
     if override is not None:
         ends = "" if override.until is None else f", until {moment(override.until, now)}"
         why = f": {override.note}" if override.note else ""
-        set_by["set"] = f"by {override.who} {ago(override.set_at, now)}{why}{ends}"
+        since = ago(min(override.set_at, now), now)  # what this very command set came after its `now`
+        set_by["set"] = f"by {override.who} {since}{why}{ends}"
         set_by["declared"] = "nothing" if view.declared is None else _words(view.declared)
     return {view.subject.kind.value: view.subject.name, "in force": _words(view.effective), **set_by}
 

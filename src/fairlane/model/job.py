@@ -75,7 +75,7 @@ class Progress(msgspec.Struct, frozen=True):
     note: str = ""
 
 
-class JobRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class JobRecord(msgspec.Struct, frozen=True, gc=False):
     """A job as a store keeps it, in any of its homes.
 
     `run_at` is when the job was or is due. While it runs, `worker`, `fence`, `started_at` and `lease_until`

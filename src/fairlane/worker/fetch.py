@@ -64,7 +64,7 @@ class Fetch:
         claim = self._wanted()
         if not desk.done and claim is None:
             return _UNTIL_RUNG if desk.due_at is None else desk.due_at - now
-        batch, desk.done = desk.done, []
+        batch, desk.done = self._floor.newest(desk.done), []
         mark = self._absence.mark()
         try:
             with desk.turn(len(batch), 0 if claim is None else claim.total):

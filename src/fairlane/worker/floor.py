@@ -157,6 +157,25 @@ class Floor:
         attempt.desk.done.append(Done(attempt, settlement))
         attempt.desk.bell.ring()
 
+    def newest(self, batch: list[Done]) -> list[Done]:
+        """Leave out attempts whose job has been claimed here again and is over, too: their claims are lost.
+
+        So it is if a job was lost, or settled without an answer, and came back. The store's answer names jobs
+        and no fences: of two settlements of one job nobody could say which was taken.
+        """
+        last: dict[int, Done] = {}
+        for done in batch:
+            other = last.setdefault(done.settlement.id.int, done)  # numbers: see `Holdings`
+            if other.settlement.fence < done.settlement.fence:
+                last[done.settlement.id.int] = done
+        if len(last) == len(batch):
+            return batch
+        for done in batch:
+            if last[done.settlement.id.int] is not done:
+                report.stale(done)
+                self._release(done.attempt)
+        return list(last.values())
+
     def settled(self, batch: list[Done], reply: SettleReply) -> None:
         """Hear what became of settlements, and have the slots back."""
         states = {one.id.int: one.state for one in reply.settled}  # numbers: see `Holdings`

@@ -87,6 +87,7 @@ class RenewReply(msgspec.Struct, frozen=True):
 class SettleRequest(Request, frozen=True, kw_only=True):
     """How attempts ended and, optionally, what the worker could start next (S35).
 
+    A job is named under one fence: the answer says none.
     Without `waits`, a claim that another transaction has settled and not committed (`settle_in`) is neither
     settled nor named, where the store could only wait for that transaction.
     """

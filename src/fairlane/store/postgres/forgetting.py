@@ -29,7 +29,7 @@ async def forget(server: Server, request: ForgetRequest) -> ForgetReply:
         raise ValueError(message)
     place = Place(0, UUID(int=0)) if request.cursor is None else from_cursor(request.cursor)
     sql = load("upkeep", server.schema)
-    async with reading(server) as connection:
+    async with reading(server, in_order=True) as connection:
         running = [plain_uuid(row[0]) for row in await connection.fetch(sql.running_of, tenant)]
         values = (tenant, place.enqueued_at, place.id, READ_MOST + 1)
         page = await connection.fetch(sql.contents_of, *values)
@@ -44,7 +44,8 @@ async def forget(server: Server, request: ForgetRequest) -> ForgetReply:
     if last is not None:
         cursor = to_cursor(Place(last["enqueued_at"], plain_uuid(last["id"])))
         return ForgetReply(len(now), len(running), cursor)
-    await server.fetch(sql.keys_of, tenant)
+    async with reading(server) as connection:
+        await connection.execute(sql.keys_of, tenant)
     return ForgetReply(len(now), len(running))
 
 

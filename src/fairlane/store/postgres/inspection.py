@@ -13,7 +13,7 @@ async def inspect(server: Server, request: InspectRequest) -> Inspection:
     """Answer all that `Inspection` asks; the server looks after its files by itself."""
     sql = load("inspection", server.schema)
     tenant = request.scope.tenant
-    async with reading(server) as connection:
+    async with reading(server, in_order=True) as connection:
         settings = await connection.fetchrow(sql.settings)
         leads = await connection.fetch(sql.leads)
         tasks = await connection.fetch(sql.tasks, tenant)

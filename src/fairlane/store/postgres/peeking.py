@@ -26,7 +26,8 @@ async def peek(server: Server, request: PeekRequest) -> tuple[JobRecord, ...]:
         await connection.execute("SAVEPOINT before")
         ids = await _claim_all(connection, server, request)
         await connection.execute("ROLLBACK TO SAVEPOINT before")
-        return tuple(map(hot_record, await connection.fetch(sql.jobs, ids)))
+        jobs = {job.id: job for job in map(hot_record, await connection.fetch(sql.jobs, ids))}
+    return tuple(jobs[id] for id in ids)
 
 
 async def _claim_all(connection: Connection, server: Server, request: PeekRequest) -> list[UUID]:

@@ -10,6 +10,7 @@ from fairlane.store.contract.request import READ_MOST, Place, from_cursor, to_cu
 from fairlane.store.contract.upkeep import PurgeReply, PurgeRequest
 from fairlane.store.postgres.connect import Server
 from fairlane.store.postgres.moving import by_queue, stop_waiting
+from fairlane.store.postgres.reading import reading
 from fairlane.store.postgres.rows import plain_uuid
 from fairlane.store.postgres.statements import load
 
@@ -24,10 +25,13 @@ async def purge(server: Server, request: PurgeRequest) -> PurgeReply:
     if request.cursor is not None:
         place = from_cursor(request.cursor)
         start = (place.enqueued_at, place.id)
-    edge = await server.fetch(sql.edge, *start, READ_MOST - 1)
-    end = (edge[0][0], plain_uuid(edge[0][1])) if len(edge) > 1 else None
-    values = (request.scope.tenant, request.queue, request.task, request.most + 1, *start, *(end or _LAST))
-    rows = [(at, plain_uuid(id), queue) for at, id, queue in await server.fetch(sql.purged, *values)]
+    tenants = () if request.scope.tenant is None else (request.scope.tenant,)
+    edge, purged = (sql.edge_of_tenant, sql.purged_of_tenant) if tenants else (sql.edge, sql.purged)
+    async with reading(server, in_order=True) as connection:
+        last_two = await connection.fetch(edge, *start, READ_MOST - 1, *tenants)
+        end = (last_two[0][0], plain_uuid(last_two[0][1])) if len(last_two) > 1 else None
+        values = (*start, *(end or _LAST), request.most + 1, request.queue, request.task, *tenants)
+        rows = [(at, plain_uuid(id), queue) for at, id, queue in await connection.fetch(purged, *values)]
     page = rows[: request.most]
     word = because(Because.PURGED, request.reason)
     cancelled = 0

@@ -1,6 +1,8 @@
 """Read for people: a transaction whose statements are planned for the values and the sizes of the moment.
 
 What is cheap differs from one filter to the next, and a plan made while a table was empty would be kept.
+Joins are looks into an index for each row of a short list: any other way reads a whole table where the
+planner expects few rows.
 """
 
 from __future__ import annotations
@@ -11,7 +13,10 @@ from typing import Final
 
 from fairlane.store.postgres.connect import Connection, Server
 
-_PLANS: Final = "SET LOCAL plan_cache_mode = force_custom_plan; SET LOCAL enable_seqscan = off"
+_PLANS: Final = (
+    "SET LOCAL plan_cache_mode = force_custom_plan; SET LOCAL enable_seqscan = off;"
+    " SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off"
+)
 _IN_ORDER: Final = "; SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off"
 
 

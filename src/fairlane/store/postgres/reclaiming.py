@@ -15,9 +15,9 @@ async def reclaim(server: Server, floor: Floor, request: ReclaimRequest) -> Recl
     """Take back what nobody is just settling; one question where nothing is lost."""
     sql = load("settle", server.schema)
     since = floor()
-    ((at, by, is_any),) = await server.fetch(sql.is_any_lapsed, server.now(), since, request.lapsed_by)
+    ((at, by, is_any, took),) = await server.fetch(sql.is_any_lapsed, server.now(), since, request.lapsed_by)
     if not is_any:
-        floor.passed(by, is_whole=True)
+        floor.passed(by, is_whole=True, took=took)
         return ReclaimReply()
     async with server.transaction() as link:
         rows = await link.fetch(sql.lapsed, by, since, request.most + 1)
@@ -30,6 +30,6 @@ async def reclaim(server: Server, floor: Floor, request: ReclaimRequest) -> Recl
         await end_jobs(link, server.schema, at, ends)
         gates = sorted({gate for gate, *_ in rows if gate is not None})
         lines = await link.fetchval(sql.queues_at, gates) if gates else []
-    floor.passed(by, is_whole=len(rows) <= request.most)
+    floor.passed(by, is_whole=len(rows) <= request.most, took=took)
     server.hint({*(one.queue for one in taken), *lines})
     return ReclaimReply(tuple(taken), len(rows) > request.most)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, Final, TypeAlias
 from uuid import UUID, SafeUUID
 
@@ -68,6 +69,7 @@ WHOLE_COLUMNS: Final = (*HOT_COLUMNS, *END_COLUMNS)
 COMMON_WIDTH: Final = len(SENT_COLUMNS) + len(STATUS_COLUMNS)
 HOT_WIDTH: Final = len(HOT_COLUMNS)
 FINISHED_WIDTH: Final = len(FINISHED_COLUMNS)
+WHOLE_WIDTH: Final = len(WHOLE_COLUMNS)
 
 _new: Final = object.__new__
 _set_int: Final = UUID.__dict__["int"].__set__
@@ -97,22 +99,21 @@ _write_tail = msgspec.json.Encoder().encode
 
 def hot_record(row: Row) -> JobRecord:
     """Read a row that begins with `HOT_COLUMNS`."""
-    return _record(row[:COMMON_WIDTH], row[COMMON_WIDTH:HOT_WIDTH], _NO_END)
+    return _record((*row[:HOT_WIDTH], *_NO_END))
 
 
 def finished_record(row: Row) -> JobRecord:
     """Read a row that begins with `FINISHED_COLUMNS`."""
-    return _record(row[:COMMON_WIDTH], _UNCLAIMED, row[COMMON_WIDTH:FINISHED_WIDTH])
+    return _record((*row[:COMMON_WIDTH], *_UNCLAIMED, *row[COMMON_WIDTH:FINISHED_WIDTH]))
 
 
 def whole_record(row: Row) -> JobRecord:
     """Read a row that begins with `WHOLE_COLUMNS`, of whatever home."""
-    return _record(
-        row[:COMMON_WIDTH], row[COMMON_WIDTH:HOT_WIDTH], row[HOT_WIDTH : HOT_WIDTH + len(END_COLUMNS)]
-    )
+    return _record(row[:WHOLE_WIDTH])
 
 
-def _record(common: Row, claim: Row, end: Row) -> JobRecord:
+def _record(values: Row) -> JobRecord:
+    """Make a record of the values of `WHOLE_COLUMNS`."""
     (
         id,
         tenant,
@@ -147,52 +148,56 @@ def _record(common: Row, claim: Row, end: Row) -> JobRecord:
         is_suspect,
         fence,
         attempts,
-    ) = common
-    worker, started_at, lease_until, is_cancel_asked, progress = claim
-    settled_at, result = end
-    uuid = plain_uuid(id)
+        worker,
+        started_at,
+        lease_until,
+        is_cancel_asked,
+        progress,
+        settled_at,
+        result,
+    ) = values
     own = str(id) if idempotency_key is None or correlation_id is None else ""
-    return JobRecord(
-        id=uuid,
-        tenant=tenant,
-        queue=queue,
-        task=task,
-        state=_STATES[state],
-        because=because,
-        payload=payload,
-        checksum=checksum,
-        version=version,
-        priority=priority,
-        enqueued_at=enqueued_at,
-        run_at=run_at,
-        sort_key=sort_key,
-        expires_at=expires_at,
-        settled_at=settled_at,
-        idempotency_key=own if idempotency_key is None else idempotency_key,
-        dedup_key=dedup_key,
-        dedup_until=dedup_until,
-        correlation_id=own if correlation_id is None else correlation_id,
-        parent_id=None if parent_id is None else plain_uuid(parent_id),
-        max_attempts=max_attempts,
-        timeout=timeout,
-        at_most_once=at_most_once,
-        tags=tuple(tags) if tags else (),
-        metadata=metadata,
-        created_by=created_by,
-        attempt=attempt,
-        failures=failures,
-        crashes=crashes,
-        crashes_alone=crashes_alone,
-        snoozes=snoozes,
-        is_suspect=is_suspect,
-        fence=fence,
-        worker=worker,
-        started_at=started_at,
-        lease_until=lease_until,
-        is_cancel_asked=is_cancel_asked,
-        progress=None if progress is None else _unpack_progress(progress),
-        result=result,
-        attempts=tuple(map(_read_attempt, attempts)) if attempts else (),
+    return JobRecord(  # by place: forty names take longer than all the rest of reading a row
+        plain_uuid(id),
+        tenant,
+        queue,
+        task,
+        _STATES[state],
+        because,
+        payload,
+        checksum,
+        version,
+        priority,
+        enqueued_at,
+        run_at,
+        sort_key,
+        expires_at,
+        settled_at,
+        own if idempotency_key is None else idempotency_key,
+        dedup_key,
+        dedup_until,
+        own if correlation_id is None else correlation_id,
+        None if parent_id is None else plain_uuid(parent_id),
+        max_attempts,
+        timeout,
+        at_most_once,
+        tuple(tags) if tags else (),
+        metadata,
+        created_by,
+        attempt,
+        failures,
+        crashes,
+        crashes_alone,
+        snoozes,
+        is_suspect,
+        fence,
+        worker,
+        started_at,
+        lease_until,
+        is_cancel_asked,
+        None if progress is None else _unpack_progress(progress),
+        result,
+        tuple(map(_read_attempt, attempts)) if attempts else (),
     )
 
 
@@ -219,7 +224,14 @@ def attempt_tail(outcome: AttemptOutcome, failure: Failure | None, log: str | No
     >>> attempt_tail("succeeded", None, None)
     '"outcome":"succeeded"}'
     """
+    if failure is None and log is None:
+        return _wordless_tail(outcome)
     return _write_tail(_Tail(outcome, failure, log))[1:].decode()
+
+
+@cache
+def _wordless_tail(outcome: AttemptOutcome) -> str:
+    return _write_tail(_Tail(outcome))[1:].decode()
 
 
 def progress_value(progress: Progress | None) -> bytes | None:
@@ -231,9 +243,9 @@ def sent_values(jobs: Sequence[NewJob]) -> tuple[list[Any] | None, ...]:
     """Give the columns of new jobs, in the order in which `bring_in` and `enqueue` take them."""
     return (
         [new.id for new in jobs],
-        [new.tenant for new in jobs],
-        [new.queue for new in jobs],
-        [new.task for new in jobs],
+        once([new.tenant for new in jobs]),
+        once([new.queue for new in jobs]),
+        once([new.task for new in jobs]),
         [new.payload for new in jobs],
         [new.checksum for new in jobs],
         once([new.version for new in jobs]),

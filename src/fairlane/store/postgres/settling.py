@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from functools import cache
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -17,16 +16,21 @@ from fairlane.store.postgres.connect import Server
 from fairlane.store.postgres.rows import attempt_tail, hot_record, once, plain_uuid
 from fairlane.store.postgres.statements import load
 
-_SUCCEED: Final = Event.SUCCEED  # a member is looked up anew each time it is named
+_SUCCEED: Final = Event.SUCCEED  # a member is looked up anew each time it is named, and hashes slowly
+_SUCCEEDED: Final = target(_SUCCEED)
+_SUCCEEDED_WORD: Final = _SUCCEEDED.value
 _RETRY: Final = Event.RETRY
 _LEARNT: Final = frozenset({"succeeded", "failed"})
 """How an attempt must end for its duration to say what the task takes."""
 
 
 class Answer(NamedTuple):
-    """What became of settlements: whose job is in which state, who needs a second thought, whom to tell."""
+    """What became of settlements: whose job is in which state, who needs a second thought, whom to tell.
 
-    states: dict[UUID, State]
+    Jobs are named by the number of their id: the id itself hashes slowly.
+    """
+
+    states: dict[int, State]
     doubtful: list[UUID]
     hints: set[str]
 
@@ -53,7 +57,7 @@ async def settle(server: Server, request: SettleRequest) -> SettleReply:
 
 def _first_of_each(settlements: Sequence[Settlement]) -> Sequence[Settlement]:
     """Leave out what is said twice of the same attempt."""
-    if len({one.id.int for one in settlements}) == len(settlements):  # by its number: the id hashes slowly
+    if len({one.id.int for one in settlements}) == len(settlements):
         return settlements
     first: dict[tuple[UUID, int], Settlement] = {}
     for one in settlements:
@@ -82,9 +86,9 @@ async def apply(
     values = _values(batch, is_heeded=is_heeded)
     rows = await link.fetch(load("settle", schema).settle, now, request.worker, request.scope.tenant, *values)
     _, settled, doubtful, hints = rows[0]
-    states = {one.id: target(one.event) for one in batch}
+    states = {one.id.int: _state(one.event) for one in batch}
     if settled is not None:  # it is where all of them are
-        states = {id: states[id] for id in map(plain_uuid, settled)}
+        states = {id.int: states[id.int] for id in settled}
     return Answer(states, [plain_uuid(id) for id in doubtful or ()], set(hints or ()))
 
 
@@ -105,7 +109,7 @@ def _values(batch: Sequence[Settlement], *, is_heeded: bool) -> tuple[list[Any],
     columns: tuple[list[Any], ...] = (
         [not is_heeded and one.event is not _SUCCEED for one in batch],
         [None if is_heeded or one.event is not _RETRY else one.delay for one in batch],
-        [_word(one.event) for one in batch],
+        [_SUCCEEDED_WORD if one.event is _SUCCEED else target(one.event).value for one in batch],
         [one.because for one in batch],
         [one.delay for one in batch],
         [one.failures for one in batch],
@@ -117,20 +121,18 @@ def _values(batch: Sequence[Settlement], *, is_heeded: bool) -> tuple[list[Any],
         [one.outcome in _LEARNT for one in batch],
         [one.result for one in batch],
     )
-    return ([one.id for one in batch], [one.fence for one in batch], *map(once, columns))
+    return ([one.id for one in batch], once([one.fence for one in batch]), *map(once, columns))
 
 
-@cache
-def _word(event: Event) -> str:
-    """Give the state that an event leads to as it is stored."""
-    return target(event).value
+def _state(event: Event) -> State:
+    return _SUCCEEDED if event is _SUCCEED else target(event)
 
 
-def reply_of(request: SettleRequest, states: dict[UUID, State], held: Collection[UUID] = ()) -> SettleReply:
+def reply_of(request: SettleRequest, states: dict[int, State], held: Collection[UUID] = ()) -> SettleReply:
     """Answer for each settlement in order; one that is held elsewhere is not named."""
     settled, stale = [], []
     for one in request.settlements:
-        state = states.pop(one.id, None)
+        state = states.pop(one.id.int, None)
         if state is not None:
             settled.append(Settled(one.id, state))
         elif one.id not in held:

@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 from fairlane.model.errors import ConfigError, EnqueueUnknown, StoreBusy, StoreError, StoreUnavailable
 from fairlane.model.instants import Instant
+from fairlane.store.receiving import receive_in_pieces
 from fairlane.store.redis.exchange import Command, await_replicas, converse, demand, nothing, repeat, send
 from fairlane.store.redis.location import Location
 from fairlane.store.redis.scripts import Script, load
@@ -33,7 +34,7 @@ _AHEAD: Final = 4
 the interpreter, 5 ms at a time; with more, others wait: it does all that it finds of one client at once."""
 
 _ALL: Final = 1_000
-"""More commands than any stream has."""
+"""As many commands as any stream may have: parts of a batch, which has at most so many jobs."""
 
 _LAST_WORDS: Final = ("enqueue", "outcome")
 """The scripts that answer an enqueue."""
@@ -339,8 +340,14 @@ def _open_pool(url: str) -> BlockingConnectionPool:
         # A repeat is our own decision: an enqueue that is sent twice must say so.
         retry=Retry(NoBackoff(), 0),
         driver_info=_driver_info(),
+        redis_connect_func=_begin,
     )
     return pool
+
+
+async def _begin(connection: AbstractConnection) -> None:
+    receive_in_pieces(connection._writer.transport)  # type: ignore[union-attr]  # noqa: SLF001 (shown nowhere else)
+    await connection.on_connect()
 
 
 @cache

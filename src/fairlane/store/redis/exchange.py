@@ -72,8 +72,8 @@ async def converse(
 ) -> None:
     """Send commands and heed the answer to each, or the error that it was refused with, in their order.
 
-    As in `repeat`, so many are on their way at a time. An answer is heeded when the command that takes its
-    place is sent, which was made before: the server never waits for either.
+    No more than `ahead` are on their way, for the reason that `repeat` has. An answer is heeded when the
+    command that takes its place is sent, and that was made before: the server waits for neither.
     """
     from redis import exceptions  # noqa: PLC0415
 
@@ -84,16 +84,23 @@ async def converse(
             except exceptions.ResponseError as error:
                 return error
 
+    async def put(packed: bytes) -> None:
+        async with asyncio.timeout(patience):
+            await connection.send_packed_command(packed)
+
     waiting = 0
     try:
         for command in commands:
             packed = _packed(command)
-            answers = [await read()] if waiting == ahead else []
-            async with asyncio.timeout(patience):
-                await connection.send_packed_command(packed)
-            waiting += 1 - len(answers)
-            for answer in answers:
-                heed(answer)
+            if waiting < ahead:
+                await put(packed)
+                waiting += 1
+            else:
+                answer = await read()
+                try:
+                    await put(packed)
+                finally:
+                    heed(answer)  # what was answered is done, though the connection ends now
         for _ in range(waiting):
             heed(await read())
     except BaseException:

@@ -76,9 +76,6 @@ _CONSTANTS: Final[dict[str, int | str]] = {
 _BRING_IN: Final = frozenset({"enqueue"})
 """What a full server refuses, as it does parts of a batch. All else it must run: that makes room again."""
 
-_IS_VERB: Final = {"IS_FOLDING": "fold", "IS_PEEKING": "peek"}
-"""What parts ask of the script that they are in: whether it is the one of a verb."""
-
 _USES: Final = re.compile(r"-- uses:(.*)")
 _KEY: Final = re.compile(r"\$(\w+)")
 _WORD: Final = re.compile(r"\b[A-Z][A-Z_]+\b")
@@ -107,7 +104,7 @@ def load(name: str) -> Script:
     text = "\n".join((book, "return (function()", *parts, own, "end)()"))
     text = _KEY.sub(lambda found: NAMES[found[1]], text)
     # As values, not as locals: Lua has 200 of those, and a script is run from its first line each time.
-    values = _values() | {word: str(name == verb).lower() for word, verb in _IS_VERB.items()}
+    values = _values() | {"IS_FOLDING": "true" if name == "fold" else "false"}
     text = _WORD.sub(lambda found: values.get(found[0], found[0]), text)
     text = f"#!lua flags={'' if name in _BRING_IN else 'allow-oom'}\n{text}"
     return Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest())

@@ -64,16 +64,13 @@ CREATE OR REPLACE FUNCTION {s}.make_ready(
 DECLARE
   step record;
 BEGIN
-  is_partial := false;
+  SELECT * INTO step FROM {s}.fold_some(q, 5000);
+  q := step.q;
+  is_partial := step.is_partial;
   IF NOT p_is_again THEN
     SELECT * INTO step FROM {s}.promote_due(q, p_now, {due_most});
     q := step.q;
-    is_partial := step.promoted = {due_most};
-  END IF;
-  SELECT * INTO step FROM {s}.fold_some(q, 5000);
-  q := step.q;
-  is_partial := is_partial OR step.is_partial;
-  IF NOT p_is_again THEN
+    is_partial := is_partial OR step.promoted = {due_most};
     q := {s}.heed_changes(q);
     SELECT * INTO step FROM {s}.wake(q, p_now, p_only, woken);
     q := step.q;
@@ -90,7 +87,7 @@ DECLARE
   block record;
 BEGIN
   v_next := least(
-    (SELECT run_at FROM {s}.job WHERE queue = p_queue AND state = {delayed} AND run_at >= {s}.from_of(p_now, q.due_from)
+    (SELECT run_at FROM {s}.job WHERE queue = p_queue AND state = {delayed} AND run_at >= coalesce(q.due_from, 0)
      ORDER BY queue, run_at, id LIMIT 1),
     (SELECT parked_until FROM {s}.turn
      WHERE queue = p_queue AND state = 2 AND parked_until >= {s}.from_of(p_now, q.woken_to)
@@ -131,7 +128,7 @@ BEGIN
     SELECT * INTO block FROM {s}.queue_block(v_now, v_queue);
     is_busy := {s}.has_deltas(v_queue, q.seen)
       OR EXISTS (SELECT 1 FROM {s}.job j WHERE j.queue = v_queue AND j.state = {delayed} AND j.run_at <= v_now
-                   AND j.run_at >= {s}.from_of(v_now, q.due_from))
+                   AND j.run_at >= coalesce(q.due_from, 0))
       OR (NOT block.is_blocked
           AND EXISTS (SELECT 1 FROM {s}.turn t WHERE t.queue = v_queue AND t.state = 1 AND t.vt >= q.low))
       OR {s}.is_any_due(v_queue, {s}.from_of(v_now, q.woken_to), v_now)

@@ -14,10 +14,10 @@ BEGIN
            j.is_capped, CASE WHEN j.charged IS NOT NULL THEN {s}.stride_of(p_now, j.tenant) END AS stride
     FROM unnest(p_tid, p_state, p_learns) WITH ORDINALITY u (tid, next, learns, ord)
     JOIN {s}.job j ON j.ctid = u.tid OFFSET 0)
-  INSERT INTO {s}.delta (ord, queue, tenant, task, delayed, ready, head_key, head_id, vt, took, is_freed)
+  INSERT INTO {s}.delta (ord, queue, tenant, task, delayed, ready, head_key, head_id, vt, took, is_freed, delayed_at)
   -- Those that waited and will not wait again only count: a purge of a thousand is one row for each strand.
   SELECT min(e.ord), e.queue, e.tenant, e.task, -count(*) FILTER (WHERE e.state = {delayed}),
-         -count(*) FILTER (WHERE e.state = {ready}), NULL, NULL, 0, NULL, false
+         -count(*) FILTER (WHERE e.state = {ready}), NULL, NULL, 0, NULL, false, NULL
   FROM e WHERE e.state <> {running} AND e.next NOT IN ({delayed}, {ready})
   GROUP BY e.queue, e.tenant, e.task
   UNION ALL
@@ -29,7 +29,7 @@ BEGIN
          CASE WHEN e.charged IS NULL THEN 0
               ELSE {s}.charge(e.stride, p_now - coalesce(e.started_at, p_now)) - {s}.charge(e.stride, e.charged) END,
          CASE WHEN e.charged IS NOT NULL AND e.learns THEN p_now - coalesce(e.started_at, p_now) END,
-         e.is_capped
+         e.is_capped, CASE WHEN e.next = {delayed} THEN p_now END
   FROM e
   WHERE (e.state = {running} OR e.next IN ({delayed}, {ready}))
     AND (e.state <> {running} OR e.next IN ({delayed}, {ready}) OR e.charged IS NOT NULL OR e.is_capped);
@@ -68,22 +68,14 @@ BEGIN
   WHERE j.ctid = u.tid;
 END $$;
 
--- Keys of finished jobs: the idempotency key lives on for a while, the other is free at once.
-CREATE OR REPLACE FUNCTION {s}.end_keys(p_now bigint, p_tenant text[], p_key text[], p_id uuid[], p_state text[])
-RETURNS void LANGUAGE plpgsql
+-- Keys of jobs that were taken out: the idempotency key lives on for a while, the other is free at once.
+CREATE OR REPLACE FUNCTION {s}.end_keys(p_now bigint, p_had {s}.keyed[]) RETURNS void LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 BEGIN
-  UPDATE {s}.idempotency k SET state = u.state, settled_at = p_now
-  FROM unnest(p_tenant, p_key, p_id, p_state) u (tenant, key, id, state)
-  WHERE k.tenant = u.tenant AND k.key = u.key AND k.id = u.id;
-END $$;
-
-CREATE OR REPLACE FUNCTION {s}.free_dedup(p_tenant text[], p_task text[], p_key text[], p_id uuid[])
-RETURNS void LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
-BEGIN
-  DELETE FROM {s}.dedup k USING unnest(p_tenant, p_task, p_key, p_id) u (tenant, task, key, id)
-  WHERE k.tenant = u.tenant AND k.task = u.task AND k.key = u.key AND k.id = u.id;
+  UPDATE {s}.idempotency k SET state = u.state, settled_at = p_now FROM unnest(p_had) u
+  WHERE k.tenant = u.tenant AND k.key = u.idempotency_key AND k.id = u.id;
+  DELETE FROM {s}.dedup k USING unnest(p_had) u
+  WHERE k.tenant = u.tenant AND k.task = u.task AND k.key = u.dedup_key AND k.id = u.id;
 END $$;
 
 -- The class of the last failure among a job's attempts. By its text: a message may hold what no text of SQL can.
@@ -95,14 +87,12 @@ $$;
 -- Jobs that are finished move to their last home, by one statement; give the keys that they had.
 CREATE OR REPLACE FUNCTION {s}.take_out(p_now bigint, p_tid tid[], p_state text[], p_because text[],
   p_failures int[], p_crashes int[], p_crashes_alone int[], p_snoozes int[], p_suspect boolean[], p_tail text[],
-  p_result bytea[],
-  OUT tenants text[], OUT keys text[], OUT ids uuid[], OUT states text[],
-  OUT dedup_tenants text[], OUT dedup_tasks text[], OUT dedups text[], OUT dedup_ids uuid[])
-LANGUAGE plpgsql
+  p_result bytea[])
+RETURNS SETOF {s}.keyed LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_indexscan = off SET enable_indexonlyscan = off
 SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 BEGIN
-  WITH ended AS (
+  RETURN QUERY WITH ended AS (
     DELETE FROM {s}.job g
     USING unnest(p_tid, p_state, p_because, p_failures, p_crashes, p_crashes_alone, p_snoozes, p_suspect, p_tail, p_result)
           a (tid, state, because, failures, crashes, crashes_alone, snoozes, suspect, tail, result)
@@ -124,28 +114,18 @@ BEGIN
     INSERT INTO {s}.tally_delta (tenant, queue, state, jobs)
     SELECT tenant, queue, state, count(*) FROM ended GROUP BY tenant, queue, state
   )
-  SELECT array_agg(tenant) FILTER (WHERE idempotency_key IS NOT NULL),
-         array_agg(idempotency_key) FILTER (WHERE idempotency_key IS NOT NULL),
-         array_agg(id) FILTER (WHERE idempotency_key IS NOT NULL),
-         array_agg(state) FILTER (WHERE idempotency_key IS NOT NULL),
-         array_agg(tenant) FILTER (WHERE dedup_key IS NOT NULL),
-         array_agg(task) FILTER (WHERE dedup_key IS NOT NULL),
-         array_agg(dedup_key) FILTER (WHERE dedup_key IS NOT NULL),
-         array_agg(id) FILTER (WHERE dedup_key IS NOT NULL)
-  INTO tenants, keys, ids, states, dedup_tenants, dedup_tasks, dedups, dedup_ids
-  FROM ended WHERE idempotency_key IS NOT NULL OR dedup_key IS NOT NULL;
+  SELECT id, tenant, task, state, idempotency_key, dedup_key FROM ended
+  WHERE idempotency_key IS NOT NULL OR dedup_key IS NOT NULL;
 END $$;
 
 -- The same for jobs that all end alike, in history: nothing is looked up by its place but what is taken out, and by one
 -- scan, as the places are a parameter.
 CREATE OR REPLACE FUNCTION {s}.take_out_alike(p_now bigint, p_tid tid[], p_state text, p_because text,
-  p_failures int, p_crashes int, p_crashes_alone int, p_snoozes int, p_suspect boolean, p_tail text, p_result bytea,
-  OUT tenants text[], OUT keys text[], OUT ids uuid[], OUT states text[],
-  OUT dedup_tenants text[], OUT dedup_tasks text[], OUT dedups text[], OUT dedup_ids uuid[])
-LANGUAGE plpgsql
+  p_failures int, p_crashes int, p_crashes_alone int, p_snoozes int, p_suspect boolean, p_tail text, p_result bytea)
+RETURNS SETOF {s}.keyed LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_indexscan = off SET enable_indexonlyscan = off AS $$
 BEGIN
-  WITH ended AS (
+  RETURN QUERY WITH ended AS (
     DELETE FROM {s}.job WHERE ctid = ANY (p_tid) RETURNING *
   ), history AS (
     INSERT INTO {s}.history ({finished})
@@ -158,27 +138,8 @@ BEGIN
     INSERT INTO {s}.tally_delta (tenant, queue, state, jobs)
     SELECT tenant, queue, p_state, count(*) FROM ended GROUP BY tenant, queue
   )
-  SELECT array_agg(tenant) FILTER (WHERE idempotency_key IS NOT NULL),
-         array_agg(idempotency_key) FILTER (WHERE idempotency_key IS NOT NULL),
-         array_agg(id) FILTER (WHERE idempotency_key IS NOT NULL),
-         array_agg(p_state) FILTER (WHERE idempotency_key IS NOT NULL),
-         array_agg(tenant) FILTER (WHERE dedup_key IS NOT NULL),
-         array_agg(task) FILTER (WHERE dedup_key IS NOT NULL),
-         array_agg(dedup_key) FILTER (WHERE dedup_key IS NOT NULL),
-         array_agg(id) FILTER (WHERE dedup_key IS NOT NULL)
-  INTO tenants, keys, ids, states, dedup_tenants, dedup_tasks, dedups, dedup_ids
-  FROM ended WHERE idempotency_key IS NOT NULL OR dedup_key IS NOT NULL;
-END $$;
-
--- What follows for the keys of jobs that were taken out, as `take_out` gave them.
-CREATE OR REPLACE FUNCTION {s}.end_all_keys(p_now bigint, had record) RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-  IF had.keys IS NOT NULL THEN
-    PERFORM {s}.end_keys(p_now, had.tenants, had.keys, had.ids, had.states);
-  END IF;
-  IF had.dedups IS NOT NULL THEN
-    PERFORM {s}.free_dedup(had.dedup_tenants, had.dedup_tasks, had.dedups, had.dedup_ids);
-  END IF;
+  SELECT id, tenant, task, p_state, idempotency_key, dedup_key FROM ended
+  WHERE idempotency_key IS NOT NULL OR dedup_key IS NOT NULL;
 END $$;
 
 -- All of it for running jobs that end alike and need no delta.
@@ -186,11 +147,13 @@ CREATE OR REPLACE FUNCTION {s}.end_alike(p_now bigint, p_tid tid[], p_state text
   p_crashes int, p_crashes_alone int, p_snoozes int, p_suspect boolean, p_tail text, p_result bytea)
 RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-  had record;
+  had {s}.keyed[] := array(
+    SELECT one FROM {s}.take_out_alike(p_now, p_tid, p_state, p_because, p_failures, p_crashes, p_crashes_alone, p_snoozes,
+                                       p_suspect, p_tail, p_result) AS one);
 BEGIN
-  had := {s}.take_out_alike(p_now, p_tid, p_state, p_because, p_failures, p_crashes, p_crashes_alone, p_snoozes, p_suspect,
-                            p_tail, p_result);
-  PERFORM {s}.end_all_keys(p_now, had);
+  IF cardinality(had) > 0 THEN
+    PERFORM {s}.end_keys(p_now, had);
+  END IF;
 END $$;
 
 -- All of it: `p_noted` says that some row may need a delta.
@@ -199,7 +162,7 @@ CREATE OR REPLACE FUNCTION {s}.end_jobs(p_now bigint, p_noted boolean, p_tid tid
   p_suspect boolean[], p_tail text[], p_learns boolean[], p_result bytea[])
 RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-  had record;
+  had {s}.keyed[];
 BEGIN
   IF p_noted THEN
     PERFORM {s}.note_ends(p_now, p_tid, p_state, p_learns);
@@ -212,9 +175,12 @@ BEGIN
          a (tid, state, because, delay, failures, crashes, crashes_alone, snoozes, suspect, tail)
     WHERE state IN ({delayed}, {ready});
   END IF;
-  had := {s}.take_out(p_now, p_tid, p_state, p_because, p_failures, p_crashes, p_crashes_alone, p_snoozes, p_suspect,
-                      p_tail, p_result);
-  PERFORM {s}.end_all_keys(p_now, had);
+  had := array(
+    SELECT one FROM {s}.take_out(p_now, p_tid, p_state, p_because, p_failures, p_crashes, p_crashes_alone, p_snoozes,
+                                 p_suspect, p_tail, p_result) AS one);
+  IF cardinality(had) > 0 THEN
+    PERFORM {s}.end_keys(p_now, had);
+  END IF;
 END $$;
 
 -- Where the rows of these jobs are, in this order.

@@ -128,14 +128,19 @@ BEGIN
 END $$;
 
 -- Write jobs and a delta for each strand. False, and nothing is written, if one of the ids is there already, in any home.
--- A column that may not be NULL has one value for each job, or one for all of them.
+-- A column that may not be NULL has one value for each job, or one for all of them; an id is of one alone.
 CREATE OR REPLACE FUNCTION {s}.bring_in(p_now bigint, p_id uuid[], p_tenant text[], p_queue text[], p_task text[],
   p_payload bytea[], p_checksum bigint[], p_version int[], p_priority int[], p_run_at bigint[], p_delay bigint[],
   p_expires_at bigint[], p_expires_in bigint[], p_key text[], p_dedup text[], p_dedup_until text[],
   p_correlation text[], p_parent uuid[], p_max_attempts int[], p_timeout bigint[], p_at_most_once boolean[],
   p_tags text[], p_metadata bytea[], p_created_by text[])
 RETURNS boolean LANGUAGE plpgsql SET lock_timeout = '5s' AS $$
+DECLARE
+  v_most int := cardinality(p_id);
 BEGIN
+  p_tenant := {s}.for_each(p_tenant, v_most);
+  p_queue := {s}.for_each(p_queue, v_most);
+  p_task := {s}.for_each(p_task, v_most);
   BEGIN
     INSERT INTO {s}.job (id, tenant, queue, task, state, because, payload, checksum, version, priority, enqueued_at,
                          run_at, sort_key, expires_at, idempotency_key, dedup_key, dedup_until, correlation_id,
@@ -162,9 +167,9 @@ BEGIN
     DELETE FROM {s}.job WHERE id = ANY (p_id);
     RETURN false;
   END IF;
-  INSERT INTO {s}.delta (ord, queue, tenant, task, delayed, ready, head_key, head_id)
+  INSERT INTO {s}.delta (ord, queue, tenant, task, delayed_at, delayed, ready, head_key, head_id)
   SELECT coalesce(min(n) FILTER (WHERE due <= p_now), min(n)), queue, tenant, task,  -- a tenant is ready with its first
-         count(*) FILTER (WHERE due > p_now), count(*) FILTER (WHERE due <= p_now),
+         min(p_now) FILTER (WHERE due > p_now), count(*) FILTER (WHERE due > p_now), count(*) FILTER (WHERE due <= p_now),
          min(sort_key) FILTER (WHERE due <= p_now), (array_agg(id ORDER BY sort_key, id) FILTER (WHERE due <= p_now))[1]
   FROM (SELECT u.*, d.due, d.due - coalesce(u.priority, p_priority[1]) * {priority_step} AS sort_key
         FROM unnest(p_id, p_tenant, p_queue, p_task, p_priority, p_run_at, p_delay) WITH ORDINALITY
@@ -184,9 +189,13 @@ CREATE OR REPLACE FUNCTION {s}.enqueue(p_now bigint, p_known text[], p_keys int,
 RETURNS bigint LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_now bigint := {s}.now_or(p_now);
+  v_most int := cardinality(p_id);
   v_keys record; v_dedups record;
   is_in boolean;
 BEGIN
+  p_tenant := {s}.for_each(p_tenant, v_most);
+  p_queue := {s}.for_each(p_queue, v_most);
+  p_task := {s}.for_each(p_task, v_most);
   IF NOT {s}.is_free(v_now, p_known, p_tenant, p_queue, p_task) THEN
     RETURN NULL;
   END IF;
@@ -247,19 +256,20 @@ BEGIN
   ORDER BY i.n;
 END $$;
 
--- Fold some of a queue's deltas if many are waiting and nobody holds its mutex; for enqueues that no worker serves.
+-- Fold some of a queue's deltas if many are waiting and nobody holds its mutex; for enqueues that no worker serves. As
+-- many as a claim does: of several for one strand only the sum is written.
 CREATE OR REPLACE FUNCTION {s}.relieve(p_now bigint, p_queue text) RETURNS int LANGUAGE plpgsql
 SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 DECLARE
   q {s}.queue; step record;
 BEGIN
   IF NOT EXISTS (SELECT FROM {s}.delta WHERE queue = p_queue AND xid >= {s}.unfolded_since(p_queue)
-                 ORDER BY queue, xid, ord OFFSET 1999 LIMIT 1) OR NOT {s}.try_mutex(p_queue) THEN
+                 ORDER BY queue, xid, ord OFFSET 4999 LIMIT 1) OR NOT {s}.try_mutex(p_queue) THEN
     RETURN 0;
   END IF;
   PERFORM set_config('synchronous_commit', 'off', true);
   q := {s}.queue_row(p_queue);
-  SELECT * INTO step FROM {s}.fold_some(q, 2000);
+  SELECT * INTO step FROM {s}.fold_some(q, 5000);
   PERFORM {s}.write_queue(step.q);
   RETURN step.folded;
 END $$;

@@ -16,7 +16,7 @@ DECLARE
   v_limits {s}.term;  -- of every tenant that has none of its own
   is_plain boolean;
   v_left int;
-  chosen record;
+  chosen {s}.choice;
   v_held text[];
   v_owners text[] := '{}';  -- of the jobs chosen so far, which do not run yet
 BEGIN
@@ -82,11 +82,11 @@ END $$;
 -- Choose the next jobs of a queue, as many as `p_most`, and say what becomes of the turns and strands that they are from.
 CREATE OR REPLACE FUNCTION {s}.choose(
   q {s}.queue, p_now bigint, p_most int, p_has_strides boolean, p_stride bigint, p_has_limits boolean, p_limits {s}.term,
-  p_owners text[], OUT jobs tid[], OUT capped boolean[], OUT owners text[], OUT tag bigint, OUT expires_at bigint, OUT tasks text[], OUT is_started boolean,
-  OUT has_rate boolean, OUT turns tid[], OUT tenants text[], OUT clocks bigint[], OUT served int[], OUT opens boolean[],
-  OUT low_keys bigint[], OUT parks boolean[], OUT strands tid[], OUT keys bigint[], OUT ids uuid[]
-) LANGUAGE plpgsql AS $$
+  p_owners text[]
+) RETURNS {s}.choice LANGUAGE plpgsql AS $$
 #variable_conflict use_column
+DECLARE
+  chosen {s}.choice;
 BEGIN
   WITH low AS MATERIALIZED (  -- `own` is asked for only where it counts: even an empty join of a function costs 20 µs a row
     SELECT ctid AS tid, tenant, vt, ready_since, head_key AS low_key,
@@ -108,7 +108,8 @@ BEGIN
              - (SELECT count(*) FROM unnest(p_owners) AS owner WHERE owner = low.tenant)::int END AS room
     FROM low, level WHERE vt < top),
   wanted AS MATERIALIZED (
-    SELECT tid, tenant, vt, ready_since, low_key, stride, has_rate, running, room, least(most, CASE WHEN room < 0 THEN 0 ELSE room END) AS most
+    SELECT tid, tenant, vt, ready_since, low_key, stride, has_rate, running, room,
+           least(most, CASE WHEN room < 0 THEN 0 ELSE room END) AS most
     FROM roomy),
   strands AS MATERIALIZED (
     SELECT w.tid AS turn, w.tenant, w.vt, w.ready_since, w.stride, w.most, w.room, w.has_rate, w.running, s.tid, s.task,
@@ -160,40 +161,36 @@ BEGIN
   heads AS (
     SELECT array_agg(tid) AS strands, array_agg(head_key) AS keys, array_agg(head_id) AS ids
     FROM ahead WHERE is_touched OR head_id IS NULL)
-  SELECT taken.jobs, taken.capped, taken.owners, (SELECT tag FROM last), taken.expires_at, taken.tasks, taken.is_started, taken.has_rate,
-         after.turns, after.tenants, after.clocks, after.served, after.opens, after.low_keys, after.parks,
+  SELECT taken.jobs, taken.capped, taken.owners, (SELECT tag FROM last), taken.expires_at, taken.tasks, taken.is_started,
+         taken.has_rate, after.turns, after.tenants, after.clocks, after.served, after.opens, after.low_keys, after.parks,
          heads.strands, heads.keys, heads.ids
-  INTO jobs, capped, owners, tag, expires_at, tasks, is_started, has_rate, turns, tenants, clocks, served, opens, low_keys, parks,
-       strands, keys, ids
-  FROM taken, after, heads;
+  INTO chosen FROM taken, after, heads;
+  RETURN chosen;
 END $$;
 
 -- Choose the jobs of the only ready tenant, while it has one open strand: as they come. For `fill` where nothing limits
--- anybody, as `choose_each`; `turns` is NULL where it is not so simple.
+-- anybody, as `choose_each`; NULL where it is not so simple.
 CREATE OR REPLACE FUNCTION {s}.choose_alone(
-  q {s}.queue, p_now bigint, p_most int, p_has_strides boolean, p_stride bigint, OUT jobs tid[], OUT capped boolean[],
-  OUT owners text[], OUT tag bigint, OUT expires_at bigint, OUT tasks text[], OUT is_started boolean, OUT has_rate boolean,
-  OUT turns tid[], OUT tenants text[], OUT clocks bigint[], OUT served int[], OUT opens boolean[], OUT low_keys bigint[],
-  OUT parks boolean[], OUT strands tid[], OUT keys bigint[], OUT ids uuid[]
-) LANGUAGE plpgsql AS $$
-#variable_conflict use_column
+  q {s}.queue, p_now bigint, p_most int, p_has_strides boolean, p_stride bigint
+) RETURNS {s}.choice LANGUAGE plpgsql AS $$
 DECLARE
   t record;
   s record;
   v_stride bigint := p_stride;
   v_served int;
+  chosen {s}.choice;
 BEGIN
   SELECT ctid AS tid, tenant, vt, head_key INTO t FROM {s}.turn
   WHERE queue = q.name AND state = 1 AND vt >= q.low ORDER BY queue, vt, ready_since LIMIT 1;
   IF NOT found THEN
-    RETURN;
+    RETURN NULL;
   END IF;
   SELECT array_agg(tid) AS tids, array_agg(task) AS tasks, array_agg(head_key) AS keys, array_agg(head_id) AS ids INTO s
   FROM (SELECT ctid AS tid, task, head_key, head_id FROM {s}.strand
         WHERE queue = q.name AND tenant = t.tenant AND state = 1 AND head_key >= t.head_key
         ORDER BY queue, tenant, head_key, head_id LIMIT 2) AS two;
   IF cardinality(s.tids) IS DISTINCT FROM 1 THEN
-    RETURN;
+    RETURN NULL;
   END IF;
   IF p_has_strides THEN
     v_stride := {s}.stride_of(p_now, t.tenant);
@@ -201,44 +198,43 @@ BEGIN
   SELECT array_agg(tid) FILTER (WHERE nth <= p_most), min(expires_at) FILTER (WHERE nth <= p_most),
          bool_or(is_started) FILTER (WHERE nth <= p_most), ARRAY[min(sort_key) FILTER (WHERE nth > p_most)],
          array_agg(id) FILTER (WHERE nth > p_most)
-  INTO jobs, expires_at, is_started, keys, ids
+  INTO chosen.jobs, chosen.expires_at, chosen.is_started, chosen.keys, chosen.ids
   FROM (SELECT *, row_number() OVER () AS nth FROM ( -- of the sorted rows: a plan may sort after it has numbered
           SELECT ctid AS tid, sort_key, id, expires_at, dedup_key IS NOT NULL AND dedup_until = 'started' AS is_started
           FROM {s}.job
           WHERE (queue, tenant, task, sort_key, id) >= (q.name, t.tenant, s.tasks[1], s.keys[1], s.ids[1])
             AND (queue, tenant, task) <= (q.name, t.tenant, s.tasks[1]) AND state = {ready}
           ORDER BY queue, tenant, task, sort_key, id LIMIT p_most + 1) AS first) AS numbered;
-  IF jobs IS NULL THEN
-    RETURN;
+  IF chosen.jobs IS NULL THEN
+    RETURN NULL;
   END IF;
-  v_served := cardinality(jobs);
-  capped := array_fill(false, ARRAY[v_served]);
-  owners := array_fill(t.tenant, ARRAY[v_served]);
-  tag := t.vt + (v_served - 1) * v_stride;
-  tasks := s.tasks;
-  turns := ARRAY[t.tid];
-  tenants := ARRAY[t.tenant];
-  clocks := ARRAY[t.vt + v_served * v_stride];
-  served := ARRAY[v_served];
-  opens := ARRAY[ids IS NOT NULL];
-  low_keys := keys;
-  parks := ARRAY[false];
-  strands := s.tids;
-  ids := coalesce(ids, ARRAY[NULL::uuid]);
+  v_served := cardinality(chosen.jobs);
+  chosen.capped := array_fill(false, ARRAY[v_served]);
+  chosen.owners := array_fill(t.tenant, ARRAY[v_served]);
+  chosen.tag := t.vt + (v_served - 1) * v_stride;
+  chosen.tasks := s.tasks;
+  chosen.turns := ARRAY[t.tid];
+  chosen.tenants := ARRAY[t.tenant];
+  chosen.clocks := ARRAY[t.vt + v_served * v_stride];
+  chosen.served := ARRAY[v_served];
+  chosen.opens := ARRAY[chosen.ids IS NOT NULL];
+  chosen.low_keys := chosen.keys;
+  chosen.parks := ARRAY[false];
+  chosen.strands := s.tids;
+  chosen.ids := coalesce(chosen.ids, ARRAY[NULL::uuid]);
+  RETURN chosen;
 END $$;
 
 -- Choose one job of each tenant, where that is what `choose` would do: there are as many ready tenants as jobs are wanted,
 -- and nobody's second turn comes before another's first. No levels and no ranks are needed then, which
--- halves what choosing costs. `turns` is NULL where it is not so, or a strand's head is not its first job.
+-- halves what choosing costs. NULL where it is not so, or a strand's head is not its first job.
 CREATE OR REPLACE FUNCTION {s}.choose_each(
-  q {s}.queue, p_now bigint, p_most int, p_has_strides boolean, p_stride bigint, OUT jobs tid[], OUT capped boolean[],
-  OUT owners text[], OUT tag bigint, OUT expires_at bigint, OUT tasks text[], OUT is_started boolean, OUT has_rate boolean,
-  OUT turns tid[], OUT tenants text[], OUT clocks bigint[], OUT served int[], OUT opens boolean[], OUT low_keys bigint[],
-  OUT parks boolean[], OUT strands tid[], OUT keys bigint[], OUT ids uuid[]
-) LANGUAGE plpgsql AS $$
+  q {s}.queue, p_now bigint, p_most int, p_has_strides boolean, p_stride bigint
+) RETURNS {s}.choice LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   are_heads boolean;
+  chosen {s}.choice;
 BEGIN
   WITH low AS MATERIALIZED (
     SELECT ctid AS tid, tenant, vt, ready_since, head_key AS low_key,
@@ -264,18 +260,21 @@ BEGIN
         ORDER BY queue, tenant, task, sort_key, id LIMIT 2) AS two LIMIT 1) AS j ON true
     WHERE p_most = (SELECT count(*) FROM low) AND NOT EXISTS (
       SELECT 1 FROM low, last WHERE (low.vt + low.stride, low.ready_since) < (last.vt, last.ready_since)))
-  SELECT bool_and(is_head), array_agg(job), array_agg(false), array_agg(tenant), max(vt), min(expires_at),
+  SELECT bool_and(is_head), array_agg(job), array_agg(tenant), max(vt), min(expires_at),
          (SELECT array_agg(task) FROM (SELECT DISTINCT task FROM met) AS kinds), bool_or(is_started),
-         array_agg(turn), array_agg(clock), array_agg(1), array_agg(is_open), array_agg(low_key), array_agg(strand),
+         array_agg(turn), array_agg(clock), array_agg(is_open), array_agg(low_key), array_agg(strand),
          array_agg(next_key), array_agg(next_id)
-  INTO are_heads, jobs, capped, owners, tag, expires_at, tasks, is_started, turns, clocks, served, opens, low_keys,
-       strands, keys, ids
+  INTO are_heads, chosen.jobs, chosen.owners, chosen.tag, chosen.expires_at, chosen.tasks, chosen.is_started, chosen.turns,
+       chosen.clocks, chosen.opens, chosen.low_keys, chosen.strands, chosen.keys, chosen.ids
   FROM met;
-  tenants := owners;
-  parks := capped;
-  IF NOT are_heads THEN
-    turns := NULL;
+  IF are_heads IS NOT TRUE THEN
+    RETURN NULL;
   END IF;
+  chosen.tenants := chosen.owners;
+  chosen.served := array_fill(1, ARRAY[p_most]);
+  chosen.capped := array_fill(false, ARRAY[p_most]);
+  chosen.parks := chosen.capped;
+  RETURN chosen;
 END $$;
 
 -- Write why tenants are parked that have no room left.

@@ -44,8 +44,7 @@ DECLARE v_tid tid;
 BEGIN
   SELECT ctid INTO v_tid FROM {s}.queue WHERE name = q.name ORDER BY name, ver DESC LIMIT 1;
   UPDATE {s}.queue SET ver = q.ver, floor = q.floor, low = q.low, sequence = q.sequence, waiting = q.waiting,
-                       seen = q.seen, swept_at = q.swept_at, due_from = q.due_from, due_next = q.due_next,
-                       due_xid = q.due_xid, woken_to = q.woken_to
+                       seen = q.seen, swept_at = q.swept_at, due_from = q.due_from, woken_to = q.woken_to
   WHERE ctid = v_tid;
 END $$;
 
@@ -60,6 +59,7 @@ DECLARE
   v_plain {s}.delta[];  -- that only add jobs
   v_soft {s}.delta[];   -- that add none: corrections, estimates, ends of claims
   is_mixed boolean;
+  v_delayed_at bigint;
 BEGIN
   IF q.seen IS NULL OR pg_snapshot_xmax(q.seen) > pg_snapshot_xmax(v_seen) THEN  -- never folded, or restored elsewhere
     v_tids := array(SELECT ctid FROM {s}.delta WHERE queue = q.name ORDER BY queue, xid, ord LIMIT p_most);
@@ -82,11 +82,13 @@ BEGIN
     RETURNING *, ready >= 0 AND (ready > 0) = (head_key IS NOT NULL) AND vt = 0 AND took IS NULL AND NOT is_freed AS is_plain,
               ready = 0 AND delayed = 0 AND head_key IS NULL AS is_soft),
   rows AS MATERIALIZED (
-    SELECT row(xid, ord, queue, tenant, task, delayed, ready, head_key, head_id, vt, took, is_freed)::{s}.delta AS one,
-           xid, ord, is_plain, is_soft FROM gone)
+    SELECT row(xid, ord, queue, tenant, task, delayed, ready, head_key, head_id, vt, took, is_freed, delayed_at)::{s}.delta
+             AS one, xid, ord, is_plain, is_soft, delayed_at FROM gone)
   SELECT array_agg(one ORDER BY xid, ord), array_agg(one ORDER BY xid, ord) FILTER (WHERE is_plain),
-         array_agg(one ORDER BY xid, ord) FILTER (WHERE is_soft), bool_or(NOT is_plain AND NOT is_soft)
-  INTO v_rows, v_plain, v_soft, is_mixed FROM rows;
+         array_agg(one ORDER BY xid, ord) FILTER (WHERE is_soft), bool_or(NOT is_plain AND NOT is_soft),
+         min(delayed_at)
+  INTO v_rows, v_plain, v_soft, is_mixed, v_delayed_at FROM rows;
+  q.due_from := least(q.due_from, v_delayed_at);
   IF is_mixed OR {s}.is_order_needed(q.name, v_plain, v_soft) THEN
     q := {s}.fold_each(q, v_rows);
   ELSE
@@ -119,7 +121,7 @@ BEGIN
   WITH r AS MATERIALIZED (
     SELECT tenant, task, delayed, ready, head_key, head_id, rank
     FROM unnest(p_rows) WITH ORDINALITY u (xid, ord, queue, tenant, task, delayed, ready, head_key, head_id, vt, took,
-                                           is_freed, rank)),
+                                           is_freed, delayed_at, rank)),
   s AS MATERIALIZED (
     SELECT DISTINCT ON (tenant, task) tenant, task, head_key, head_id, min(rank) OVER (PARTITION BY tenant, task) AS rank
     FROM r WHERE ready > 0 ORDER BY tenant, task, head_key, head_id),
@@ -201,7 +203,7 @@ DECLARE
 BEGIN
   FOR runs IN SELECT task, array_agg(took ORDER BY rank) AS tooks
               FROM unnest(p_rows) WITH ORDINALITY u (xid, ord, queue, tenant, task, delayed, ready, head_key, head_id, vt,
-                                                     took, is_freed, rank)
+                                                     took, is_freed, delayed_at, rank)
               WHERE took IS NOT NULL GROUP BY task LOOP
     PERFORM {s}.learn(q.name, runs.task, runs.tooks);
   END LOOP;

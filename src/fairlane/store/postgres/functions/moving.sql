@@ -64,6 +64,9 @@ BEGIN
     INSERT INTO {s}.delta (ord, queue, tenant, task, delayed, ready, head_key, head_id)
     VALUES (1, v_was.queue, v_was.tenant, v_was.task, -(v_was.state = {delayed})::int, (v_was.state = {delayed})::int,
             p_sort_key, p_id);
+  ELSIF p_state = {delayed} THEN
+    INSERT INTO {s}.delta (ord, queue, tenant, task, delayed_at)
+    VALUES (1, v_was.queue, v_was.tenant, v_was.task, p_run_at);
   END IF;
 END $$;
 

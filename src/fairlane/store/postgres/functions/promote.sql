@@ -19,12 +19,12 @@ BEGIN
   IF abs(v_now - q.swept_at) >= 60000000 THEN
     q := {s}.sweep(q, v_now);
   END IF;
-  SELECT * INTO step FROM {s}.promote_due(q, v_now, p_most);
-  q := step.q;
-  promoted := step.promoted;
   SELECT * INTO step FROM {s}.fold_some(q, 5000);
   q := step.q;
   is_partial := step.is_partial;
+  SELECT * INTO step FROM {s}.promote_due(q, v_now, p_most);
+  q := step.q;
+  promoted := step.promoted;
   q := {s}.heed_changes(q);
   SELECT * INTO step FROM {s}.wake(q, v_now, NULL, 0);
   q := step.q;
@@ -45,7 +45,6 @@ DECLARE
 BEGIN
   q.seen := NULL;
   q.due_from := 0;
-  q.due_next := 0;
   q.woken_to := 0;
   q.swept_at := p_now;
   FOR held IN
@@ -96,8 +95,10 @@ BEGIN
     found AS MATERIALIZED (
       SELECT known.name, j.run_at, j.id FROM known, LATERAL (
         SELECT run_at, id FROM {s}.job
-        WHERE job.queue = known.name AND state = {delayed} AND run_at <= v_now AND run_at >= {s}.from_of(v_now, coalesce(
-          (SELECT due_from FROM {s}.queue q WHERE q.name = known.name ORDER BY q.name, q.ver DESC LIMIT 1), 0))
+        WHERE job.queue = known.name AND state = {delayed} AND run_at <= v_now AND run_at >= coalesce(least(
+          (SELECT due_from FROM {s}.queue q WHERE q.name = known.name ORDER BY q.name, q.ver DESC LIMIT 1),
+          (SELECT min(delayed_at) FROM {s}.delta d
+           WHERE d.queue = known.name AND d.xid >= {s}.unfolded_since(known.name))), 0)
         ORDER BY queue, run_at, id LIMIT p_most + 1) j),
     ranked AS (SELECT found.name, row_number() OVER (ORDER BY run_at, id) AS rank FROM found)
     SELECT known.name, (count(ranked.rank) FILTER (WHERE ranked.rank <= p_most))::int,

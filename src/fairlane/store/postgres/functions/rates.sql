@@ -1,5 +1,5 @@
 -- Rates of queues, tasks and gates (S44), as `model.limits.Rate` computes them; a tenant's is kept in its turn.
--- Index: the key of `pace`. Locks: the mutex of the queue, or for tasks and gates that of the gates.
+-- Index: pace_name. Locks: the mutex of the queue, or for tasks and gates that of the gates.
 
 -- When a rate allows its next start; NULL if now. `p_ends` is when an override ends and another rate may be in force.
 CREATE OR REPLACE FUNCTION {s}.rate_block(p_now bigint, p_rate {s}.term, p_arrival bigint, p_pace text, p_ends bigint)
@@ -15,7 +15,7 @@ END $$;
 CREATE OR REPLACE FUNCTION {s}.pace_block(p_now bigint, p_rate {s}.term) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE kept {s}.pace;
 BEGIN
-  SELECT * INTO kept FROM {s}.pace WHERE kind = p_rate.kind AND name = p_rate.name;
+  SELECT * INTO kept FROM {s}.pace WHERE kind = p_rate.kind AND name = p_rate.name ORDER BY kind, name, ver DESC LIMIT 1;
   RETURN {s}.rate_block(p_now, p_rate, coalesce(kept.arrival, 0), coalesce(kept.pace, ''),
                         nullif(p_rate.until, 9223372036854775807));
 END $$;
@@ -29,11 +29,18 @@ END $$;
 
 -- Count a start against what is kept in `pace`.
 CREATE OR REPLACE FUNCTION {s}.pace_start(p_now bigint, p_rate {s}.term) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE kept record;
 BEGIN
-  INSERT INTO {s}.pace AS kept (kind, name, arrival, pace)
-  VALUES (p_rate.kind, p_rate.name, p_now + p_rate.rate_every, p_rate.pace)
-  ON CONFLICT (kind, name) DO UPDATE
-  SET arrival = {s}.rate_start(p_now, p_rate, kept.arrival, kept.pace), pace = p_rate.pace;
+  SELECT ctid AS tid, ver, arrival, pace INTO kept FROM {s}.pace WHERE kind = p_rate.kind AND name = p_rate.name
+  ORDER BY kind, name, ver DESC LIMIT 1;
+  IF found THEN
+    UPDATE {s}.pace SET ver = kept.ver + 1, arrival = {s}.rate_start(p_now, p_rate, kept.arrival, kept.pace),
+                        pace = p_rate.pace
+    WHERE ctid = kept.tid;
+  ELSE
+    INSERT INTO {s}.pace (kind, name, arrival, pace)
+    VALUES (p_rate.kind, p_rate.name, p_now + p_rate.rate_every, p_rate.pace);
+  END IF;
 END $$;
 
 -- What holds a whole queue: a pause, or its rate. `until` may be NULL.

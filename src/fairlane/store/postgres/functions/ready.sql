@@ -9,29 +9,21 @@ BEGIN
   PERFORM pg_advisory_xact_lock(hashtextextended($s${s} gates$s$, 0));
 END $$;
 
--- Make due delayed jobs of a queue ready, earliest first, and leave the deltas that say so; say how many.
--- The look begins at `due_from`. A job may be committed long after its time was reckoned, by a transaction that ran then:
--- so `due_next` becomes `due_from` when all those have ended. Five seconds are for the time between a look at the clock
--- and the first write of its transaction; what took longer is found by the sweep of `promote`.
+-- Make due delayed jobs of a queue ready, earliest first, and let turns and strands follow; say how many. Comes after a fold.
+-- The look begins at `due_from`: every job that is due before is ready, or comes with a delta that is not yet folded and
+-- says since when it is delayed. So it does not matter when a job is committed, nor what the clock said in between.
 CREATE OR REPLACE FUNCTION {s}.promote_due(INOUT q {s}.queue, p_now bigint, p_most int, OUT promoted int)
 LANGUAGE plpgsql AS $$
 DECLARE
-  v_seen pg_snapshot := pg_current_snapshot();
   v_tids tid[];
+  v_rows {s}.delta[];
 BEGIN
-  IF p_now < q.due_from THEN  -- the clock went back
-    q.due_from := 0;
-    q.due_next := 0;
-  END IF;
   v_tids := array(SELECT ctid FROM {s}.job
                   WHERE queue = q.name AND state = {delayed} AND run_at >= q.due_from AND run_at <= p_now
                   ORDER BY queue, run_at, id LIMIT p_most + 1);
   promoted := least(cardinality(v_tids), p_most);
-  IF cardinality(v_tids) <= p_most
-     AND (q.due_xid <= pg_snapshot_xmin(v_seen) OR q.due_xid > pg_snapshot_xmax(v_seen)) THEN  -- or restored elsewhere
-    q.due_from := q.due_next;
-    q.due_next := p_now - 5000000;
-    q.due_xid := pg_snapshot_xmax(v_seen);
+  IF cardinality(v_tids) <= p_most THEN
+    q.due_from := p_now;
   END IF;
   IF promoted > 0 THEN
     WITH due AS (
@@ -41,8 +33,9 @@ BEGIN
     first AS (
       SELECT DISTINCT ON (tenant, task) *, count(*) OVER strand AS jobs, min(rank) OVER strand AS ord
       FROM ranked WINDOW strand AS (PARTITION BY tenant, task) ORDER BY tenant, task, sort_key, id)
-    INSERT INTO {s}.delta (ord, queue, tenant, task, delayed, ready, head_key, head_id)
-    SELECT ord, q.name, tenant, task, -jobs, jobs, sort_key, id FROM first;
+    SELECT array_agg(row(NULL, ord, q.name, tenant, task, -jobs, jobs, sort_key, id, 0, NULL, false, NULL)::{s}.delta
+                     ORDER BY ord) INTO v_rows FROM first;
+    q := {s}.fold_plain(q, v_rows);
   END IF;
 END $$;
 
@@ -164,12 +157,27 @@ BEGIN
           ORDER BY queue, tenant, ver DESC LIMIT 1);
 END $$;
 
--- The free places of a gate; NULL if it has no limit. Needs the gates' mutex.
+-- The free places of a gate; NULL if it has no limit. Needs the gates' mutex. Whoever is about to take a place asks here
+-- first, so that no claim at the gate was started before its `since`: the oldest that was met, or now.
 CREATE OR REPLACE FUNCTION {s}.gate_room(p_now bigint, p_gate text, p_taken text[]) RETURNS int LANGUAGE plpgsql AS $$
 DECLARE
   v_most int := (SELECT most FROM {s}.term_of(p_now, 'gate', p_gate));
+  kept record;
+  v_held int;
+  v_since bigint;
 BEGIN
+  SELECT ctid AS tid, ver, since INTO kept FROM {s}.gate WHERE name = p_gate ORDER BY name, ver DESC LIMIT 1;
+  IF v_most IS NULL THEN
+    v_since := least(kept.since, p_now);
+  ELSE
+    SELECT count(*), least(min(started_at), p_now) INTO v_held, v_since FROM {s}.job
+    WHERE gate = p_gate AND started_at >= {s}.from_of(p_now, coalesce(kept.since, 0));
+  END IF;
+  IF kept.tid IS NULL THEN
+    INSERT INTO {s}.gate (name, ver, since) VALUES (p_gate, 0, CASE WHEN v_most IS NULL THEN 0 ELSE v_since END);
+  ELSIF kept.since <> v_since THEN
+    UPDATE {s}.gate SET ver = kept.ver + 1, since = v_since WHERE ctid = kept.tid;
+  END IF;
   RETURN CASE WHEN v_most IS NOT NULL THEN
-    greatest(0, v_most - (SELECT count(*) FROM {s}.job WHERE gate = p_gate)::int
-                       - (SELECT count(*) FROM unnest(p_taken) AS taken WHERE taken = p_gate)::int) END;
+    greatest(0, v_most - v_held - (SELECT count(*) FROM unnest(p_taken) AS taken WHERE taken = p_gate)::int) END;
 END $$;

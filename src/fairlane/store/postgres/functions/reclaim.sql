@@ -8,10 +8,14 @@ BEGIN
   ORDER BY lease_until, id LIMIT p_most FOR UPDATE SKIP LOCKED;
 END $$;
 
--- What time it is, what `lapsed` must be asked for, and whether there is any.
+-- What time it is, what `lapsed` must be asked for, whether there is any, and how long the look took, by the server's own
+-- clock.
 CREATE OR REPLACE FUNCTION {s}.is_any_lapsed(
-  p_now bigint, p_floor bigint, p_by bigint, OUT at bigint, OUT lapsed_by bigint, OUT is_any boolean)
+  p_now bigint, p_floor bigint, p_by bigint, OUT at bigint, OUT lapsed_by bigint, OUT is_any boolean,
+  OUT took bigint)
 LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
+DECLARE
+  v_began bigint := {s}.now_or(NULL);
 BEGIN
   at := {s}.now_or(p_now);
   lapsed_by := least(at, p_by);
@@ -19,6 +23,7 @@ BEGIN
   WHERE state = {running} AND lease_until <= lapsed_by AND lease_until >= least(p_floor, lapsed_by - 5000000)
   ORDER BY lease_until, id LIMIT 1;
   is_any := FOUND;
+  took := {s}.now_or(NULL) - v_began;
 END $$;
 
 -- What time it is, and waiting jobs whose expiry has passed, earliest first, with their queues (S21); no deeper than

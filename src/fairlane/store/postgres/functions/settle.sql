@@ -27,7 +27,7 @@ CREATE OR REPLACE FUNCTION {s}.for_each(p_values anyarray, p_most int) RETURNS a
   SELECT CASE cardinality(p_values) WHEN p_most THEN p_values ELSE array_fill(p_values[1], ARRAY[p_most]) END
 $$;
 
--- Every column but the first two has one value for each attempt, or one for all of them. Plans are kept: by the length of
+-- Every column but the first has one value for each attempt, or one for all of them. Plans are kept: by the length of
 -- an array the planner takes a new one for the better each time, and planning costs as much as settling some thirty jobs.
 CREATE OR REPLACE FUNCTION {s}.settle(p_now bigint, p_worker text, p_tenant text, p_id uuid[], p_fence bigint[],
   p_minds_cancel boolean[], p_minds_expiry bigint[], p_state text[], p_because text[], p_delay bigint[],
@@ -45,6 +45,7 @@ DECLARE
     cardinality(p_suspect), cardinality(p_tail), cardinality(p_result)]);
 BEGIN
   at := {s}.now_or(p_now);
+  p_fence := {s}.for_each(p_fence, v_most);
   p_minds_cancel := {s}.for_each(p_minds_cancel, v_most);
   p_minds_expiry := {s}.for_each(p_minds_expiry, v_most);
   p_state := {s}.for_each(p_state, v_most);

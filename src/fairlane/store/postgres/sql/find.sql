@@ -86,7 +86,7 @@ SELECT arrival, pace FROM {s}.turn WHERE queue = $1 AND tenant = $2 ORDER BY que
 SELECT count(*) FROM {s}.job WHERE queue = $1 AND tenant = $2 AND state = {running}
 
 -- name: pace
-SELECT arrival, pace FROM {s}.pace WHERE kind = $1 AND name = $2
+SELECT arrival, pace FROM {s}.pace WHERE kind = $1 AND name = $2 ORDER BY kind, name, ver DESC LIMIT 1
 
 -- name: at_gate
 SELECT count(*) FROM {s}.job WHERE gate = $1

@@ -30,9 +30,21 @@ SELECT {s}.wait_for($1::uuid)
 SELECT enqueued_at, id FROM {s}.job WHERE (enqueued_at, id) > ($1::bigint, $2::uuid) AND worker IS NULL
 ORDER BY enqueued_at, id LIMIT 2 OFFSET $3
 
+-- name: edge_of_tenant
+-- Rows are compared with their tenant, as only its index can answer that.
+SELECT enqueued_at, id FROM {s}.job
+WHERE (tenant, enqueued_at, id) > ($4, $1::bigint, $2::uuid) AND tenant <= $4 AND worker IS NULL
+ORDER BY tenant, enqueued_at, id LIMIT 2 OFFSET $3
+
 -- name: purged
--- $1 to $3 tenant, queue and task or null, $4 how many, after $5, $6 and up to $7, $8.
+-- After $1, $2 and up to $3, $4; $5 how many; $6 and $7 queue and task or null.
 SELECT enqueued_at, id, queue FROM {s}.job
-WHERE (enqueued_at, id) > ($5::bigint, $6::uuid) AND (enqueued_at, id) <= ($7::bigint, $8::uuid) AND worker IS NULL
-  AND ($1::text IS NULL OR tenant = $1) AND ($2::text IS NULL OR queue = $2) AND ($3::text IS NULL OR task = $3)
-ORDER BY enqueued_at, id LIMIT $4
+WHERE (enqueued_at, id) > ($1::bigint, $2::uuid) AND (enqueued_at, id) <= ($3::bigint, $4::uuid) AND worker IS NULL
+  AND ($6::text IS NULL OR queue = $6) AND ($7::text IS NULL OR task = $7)
+ORDER BY enqueued_at, id LIMIT $5
+
+-- name: purged_of_tenant
+SELECT enqueued_at, id, queue FROM {s}.job
+WHERE (tenant, enqueued_at, id) > ($8, $1::bigint, $2::uuid) AND (tenant, enqueued_at, id) <= ($8, $3::bigint, $4::uuid)
+  AND worker IS NULL AND ($6::text IS NULL OR queue = $6) AND ($7::text IS NULL OR task = $7)
+ORDER BY tenant, enqueued_at, id LIMIT $5

@@ -1,8 +1,7 @@
--- Read jobs that a peek found, as they are. Index: job_id.
+-- Read jobs that a peek found, as they are, in no order. Index: job_id, whatever was planned while there were none.
 
 -- name: mutex
 SELECT {s}.mutex($1)
 
 -- name: jobs
-SELECT {hot} FROM unnest($1::uuid[]) WITH ORDINALITY AS found (wanted, place)
-JOIN {s}.job ON job.id = found.wanted ORDER BY found.place
+SELECT {hot} FROM {s}.waiting_jobs($1::uuid[])

@@ -86,18 +86,22 @@ SELECT id FROM {s}.job WHERE tenant = $1 AND state = {running}
 
 -- name: contents_of
 -- A tenant's jobs after $2, $3, oldest enqueue first, $4 of them, but for running ones: those that hold nothing any more
--- are read too, so that the pass is bounded. An erased payload is empty; a stored one never is.
+-- are read too, so that the pass is bounded. An erased payload is empty; a stored one never is. Rows are compared with
+-- their tenant, as only its index can answer that.
 SELECT id, enqueued_at, queue, state, is_left FROM (
   (SELECT id, enqueued_at, queue, state, true AS is_left FROM {s}.job
-   WHERE tenant = $1 AND worker IS NULL AND (enqueued_at, id) > ($2::bigint, $3::uuid) ORDER BY enqueued_at, id LIMIT $4)
+   WHERE (tenant, enqueued_at, id) > ($1, $2::bigint, $3::uuid) AND tenant <= $1 AND worker IS NULL
+   ORDER BY tenant, enqueued_at, id LIMIT $4)
   UNION ALL
   (SELECT id, enqueued_at, queue, state, length(payload) > 0 OR tags IS NOT NULL OR created_by IS NOT NULL
             OR idempotency_key IS NOT NULL OR correlation_id IS NOT NULL OR dedup_key IS NOT NULL FROM {s}.history
-   WHERE tenant = $1 AND (enqueued_at, id) > ($2::bigint, $3::uuid) ORDER BY enqueued_at, id LIMIT $4)
+   WHERE (tenant, enqueued_at, id) > ($1, $2::bigint, $3::uuid) AND tenant <= $1
+   ORDER BY tenant, enqueued_at, id LIMIT $4)
   UNION ALL
   (SELECT id, enqueued_at, queue, state, length(payload) > 0 OR tags IS NOT NULL OR created_by IS NOT NULL
             OR idempotency_key IS NOT NULL OR correlation_id IS NOT NULL OR dedup_key IS NOT NULL FROM {s}.dead
-   WHERE tenant = $1 AND (enqueued_at, id) > ($2::bigint, $3::uuid) ORDER BY enqueued_at, id LIMIT $4)) mine
+   WHERE (tenant, enqueued_at, id) > ($1, $2::bigint, $3::uuid) AND tenant <= $1
+   ORDER BY tenant, enqueued_at, id LIMIT $4)) mine
 ORDER BY enqueued_at, id LIMIT $4
 
 -- name: finished

@@ -42,7 +42,7 @@ local function know_owners(ids)
 end
 
 local function know_items(items)
-  local ids, tenants_of, subjects = {}, {}, {EVERYONE}
+  local ids, tenants_of, subjects, has_tenants = {}, {}, {EVERYONE}, is_any_special()
   for i, item in ipairs(items) do
     local queue, tenant = item[QUEUE_IN], item[TENANT_IN]
     ids[i] = item[ID_IN]
@@ -52,7 +52,7 @@ local function know_items(items)
       tenants_of[queue] = tenants
     end
     tenants[#tenants + 1] = tenant
-    if is_any_special() then
+    if has_tenants then
       know_subject(TENANT_IN, 'tenant ', tenant, subjects)
     end
     know_subject(QUEUE_IN, 'queue ', queue, subjects)

@@ -136,6 +136,13 @@ end
 
 local taken = {} -- by the names of sets that nothing else is done to: the one job that has left it
 
+-- Let the sets know: only at the end, since a script that fails has written nothing.
+flushers[#flushers + 1] = function()
+  for name, id in pairs(taken) do
+    removed[name] = {id}
+  end
+end
+
 local function name_of(turn, task)
   return '$strand' .. turn.queue.name .. '\0' .. turn.tenant .. '\0' .. task
 end
@@ -170,8 +177,7 @@ end
 local function next_head(turn, task, strand)
   local name = name_of(turn, task)
   if not (sets[name] or taken[name] or appended[name] or removed[name]) then -- of most strands a script takes one job
-    -- Taken out at once, which saves a call for each job; all that may write comes to its `commit`.
-    local found = IS_PEEKING and call('ZRANGE', P .. name, 0, 0, 'WITHSCORES') or call('ZPOPMIN', P .. name)
+    local found = call('ZRANGE', P .. name, 0, 0, 'WITHSCORES')
     taken[name] = found[1]
     set_head(turn, task, strand, tonumber(found[2]), found[1])
     return

@@ -80,12 +80,13 @@ end
 -- Note that a turn has another place, or none; it is written at the end, and sorted in when a line is asked: once, however
 -- often it has moved until then.
 local function list(turn)
-  if turn.is_ready and turn.is_moved ~= 'unsorted' then
+  if not turn.is_ready then
+    turn.is_moved = turn.is_moved or true
+  elseif turn.is_moved ~= 'unsorted' then
+    turn.is_moved = 'unsorted'
     local moved = turn.queue.moved
     moved[#moved + 1] = turn
-    turn.is_moved = 'unsorted'
   end
-  turn.is_moved = turn.is_moved or true
 end
 
 -- Give the turn that goes first, of those with nothing running or of all, as its clock, its "ready since" and its

@@ -1,4 +1,4 @@
--- What one script knows and has changed: nothing is written before `commit` (but see `set_head`), so that a claim can
+-- What one script knows and has changed: nothing is written before `commit`, so that a claim can
 -- also be tried without effect (a peek). Sorted sets and hashes here answer with the changes of this script laid over what is
 -- stored. Parameters: KEYS[1] the installation's prefix with its hash tag, ARGV[1] the tests' instant or ''.
 

@@ -76,13 +76,14 @@ async def publish(wire: Wire, request: EnqueueRequest) -> str:
 def cut(jobs: Sequence[NewJob]) -> Iterator[Sequence[NewJob]]:
     """Cut a batch into parts that one script takes in."""
     first = weight = 0
-    tenants: set[str] = set()
+    strands: set[tuple[str, str]] = set()
     for number, new in enumerate(jobs):
-        weight += _weight(new) + (new.tenant not in tenants)
+        strand = (new.tenant, new.task)
+        weight += _weight(new) + (strand not in strands)
         if weight > _PART_MOST and number > first:
             yield jobs[first:number]
-            first, weight, tenants = number, _weight(new) + 1, set()
-        tenants.add(new.tenant)
+            first, weight, strands = number, _weight(new) + 1, set()
+        strands.add(strand)
     yield jobs[first:]
 
 
@@ -92,7 +93,7 @@ def is_one_part(jobs: Sequence[NewJob]) -> bool:
 
 
 def _weight(new: NewJob) -> int:
-    """Say how much a script has to do for a job beside what it does for its tenant: 1 for a plain one."""
+    """Say how much a script has to do for a job beside what it does for its strand: 1 for a plain one."""
     marks = (new.idempotency_key is not None) + (new.dedup_key is not None) + (new.correlation_id is not None)
     return 1 + marks + len(new.payload) // 1_000
 

@@ -1,4 +1,4 @@
--- What one script knows and has changed: nothing is written before `commit` (but see `set_head`), so that a claim can
+-- What one script knows and has changed: nothing is written before `commit`, so that a claim can
 -- also be tried without effect (a peek). Sorted sets and hashes here answer with the changes of this script laid over what is
 -- stored. Parameters: KEYS[1] the installation's prefix with its hash tag, ARGV[1] the tests' instant or ''.
 
@@ -191,6 +191,7 @@ local function sorted(key, read, size)
     end
     removed[key] = nil
     local new = appended[key] or NO_PAGE
+    set.heap, set.fresh = new[1] and {} or false, new[1] and {} or false -- in this order: a peek's lie as in a heap
     for i = 1, #new, 2 do
       set:add(new[i], new[i + 1])
     end

@@ -23,18 +23,31 @@ local function keep_line(line)
   return {line.start + line.at - 1, values, is_left}
 end
 
-local function keep_sets()
-  take_out()
-  for key, set in pairs(sets) do
-    local new, gone = {}, {}
-    for member, score in pairs(set.changed) do
-      if score == false then
-        gone[#gone + 1] = member
-      else
-        new[#new + 1] = score
-        new[#new + 1] = member
-      end
+-- Give what a set has lost and got: first what lies in its heap, as it lies there, so that the next script has next to
+-- nothing to sort.
+local function changes_of(set)
+  local new, gone, count, changed, in_heap = {}, {}, 0, set.changed, {}
+  for _, entry in ipairs(set.heap or NOTHING) do
+    local member, score = entry[3], entry[4]
+    if changed[member] == score and not in_heap[member] then
+      new[count + 1], new[count + 2], in_heap[member] = score, member, true
+      count = count + 2
     end
+  end
+  for member, score in pairs(changed) do
+    if score == false then
+      gone[#gone + 1] = member
+    elseif not in_heap[member] then
+      new[count + 1], new[count + 2] = score, member
+      count = count + 2
+    end
+  end
+  return new, gone
+end
+
+local function keep_sets()
+  for key, set in pairs(sets) do
+    local new, gone = changes_of(set)
     appended[key], removed[key] = new[1] and new, gone[1] and gone
   end
 end
@@ -67,7 +80,7 @@ local function suspend(queue)
   end
   return {
     {queue.upper, queue.lower, queue.floor, queue.delayed, queue.ready, queue.marks, queue.groups},
-    keep_line(queue.idle), keep_line(queue.busy), hashes, appended, removed,
+    keep_line(queue.idle), keep_line(queue.busy), hashes, appended, removed, taken,
   }
 end
 
@@ -94,6 +107,9 @@ local function resume(name, kept)
   end
   for key, list in pairs(kept[6]) do
     removed[key] = list
+  end
+  for name, id in pairs(kept[7]) do
+    taken[name] = id
   end
   local queue = queue_named(name)
   queue.upper, queue.lower, queue.floor, queue.delayed, queue.ready, queue.marks, queue.groups = unpack(kept[1])

@@ -137,14 +137,11 @@ end
 local taken = {} -- by the names of sets that nothing else is done to: the one job that has left it
 
 -- Let the sets know: only at the end, since a script that fails has written nothing.
-local function take_out()
+flushers[#flushers + 1] = function()
   for name, id in pairs(taken) do
     removed[name] = {id}
   end
-  taken = {}
 end
-
-flushers[#flushers + 1] = take_out
 
 local function name_of(turn, task)
   return '$strand' .. turn.queue.name .. '\0' .. turn.tenant .. '\0' .. task

@@ -10,7 +10,7 @@ import pytest
 from fairlane import Backoff, Context, Fairlane, Lane, Retry, State, StoreUnavailable
 from fairlane.store.opening import open_store
 from fairlane.worker.worker import Worker
-from tests.worker.world import ALL_VERBS, LONG, QUICK, World, until
+from tests.worker.world import ALL_VERBS, LONG, QUICK, World, events, until
 
 
 async def test_settlements_are_kept_until_the_store_is_back(
@@ -41,11 +41,6 @@ async def test_settlements_are_kept_until_the_store_is_back(
         await until(lambda: "store_back" in events(caplog))
     assert events(caplog).count("store_away") == 1
     assert (await job.arefresh()).attempt == 1
-
-
-def events(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """Name the events that were logged."""
-    return [str(record.__dict__.get("event")) for record in caplog.records]
 
 
 async def test_a_settlement_whose_answer_was_lost_is_not_counted_twice(world: World, app: Fairlane) -> None:

@@ -21,6 +21,7 @@ from tests.worker.world import (
     LeapingClock,
     World,
     changed,
+    events,
     until,
     until_async,
 )
@@ -124,7 +125,9 @@ async def test_a_handler_that_ignores_its_cancel_is_given_up_in_the_end(world: W
 # ── lost leases ──────────────────────────────────────────────────────────────
 
 
-async def test_a_lost_claim_stops_its_handler_and_settles_nothing(world: World, app: Fairlane) -> None:
+async def test_a_lost_claim_stops_its_handler_and_settles_nothing(
+    world: World, app: Fairlane, caplog: pytest.LogCaptureFixture
+) -> None:
     """Somebody reclaimed the job: the next renewal says stale, and the old attempt has no say any more."""
     began: list[int] = []
     left = asyncio.Event()
@@ -151,6 +154,7 @@ async def test_a_lost_claim_stops_its_handler_and_settles_nothing(world: World, 
     assert await ended.aresult() == "attempt 2"
     assert [attempt.outcome for attempt in ended.attempts] == ["lost", "succeeded"]
     assert worker.settled == 1
+    assert "settlement_stale" not in events(caplog), "it has not even tried"
 
 
 async def test_handlers_are_stopped_when_their_lease_could_not_be_renewed_in_time(

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 from uuid import UUID
 
 import msgspec
+import pytest
 
 from fairlane import Fairlane, Job
 from fairlane.app.worker_settings import WorkerSettings
@@ -211,3 +212,8 @@ def changed(settings: WorkerSettings, **said: Any) -> WorkerSettings:
 def thread_name() -> str:
     """Name the running thread."""
     return threading.current_thread().name
+
+
+def events(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Name the events that were logged."""
+    return [str(record.__dict__.get("event")) for record in caplog.records]

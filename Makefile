@@ -57,8 +57,7 @@ tests: $(READY) ## every test; those of the model must cover it to the last bran
 	$(PYTEST) -n 2 --cov=fairlane.model --cov-report= tests/model src/fairlane/model $(ARGS)
 	@echo "coverage of src/fairlane/model, lines and branches (must be 100 %):"
 	@$(BIN)/coverage report --fail-under=100
-# Three for two cores: a third of the time they wait, for leases to end and for processes to start.
-	$(PYTEST) -n 3 --ignore=tests/model --ignore=src/fairlane/model $(ARGS)
+	$(PYTEST) -n 2 --ignore=tests/model --ignore=src/fairlane/model $(ARGS)
 
 test-all: ## the tests on each Python of 3.11, 3.12, 3.13 that this machine has
 	@passed=; failed=; missing=; \

@@ -5,10 +5,12 @@ The servers of the wheel are built without TLS, so this one is Debian's.
 
 from __future__ import annotations
 
+import gc
 import logging
 import shutil
 import subprocess
 import traceback
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,6 +45,15 @@ def certificate(folder: Path, address: str) -> Path:
         capture_output=True,
     )
     return made
+
+
+@pytest.fixture(autouse=True)
+def _let_go() -> Iterator[None]:
+    """The driver leaves the transport of a refused handshake to the collector, which warns in any test."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ import pytest
 from fairlane.model.errors import SchemaTooNew, SchemaTooOld, StoreError
 from fairlane.model.instants import SECOND
 from fairlane.store.contract.registry import WaitRequest
+from fairlane.store.sqlite import connect
 from fairlane.store.sqlite.connect import APPLICATION_ID
 from fairlane.store.sqlite.store import SqliteStore
 from tests.contract.world import ALL
@@ -143,6 +144,23 @@ async def test_a_store_works_once_its_file_was_put_right(tmp_path: Path) -> None
     file.unlink()
     await actor.enqueue()
     await store.upkeep.aclose()
+
+
+def test_a_new_file_is_opened_while_others_open_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One has made it and is about to keep a log; SQLite does not ask the next one whether to wait."""
+    file = tmp_path / "fairlane.db"
+    other = apsw.Connection(str(file))
+    other.execute("VACUUM; BEGIN IMMEDIATE")
+    waits: list[int] = []
+
+    def wait(tries: int) -> bool:
+        waits.append(tries)
+        other.close()
+        return len(waits) < 10  # it is free after the first
+
+    monkeypatch.setattr(connect, "patience", lambda: wait)
+    connect.connect(connect.Location(f"sqlite:///{file}")).close()
+    assert waits == [0]
 
 
 async def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -126,7 +127,7 @@ def connect(location: Location, known: Identity | None = None) -> Opened:
         db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         if db.pragma("page_count") == 0:  # in a file that has anything, it writes or has no effect
             db.pragma("auto_vacuum", "incremental")
-        db.pragma("journal_mode", "wal")
+        _switch_to_log(db)
         db.pragma("synchronous", location.synchronous)
         # A connection's own cache, in kilobytes. The machine keeps the file's pages, too: more of them here
         # only makes a worker grow with the jobs it has seen.
@@ -143,6 +144,23 @@ def connect(location: Location, known: Identity | None = None) -> Opened:
             raise translated(error, str(path)) from error
         raise
     return Opened(db, path, identity)
+
+
+def _switch_to_log(db: apsw.Connection) -> None:
+    """Keep a write-ahead log from now on.
+
+    Of those who switch a new file at the same time, SQLite refuses all but one at once and calls no busy
+    handler: each reads the file already, and might wait for one who waits for its end.
+    """
+    wait = patience()
+    for tries in count():
+        try:
+            db.pragma("journal_mode", "wal")
+        except apsw.BusyError:
+            if not wait(tries):
+                raise
+        else:
+            return
 
 
 def _close(db: apsw.Connection) -> None:

@@ -163,13 +163,10 @@ class Floor:
         So it is if a job was lost, or settled without an answer, and came back. The store's answer names jobs
         and no fences: of two settlements of one job nobody could say which was taken.
         """
-        last: dict[int, Done] = {}
-        for done in batch:
-            other = last.setdefault(done.settlement.id.int, done)  # numbers: see `Holdings`
-            if other.settlement.fence < done.settlement.fence:
-                last[done.settlement.id.int] = done
-        if len(last) == len(batch):
+        if len({done.settlement.id.int for done in batch}) == len(batch):  # numbers: see `Holdings`
             return batch
+        by_fence = sorted(batch, key=lambda done: done.settlement.fence)
+        last = {done.settlement.id.int: done for done in by_fence}
         for done in batch:
             if last[done.settlement.id.int] is not done:
                 report.stale(done)

@@ -17,6 +17,7 @@ WHERE number >= $3 - 1
 ORDER BY number
 
 -- name: stretch
+-- Of all tenants: $4 is null, and named only because a statement must name each of its parameters.
 SELECT {finished}, error_class, review FROM {s}.dead
 WHERE (settled_at, id) < ($1::bigint, $2::uuid) AND $4::text IS NULL ORDER BY settled_at DESC, id DESC LIMIT $3
 

@@ -1,8 +1,8 @@
 -- Reading: jobs over all homes, newest enqueue first; what goes before a job. One statement reads all homes, so that a
 -- job which moves meanwhile is met once. Parameters of a walk: $1, $2 the place below which and $3, $4 from which on to
 -- read, $5 how many rows, $6 tenant, $7 correlation id, $8 states, $9 queue, $10 task, $11 parent, $12 tag; null lets
--- everything through. Index: job_id, job_time, job_tenant,
--- job_correlation, job_ready, job_due, job_running, and those of history and dead with the same names. Locks: none.
+-- everything through. Index: job_id, job_time, job_tenant, job_correlation, job_ready, job_due, job_running, and those
+-- of history and dead with the same names. Locks: none.
 
 -- name: by_id
 SELECT {whole_hot} FROM {s}.job WHERE id = ANY ($1::uuid[])

@@ -15,6 +15,7 @@ from fairlane.model.instants import SECOND
 from fairlane.store.contract.registry import WaitRequest
 from fairlane.store.sqlite import connect
 from fairlane.store.sqlite.connect import APPLICATION_ID
+from fairlane.store.sqlite.location import Location
 from fairlane.store.sqlite.store import SqliteStore
 from tests.contract.world import ALL
 from tests.faults.campaign import Actor
@@ -159,7 +160,7 @@ def test_a_new_file_is_opened_while_others_open_it(tmp_path: Path, monkeypatch: 
         return len(waits) < 10  # it is free after the first
 
     monkeypatch.setattr(connect, "patience", lambda: wait)
-    connect.connect(connect.Location(f"sqlite:///{file}")).close()
+    connect.connect(Location(f"sqlite:///{file}")).close()
     assert waits == [0]
 
 

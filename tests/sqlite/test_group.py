@@ -18,7 +18,7 @@ from fairlane.model.errors import ConfigError
 from fairlane.store.contract.registry import WaitRequest
 from fairlane.store.contract.upkeep import CensusRequest
 from fairlane.store.sqlite import wake
-from fairlane.store.sqlite.connect import Location
+from fairlane.store.sqlite.location import Location
 from fairlane.store.sqlite.store import SqliteStore
 from tests.contract.world import ALL
 

@@ -145,6 +145,6 @@ def file_of(url: str) -> Path | None:
     """Give the file that a URL names; None for a store that is no file."""
     if not url.startswith("sqlite:"):
         return None
-    from fairlane.store.sqlite.connect import Location
+    from fairlane.store.sqlite.location import Location
 
     return Location(url).path

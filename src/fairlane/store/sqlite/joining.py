@@ -14,7 +14,8 @@ import apsw
 
 from fairlane.model.errors import StoreBusy, StoreError, Unsupported
 from fairlane.model.instants import Instant
-from fairlane.store.sqlite.connect import Location, patience, translated, welcome
+from fairlane.store.sqlite.connect import patience, translated, welcome
+from fairlane.store.sqlite.location import Location
 from fairlane.store.sqlite.migrating import verify
 from fairlane.store.sqlite.statements import load
 from fairlane.store.sqlite.tx import Tx

@@ -13,10 +13,11 @@ from fairlane.model.instants import Instant
 from fairlane.store.contract.upkeep import MigrateReply
 from fairlane.store.opening import StoreClock
 from fairlane.store.sqlite.claims import SqliteClaims
-from fairlane.store.sqlite.connect import Identity, Location, Opened, connect, translated
+from fairlane.store.sqlite.connect import Identity, Opened, connect, translated
 from fairlane.store.sqlite.dead import SqliteDead
 from fairlane.store.sqlite.jobs import SqliteJobs
 from fairlane.store.sqlite.joining import Joining
+from fairlane.store.sqlite.location import Location
 from fairlane.store.sqlite.migrating import is_empty, migrate, plan, planned, verify
 from fairlane.store.sqlite.policies import SqlitePolicies
 from fairlane.store.sqlite.registry import SqliteRegistry

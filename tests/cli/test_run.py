@@ -34,6 +34,10 @@ def measure(shoe_size: int) -> None:
 async def collector() -> list[int]:
     import gc
     return [gc.get_threshold()[0], gc.get_freeze_count()]
+@app.task(name="interval")
+async def interval() -> float:
+    import sys
+    return sys.getswitchinterval()
 def connect():
     import sqlite3
     return sqlite3.connect({shop!r})
@@ -51,6 +55,7 @@ class Shop:
         self.app = Fairlane(self.url)
         self.double = self.app.task(name="double")(double)
         self.collector = self.app.task(name="collector")(collector)
+        self.interval = self.app.task(name="interval")(interval)
         (folder / "shop.py").write_text(SHOP.format(url=self.url, shop=str(self.database)), encoding="utf-8")
 
     def popen(self, *arguments: str) -> subprocess.Popen[str]:
@@ -80,6 +85,11 @@ async def double(n: int) -> int:
 async def collector() -> list[int]:
     """Stand for the task, as above."""
     return []
+
+
+async def interval() -> float:
+    """Stand for the task, as above."""
+    return 0.0
 
 
 @pytest.fixture
@@ -136,6 +146,19 @@ def test_the_collector_looks_seldom_and_not_at_what_was_imported(
     every, frozen = job.result(timeout=LONG)
     assert every == kept
     assert frozen > 10_000
+
+
+@pytest.mark.parametrize(("chosen", "kept"), [(None, 0.001), (0.02, 0.02), (0.0001, 0.0001)])
+def test_a_computing_handler_gives_way_to_the_store_s_thread_soon(
+    shop: Shop, chosen: float | None, kept: float
+) -> None:
+    """By the interval at which threads change over. What an application has chosen itself is kept."""
+    if chosen is not None:
+        with (shop.folder / "shop.py").open("a", encoding="utf-8") as module:
+            module.write(f"import sys; sys.setswitchinterval({chosen})\n")
+    job = shop.interval.using(tenant="acme").enqueue()
+    shop.run("worker", "shop:app", "--burst")
+    assert job.result(timeout=LONG) == pytest.approx(kept)
 
 
 def test_a_published_task_can_be_enqueued_without_its_application(shop: Shop) -> None:

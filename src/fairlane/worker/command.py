@@ -23,6 +23,11 @@ from fairlane.worker.worker import Worker
 COLLECT_EVERY: Final = 5_000
 """New objects between two looks of the collector, at least: an attempt has dozens, and none needs it."""
 
+SWITCH_EVERY: Final = 0.001
+"""Seconds that a thread may keep the interpreter while another waits for it."""
+
+_PYTHONS_OWN: Final = 0.005
+
 LAST_WORD: Final = 2.0
 """Seconds that saying so may take."""
 
@@ -40,7 +45,7 @@ def run_worker(
     """
     worker = Worker(app, burst=burst, duties=duties, lanes=lanes)
     worker.on_standstill = lambda: _give_up(worker)
-    with walled(), _collecting_seldom():
+    with walled(), _collecting_seldom(), _switching_often():
         return asyncio.run(_work(app, worker))
 
 
@@ -60,6 +65,21 @@ def _collecting_seldom() -> Generator[None]:
     finally:
         gc.set_threshold(*before)
         gc.unfreeze()
+
+
+@contextmanager
+def _switching_often() -> Generator[None]:
+    """Let the thread that talks to the store have the interpreter soon, whatever handlers compute.
+
+    It asks for it again after every read. An application that has chosen an interval of its own keeps it.
+    """
+    before = sys.getswitchinterval()
+    if before == _PYTHONS_OWN:
+        sys.setswitchinterval(SWITCH_EVERY)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
 
 
 async def _work(app: Fairlane, worker: Worker) -> int:

@@ -10,12 +10,15 @@ import pytest
 
 from fairlane.model.errors import StoreBusy, StoreError, StoreUnavailable
 from fairlane.model.instants import SECOND
+from fairlane.model.lifecycle import State
+from fairlane.store.contract.claims import ClaimReply
 from fairlane.store.contract.registry import WaitRequest, WorkersRequest
 from fairlane.store.contract.request import Request
 from fairlane.store.postgres import connect, wake
 from fairlane.store.postgres.errors import CommitUnknown
 from fairlane.store.postgres.store import PostgresStore
-from tests.contract.world import ALL
+from tests.contract.world import ALL, World
+from tests.oracle.clock import DrivenClock
 from tests.seconds import counted
 from tests.servers.postgres import FAST, IMMEDIATE, PostgresServer, free_port
 from tests.servers.proxy import Proxy, proxied
@@ -141,6 +144,21 @@ async def test_a_statement_of_its_own_that_is_cut_may_have_committed(
     with pytest.raises(CommitUnknown):
         await distant._server.fetch("INSERT INTO fairlane.meta VALUES ($1, '')", "a word to be cut after")
     assert await fragile._server.value("SELECT 1 FROM fairlane.meta WHERE name = 'a word to be cut after'")
+
+
+async def test_what_was_settled_before_the_way_was_cut_is_said(distant: PostgresStore, proxy: Proxy) -> None:
+    """S35: the claim behind it is lost; a worker that is told so does not take its jobs for stale."""
+    world = World(distant, DrivenClock())
+    await world.enqueue()
+    claim = await world.claim_one()
+    proxy.cut_before(b"queue-to-be-cut")
+    wish = world.claim_request(queue="queue-to-be-cut")
+    reply = await world.settle_reply(world.verdict(claim), claim=wish)
+    assert proxy.cuts_made == 1
+    assert [one.id for one in reply.settled] == [claim.job.id]
+    assert reply.claimed == ClaimReply(is_partial=True)
+    assert await comes_back(distant)
+    assert (await world.get(claim.job.id)).state is State.SUCCEEDED
 
 
 async def test_a_network_that_swallows_everything_is_noticed(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 from uuid import UUID
 
+from fairlane.model.errors import StoreUnavailable
 from fairlane.store.contract.claims import (
     ClaimReply,
     ClaimRequest,
@@ -52,13 +53,17 @@ class PostgresClaims:
         return await renew(self._server, request)
 
     async def settle(self, request: SettleRequest) -> SettleReply:
-        """See the contract: settling and claiming are two steps (S35)."""
+        """See the contract: settling and claiming are two steps (S35), and the second may not be reached."""
         if request.claim is not None:
             check_serves_all(request.claim)
         reply = await settle(self._server, request)
         if request.claim is None:
             return reply
-        return SettleReply(reply.settled, reply.stale, await self.claim(request.claim))
+        try:
+            claimed = await self.claim(request.claim)
+        except StoreUnavailable:  # what is settled is; whoever asks again is told of the outage
+            claimed = ClaimReply(is_partial=True)
+        return SettleReply(reply.settled, reply.stale, claimed)
 
     async def settle_in(self, connection: Any, request: SettleRequest) -> SettleReply:
         """See the contract."""

@@ -216,7 +216,8 @@ class Soak:
     def _sample(self) -> _Sample:
         pid = self._worker.popen.pid
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-        memory = next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1_024
+        # Its own: what it has of a library's pages grows when another process that shares them ends.
+        memory = next(int(line.split()[1]) for line in lines if line.startswith("Pss_Anon:")) / 1_024
         return _Sample(self._settled, memory, processor_time(pid) + self._place.processor_time())
 
     def _judge_drift(self) -> None:

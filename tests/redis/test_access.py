@@ -16,7 +16,6 @@ from fairlane.model.instants import SECOND
 from fairlane.store.contract.inspection import InspectRequest
 from fairlane.store.contract.registry import WaitRequest
 from fairlane.store.opening import open_store
-from fairlane.store.receiving import PIECE
 from tests.contract.world import ALL, World, failed
 from tests.oracle.clock import DrivenClock
 from tests.servers.debian import find
@@ -88,22 +87,22 @@ async def test_jobs_live_behind_tls_whose_certificate_is_checked(encrypted: tupl
         await live(url)
 
 
-async def test_what_tls_has_decrypted_is_read_a_piece_at_a_time(
+async def test_what_tls_has_decrypted_is_received_in_one_place(
     encrypted: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As what comes in the clear is; the first read is that of the handshake."""
-    asked: list[int] = []
+    rooms: list[memoryview | None] = []
     real = SSLObject.read
 
-    def read(self: SSLObject, size: int) -> bytes:
-        asked.append(size)
-        return real(self, size)
+    def read(self: SSLObject, size: int, room: memoryview | None = None) -> int | bytes:
+        rooms.append(room)
+        return real(self, size) if room is None else real(self, size, room)
 
     monkeypatch.setattr(SSLObject, "read", read)
     url, trusted = encrypted
     await live(f"{url}?ssl_ca_certs={trusted}")
-    assert asked.count(PIECE) > 20
-    assert len(asked) - asked.count(PIECE) < 20
+    assert len(rooms) - rooms.count(None) > 20
+    assert rooms.count(None) < 20
 
 
 # ── users ─────────────────────────────────────────────────────────────────────

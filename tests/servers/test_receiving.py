@@ -1,4 +1,4 @@
-"""A read of a few bytes makes no room for 256 KiB: such gaps made a worker's memory grow."""
+"""What is received goes to one place: a gap for each read made a worker's memory grow."""
 
 from __future__ import annotations
 
@@ -7,31 +7,34 @@ import socket
 import pytest
 
 from fairlane.store.contract.request import Request
-from fairlane.store.receiving import PIECE, receive_in_pieces
+from fairlane.store.receiving import ROOM
 from tests.contract.world import ALL
 from tests.oracle.clock import DrivenClock
 from tests.stores import STORES
 
 
 @pytest.mark.parametrize("name", ["postgres", "redis"])
-async def test_a_store_asks_for_a_piece_at_a_time(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On every connection that verbs use."""
+async def test_a_store_receives_everything_in_one_place(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the connection that verbs use, as long as it is there."""
     asked: list[int] = []
+    rooms: list[memoryview] = []
 
     def recv(self: socket.socket, size: int) -> bytes:
         asked.append(size)
         return socket.SocketType.recv(self, size)
 
+    def recv_into(self: socket.socket, room: memoryview) -> int:
+        rooms.append(room)
+        return socket.SocketType.recv_into(self, room)
+
     async with STORES[name](DrivenClock()) as store:
         await store.registry.pulse(Request(scope=ALL))
-        monkeypatch.setattr(socket.socket, "recv", recv)
-        await store.registry.pulse(Request(scope=ALL))
-    assert asked
-    assert max(asked) == PIECE
-
-
-def test_a_transport_of_another_kind_stays_as_it_is() -> None:
-    """That of another loop, which has a buffer of its own, may not take to it."""
-    transport = object()
-    receive_in_pieces(transport)
-    assert not hasattr(transport, "max_size")
+        with monkeypatch.context() as patch:
+            patch.setattr(socket.socket, "recv", recv)
+            patch.setattr(socket.socket, "recv_into", recv_into)
+            await store.registry.pulse(Request(scope=ALL))
+            await store.registry.pulse(Request(scope=ALL))
+    assert not asked
+    assert len(rooms) > 1
+    assert {id(room.obj) for room in rooms} == {id(rooms[0].obj)}
+    assert len(rooms[0]) == ROOM

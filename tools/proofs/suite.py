@@ -87,7 +87,7 @@ def pages_of(store: Store) -> tuple[Page, ...]:
             "Throughput",
             "Jobs a second in and out, and what each costs the processor, with handlers that do nothing.",
             "throughput --tenants 1,1000 --processes 1,2 --slots 100",
-            "--jobs 10000",
+            "--jobs 40000",
             "--jobs 1000",
         ),
         bench(

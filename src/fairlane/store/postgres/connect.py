@@ -25,7 +25,7 @@ from fairlane.store.postgres.errors import (
 from fairlane.store.postgres.location import Location
 from fairlane.store.postgres.migrating import verify
 from fairlane.store.postgres.wake import Wake
-from fairlane.store.receiving import receive_in_pieces
+from fairlane.store.receiving import receive_in_one_place
 
 Connection: TypeAlias = "asyncpg.pool.PoolConnectionProxy"
 """What a transaction has: fetch, fetchrow, fetchval, execute."""
@@ -184,7 +184,7 @@ class Server:
         return self._pools[loop]
 
     async def _greet(self, connection: asyncpg.Connection) -> None:
-        receive_in_pieces(connection._transport)  # noqa: SLF001 (the driver shows it nowhere else)
+        receive_in_one_place(connection._transport)  # noqa: SLF001 (the driver shows it nowhere else)
         await verify(connection, self.location)
 
     async def _acquired(self, pool: asyncpg.Pool) -> Connection:

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from fairlane.model.errors import ConfigError, EnqueueUnknown, StoreBusy, StoreError, StoreUnavailable
 from fairlane.model.instants import Instant
-from fairlane.store.receiving import receive_in_pieces
+from fairlane.store.receiving import receive_in_one_place
 from fairlane.store.redis.exchange import Command, await_replicas, converse, demand, nothing, repeat, send
 from fairlane.store.redis.location import Location
 from fairlane.store.redis.scripts import Script, load
@@ -346,7 +346,7 @@ def _open_pool(url: str) -> BlockingConnectionPool:
 
 
 async def _begin(connection: AbstractConnection) -> None:
-    receive_in_pieces(connection._writer.transport)  # type: ignore[union-attr]  # noqa: SLF001 (shown nowhere else)
+    receive_in_one_place(connection._writer.transport)  # type: ignore[union-attr]  # noqa: SLF001 (shown nowhere else)
     await connection.on_connect()
 
 

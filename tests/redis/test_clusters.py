@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -67,6 +68,20 @@ async def test_two_installations_live_on_different_nodes(cluster: list[ValkeySer
         for node in cluster[:3]:
             with Redis.from_url(node.url) as client:
                 assert bool(client.keys(f"{{{prefix}}}:*")) == (node is home)
+
+
+async def test_those_who_are_sent_elsewhere_together_leave_no_connection_behind(
+    cluster: list[ValkeyServer],
+) -> None:
+    """All but the first find that another has turned to the right node before them."""
+    home = home_of(cluster, "crowd")
+    other = cluster[(cluster.index(home) + 1) % 3]
+    world = world_at(f"{other.tcp_url}?prefix=crowd")
+    await asyncio.gather(*(world.pulse() for _ in range(4)))
+    gc.collect()  # warns of what was never closed, and a warning is an error here
+    ours = f"laddr=127.0.0.1:{other.port} "
+    await_fact(lambda: ours not in str(ask(other, "CLIENT", "LIST", "TYPE", "NORMAL")))
+    await world.store.upkeep.aclose()
 
 
 async def test_while_a_slot_is_moved_key_by_key_nothing_is_done_and_then_work_goes_on(

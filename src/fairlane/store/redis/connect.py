@@ -220,6 +220,9 @@ class Wire:
             await connection.disconnect(nowait=True)
             raise
         finally:
+            if self._pools.get(asyncio.get_running_loop()) is not pools:
+                # The server is elsewhere since, and nobody comes to this pool again.
+                await connection.disconnect(nowait=True)
             await pool.release(connection)
 
     def _heed(self, error: Exception, url: str) -> None:

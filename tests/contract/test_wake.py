@@ -98,10 +98,17 @@ async def wait_at_gate(world: World) -> None:
 
 
 async def give_place_back(world: World) -> None:
-    """End what holds the gate."""
+    """End what holds the gate, or all that the limit allows."""
     (running,) = [job for job in await world.find_all() if job.state is State.RUNNING]
     claim = Claim(running, running.fence, 0, is_alone=False)
     assert await world.settle(claim) is State.SUCCEEDED
+
+
+async def wait_for_the_limit(world: World) -> None:
+    """Have a tenant whose one job at a time runs, and another job of it that was looked at."""
+    await world.declare(Kind.QUEUE, "default", QueueRules(limits=Limits(running=1)))
+    await world.enqueue_many(2)
+    assert len(await world.claim(2)) == 1
 
 
 async def run_the_delayed(world: World) -> None:
@@ -133,6 +140,7 @@ HAPPENINGS: Final[dict[str, tuple[Happening, Happening]]] = {
     ),
     "a wider gate": (wait_at_gate, lambda w: w.override(Kind.GATE, "door", Change(limit=2))),
     "a place given back at a gate": (wait_at_gate, give_place_back),
+    "a place given back under a limit": (wait_for_the_limit, give_place_back),
     "the end of a tenant's pause": (hold_tenant, lambda w: w.resume(Kind.TENANT, "acme")),
     "the end of a task's pause": (hold_task, lambda w: w.resume(Kind.TASK, "noop")),
     "a cancel of what it runs": (run, cancel),

@@ -10,7 +10,7 @@ import msgspec
 from fairlane.model.fairness import correction
 from fairlane.model.job import JobRecord
 from fairlane.model.judge import heed, lose
-from fairlane.model.lifecycle import Because, State, because
+from fairlane.model.lifecycle import Because, State, because, is_finished
 from fairlane.model.moves import lost, promoted, settled, stopped
 from fairlane.model.scope import Scope
 from fairlane.store.contract.claims import (
@@ -37,7 +37,7 @@ from fairlane.store.sqlite.joining import Joining
 from fairlane.store.sqlite.statements import load
 from fairlane.store.sqlite.successes import settle_successes
 from fairlane.store.sqlite.tx import Tx
-from fairlane.store.sqlite.waking import Waking, hint_at_gate
+from fairlane.store.sqlite.waking import Waking, give_back, hint_at_gate
 from fairlane.store.sqlite.writer import Reader, Writer
 
 _SQL = load("settle")
@@ -171,12 +171,12 @@ def _end(tx: Tx, held: Held, after: JobRecord) -> JobRecord:
     _charge_time(tx, held, is_final=True)
     turn = tx.turns.strand_by_id(held.strand).turn
     move(tx, held, after)
-    if turn.parked is not None and turn.parked.reason == "running_limit":
-        tx.turns.park(turn, None)
+    give_back(tx, turn)
     if held.gate is not None:
         tx.shelves.gates.set(held.gate, tx.shelves.gates[held.gate].measure - 1)
         hint_at_gate(tx, held.gate)
-    tx.hint(after.queue)
+    if not is_finished(after.state):
+        tx.hint(after.queue)
     return after
 
 

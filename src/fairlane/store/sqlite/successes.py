@@ -18,6 +18,7 @@ from fairlane.store.sqlite.rows import Successes
 from fairlane.store.sqlite.statements import load
 from fairlane.store.sqlite.strands import Strand
 from fairlane.store.sqlite.tx import HandedOut, Tx
+from fairlane.store.sqlite.waking import give_back
 
 _SQL = load("settle")
 _HOMES = load("homes")
@@ -52,6 +53,4 @@ def _leave(tx: Tx, strand: Strand, jobs: int) -> None:
     turn.running -= jobs
     strand.is_changed = turn.is_changed = True
     tx.tally[turn.tenant, turn.queue, State.SUCCEEDED] += jobs
-    if turn.parked is not None and turn.parked.reason == "running_limit":
-        tx.turns.park(turn, None)
-    tx.hint(turn.queue)
+    give_back(tx, turn)

@@ -116,3 +116,13 @@ def hint_at_gate(tx: Tx, gate: str) -> None:
     """Tell who waits for the queues in which strands wait at a gate."""
     for (queue,) in all_rows(tx.db, _SQL.queues_of_gate, (gate,)):
         tx.hint(queue)
+
+
+def give_back(tx: Tx, turn: Turn) -> None:
+    """Let a turn come back that its running limit held, as a job of it has ended, and tell who waits.
+
+    No other turn can be served because of that: nobody is told of what an ending changes for nobody.
+    """
+    if turn.parked is not None and turn.parked.reason == "running_limit":
+        tx.turns.park(turn, None)
+        tx.hint(turn.queue)

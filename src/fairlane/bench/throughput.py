@@ -15,6 +15,7 @@ from fairlane.bench.charts import Chart
 from fairlane.bench.report import Amount, Goal, Medians, Round, ratio
 from fairlane.bench.scenario import Outcome, Scenario, Setting, Stage, measure
 from fairlane.bench.shares import steady_rate
+from fairlane.model.instants import Instant
 from fairlane.model.ledger import Moment
 from fairlane.model.lifecycle import State
 from fairlane.model.scope import Scope
@@ -23,7 +24,7 @@ from fairlane.stage.arrivals import Arrival
 from fairlane.stage.crew import crew
 from fairlane.stage.plan import ASYNC, PLAIN, Plan, make_app, task_of
 from fairlane.store.contract.jobs import FindRequest
-from fairlane.store.contract.request import PAGE_MOST
+from fairlane.store.contract.request import PAGE_MOST, Request
 from fairlane.store.opening import open_store
 
 BATCH: Final = 1_000
@@ -64,11 +65,11 @@ async def _pure(setting: Setting, number: int, scenario: str, task: str) -> Roun
         for processes in setting.processes:
             case = case_of(processes, tenants)
             async with setting.place.run(slots=setting.slots) as plan:
-                took = await _fill(plan, task, setting.jobs, tenants)
+                since, took = await _fill(plan, task, setting.jobs, tenants)
                 with crew(plan, processes, burst=True) as workers:
                     await workers.ended(setting.most)
                     used = workers.usage()
-                spans, history = await _history(plan)
+                spans, history = await _history(plan, since)
             stage.note(case, setting.jobs, setting.jobs, history, None)
             amounts[f"{case}: drained"] = Amount(steady_rate(spans), "jobs/s")
             amounts[f"{case}: processor"] = Amount(1e6 * used / setting.jobs, "µs/job")
@@ -95,10 +96,11 @@ def _tenants(setting: Setting) -> list[int]:
     return sorted({min(tenants, setting.jobs) for tenants in setting.tenants})
 
 
-async def _fill(plan: Plan, name: str, jobs: int, tenants: int) -> int:
-    """Enqueue in bulk, for each tenant in turn; give the microseconds it took."""
+async def _fill(plan: Plan, name: str, jobs: int, tenants: int) -> tuple[Instant, int]:
+    """Enqueue in bulk, for each tenant in turn; give when that began, and the microseconds it took."""
     async with make_app(plan) as app:
         await app.client.store.upkeep.migrate()
+        began = (await app.client.store.registry.pulse(Request(scope=Scope.all()))).now
         task = task_of(app, name)
         spent = 0
         for start in range(0, jobs, BATCH):
@@ -106,17 +108,22 @@ async def _fill(plan: Plan, name: str, jobs: int, tenants: int) -> int:
             before = _clock.elapsed()
             await app.aenqueue_many(task.using(tenant=f"t{job % tenants}").bind() for job in batch)
             spent += _clock.elapsed() - before
-    return spent
+    return began, spent
 
 
-async def _history(plan: Plan) -> tuple[Spans, int]:
-    """Give each worker's starts and ends from the store's own history, and how many jobs succeeded."""
+async def _history(plan: Plan, since: Instant) -> tuple[Spans, int]:
+    """Give each worker's starts and ends from the store's own history, and how many jobs succeeded.
+
+    Only from an instant on: a store has the jobs of all the runs before.
+    """
     store = open_store(plan.url)
     spans: Spans = defaultdict(list)
     cursor: str | None = None
     try:
         while True:
-            request = FindRequest(scope=Scope.all(), queue=plan.queue, limit=PAGE_MOST, cursor=cursor)
+            request = FindRequest(
+                scope=Scope.all(), queue=plan.queue, since=since, limit=PAGE_MOST, cursor=cursor
+            )
             page = await store.jobs.find(request)
             for job in page.jobs:
                 if job.state is State.SUCCEEDED and len(job.attempts) == 1:

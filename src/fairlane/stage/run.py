@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from fairlane import Fairlane
 from fairlane.model.history import Verdict, check
-from fairlane.model.instants import SECOND, Micros
+from fairlane.model.instants import SECOND, Instant, Micros
 from fairlane.model.ledger import Acknowledged, Found, Moment, Reading
 from fairlane.model.lifecycle import Home, home
 from fairlane.model.scope import Scope
@@ -23,7 +23,7 @@ from fairlane.stage.plan import HELD, Plan, make_app, task_of
 from fairlane.stage.recorder import Recorder, Tail, read_all
 from fairlane.store.contract.jobs import FindRequest
 from fairlane.store.contract.registry import WorkersRequest
-from fairlane.store.contract.request import PAGE_MOST
+from fairlane.store.contract.request import PAGE_MOST, Request
 
 _TICK: Final[Micros] = SECOND // 4
 BATCH: Final = 1_000
@@ -78,6 +78,7 @@ class Run:
         self._clock = MachineClock()
         self._tail = Tail(self._folder)
         self._to_end = 0
+        self._since: Instant = 0
         self._folder.mkdir(parents=True, exist_ok=True)
 
     async def play(
@@ -98,6 +99,7 @@ class Run:
         record = Recorder(self._folder / "brought.jsonl")
         async with make_app(self._plan) as app:
             await app.client.store.upkeep.migrate()
+            self._since = (await app.client.store.registry.pulse(Request(scope=Scope.all()))).now
             if prepare is not None:
                 await prepare(app)
             self.began_at = self._clock.elapsed()
@@ -185,7 +187,7 @@ class Run:
             await self._clock.wait(SECOND // 50)
 
     async def _read(self, app: Fairlane) -> None:
-        """Write down where every job is in the end."""
+        """Write down where every job is in the end; what was there before this run is left out."""
         record = Recorder(self._folder / "reading.jsonl")
         for queue in self._plan.queues:
             await self._read_queue(app, queue, record)
@@ -195,7 +197,9 @@ class Run:
     async def _read_queue(self, app: Fairlane, queue: str, record: Recorder) -> None:
         cursor: str | None = None
         while True:
-            request = FindRequest(scope=Scope.all(), queue=queue, limit=PAGE_MOST, cursor=cursor)
+            request = FindRequest(
+                scope=Scope.all(), queue=queue, since=self._since, limit=PAGE_MOST, cursor=cursor
+            )
             page = await app.client.store.jobs.find(request)
             found = [
                 Found(

@@ -58,6 +58,11 @@ class Shop:
         self.interval = self.app.task(name="interval")(interval)
         (folder / "shop.py").write_text(SHOP.format(url=self.url, shop=str(self.database)), encoding="utf-8")
 
+    def add(self, line: str) -> None:
+        """Add a line to the module."""
+        with (self.folder / "shop.py").open("a", encoding="utf-8") as module:
+            module.write(f"{line}\n")
+
     def popen(self, *arguments: str) -> subprocess.Popen[str]:
         """Start the command."""
         environment = {key: value for key, value in os.environ.items() if not key.startswith("FAIRLANE_")}
@@ -139,8 +144,7 @@ def test_the_collector_looks_seldom_and_not_at_what_was_imported(
 ) -> None:
     """It would find nothing: attempts are no cycles. What an application has chosen itself is kept."""
     if chosen is not None:
-        with (shop.folder / "shop.py").open("a", encoding="utf-8") as module:
-            module.write(f"import gc; gc.set_threshold({chosen})\n")
+        shop.add(f"import gc; gc.set_threshold({chosen})")
     job = shop.collector.using(tenant="acme").enqueue()
     shop.run("worker", "shop:app", "--burst")
     every, frozen = job.result(timeout=LONG)
@@ -154,8 +158,7 @@ def test_a_computing_handler_gives_way_to_the_store_s_thread_soon(
 ) -> None:
     """By the interval at which threads change over. What an application has chosen itself is kept."""
     if chosen is not None:
-        with (shop.folder / "shop.py").open("a", encoding="utf-8") as module:
-            module.write(f"import sys; sys.setswitchinterval({chosen})\n")
+        shop.add(f"import sys; sys.setswitchinterval({chosen})")
     job = shop.interval.using(tenant="acme").enqueue()
     shop.run("worker", "shop:app", "--burst")
     assert job.result(timeout=LONG) == pytest.approx(kept)

@@ -181,16 +181,3 @@ BEGIN
   RETURN CASE WHEN v_most IS NOT NULL THEN
     greatest(0, v_most - v_held - (SELECT count(*) FROM unnest(p_taken) AS taken WHERE taken = p_gate)::int) END;
 END $$;
-
--- The strands with ready jobs, from one to the next by the index: a million ready jobs of a strand are not read.
-CREATE OR REPLACE FUNCTION {s}.ready_strands() RETURNS TABLE (queue text, tenant text, task text) LANGUAGE sql STABLE
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
-  WITH RECURSIVE strands (queue, tenant, task) AS (
-    (SELECT queue, tenant, task FROM {s}.job WHERE state = {ready} ORDER BY queue, tenant, task LIMIT 1)
-    UNION ALL
-    SELECT next.* FROM strands CROSS JOIN LATERAL (
-      SELECT queue, tenant, task FROM {s}.job
-      WHERE (queue, tenant, task) > (strands.queue, strands.tenant, strands.task) AND state = {ready}
-      ORDER BY queue, tenant, task LIMIT 1) next)
-  SELECT * FROM strands
-$$;

@@ -95,8 +95,16 @@ WHERE queue > $1 GROUP BY queue HAVING sum(jobs) > 0
 ORDER BY 1 LIMIT $2
 
 -- name: tasks
--- Finished jobs are all read: no index has their tasks, as every settlement would write an entry.
-SELECT task FROM {s}.ready_strands() WHERE task > $1
+-- Of ready jobs from one strand to the next by the index. Finished ones are all read: no index has their tasks, as every
+-- settlement would write an entry.
+WITH RECURSIVE strands (queue, tenant, task) AS (
+  (SELECT queue, tenant, task FROM {s}.job WHERE state = {ready} ORDER BY queue, tenant, task LIMIT 1)
+  UNION ALL
+  SELECT next.* FROM strands CROSS JOIN LATERAL (
+    SELECT queue, tenant, task FROM {s}.job
+    WHERE (queue, tenant, task) > (strands.queue, strands.tenant, strands.task) AND state = {ready}
+    ORDER BY queue, tenant, task LIMIT 1) next)
+SELECT task FROM strands WHERE task > $1
 UNION SELECT task FROM {s}.job WHERE state = {delayed} AND task > $1
 UNION SELECT task FROM {s}.job WHERE state = {running} AND task > $1
 UNION SELECT task FROM {s}.history WHERE task > $1

@@ -29,7 +29,7 @@ WELL = Facts(
     own_connections=4,
     most_connections=100,
     is_owner=True,
-    days=3,
+    days=2,
     astray=0,
     deltas=50,
     holder=("session 7 (shop, psql, idle in transaction)", 4),
@@ -48,7 +48,7 @@ ILLS: list[tuple[dict[str, Any], str, str, str]] = [
     ({"dead": ("turn", 250_000, 1_000)}, "vacuum", "warn", "table turn has 250,000 dead rows"),
     ({"connections": 95}, "connections", "warn", "95 of 100 connections are in use, 4 of them by Fairlane"),
     ({"idle_session_ms": 60_000}, "connections", "warn", "workers that only listen are cut off"),
-    ({"days": 0}, "history", "warn", "days of history are missing"),
+    ({"days": 1}, "history", "warn", "days of history are missing"),
     ({"astray": 12}, "history", "warn", "12 finished jobs are in none"),
     ({"deltas": 30_000}, "deltas", "warn", "30,000 changes wait"),
     ({"is_owner": False}, "role", "warn", "does not own the tables"),
@@ -112,3 +112,11 @@ async def test_a_day_that_was_not_made_is_noticed(
     await world.store.upkeep.migrate()
     (mended,) = await inspected(world.store, "history")
     assert mended.level == "ok"
+
+
+async def test_days_of_another_time_are_not_taken_for_this_one(world: World) -> None:
+    """As after a clock that was months wrong: there are days ahead, and none of them is today."""
+    world.clock.advance(-60 * 86_400)
+    assert isinstance(world.store, PostgresStore)
+    (found,) = await inspected(world.store, "history")
+    assert found.level == "warn"

@@ -57,8 +57,9 @@ class Shop:
 
 @pytest.fixture
 def shop(schema: str) -> Iterator[Shop]:
-    """A shop on a migrated, empty store."""
+    """A shop on a migrated, empty store, which has the days of history of today, too."""
     shop = Shop(url_of(schema))
+    shop.run("migrate")
     yield shop
     shop.app.close()
 

@@ -18,6 +18,8 @@ _FAR_TOO_LONG: Final = 3_600
 _MANY_DEAD: Final = 100_000
 _MANY_DELTAS: Final = 20_000
 _CROWDED: Final = 0.9
+_DAYS: Final = 2
+"""Today and tomorrow, of which there is a day of history each if somebody does the duties."""
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,7 +122,7 @@ def _connections(facts: Facts) -> Iterator[Remark]:
 
 
 def _schema(facts: Facts) -> Iterator[Remark]:
-    if facts.days < 1 or facts.astray:
+    if facts.days < _DAYS or facts.astray:
         what = f"days of history are missing; {facts.astray:,} finished jobs are in none."
         advice = "Let a worker do the duties, or run `fairlane scheduler`, as the owner of the tables."
         yield Remark("history", "warn", what, advice)

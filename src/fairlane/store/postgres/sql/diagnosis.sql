@@ -34,6 +34,8 @@ SELECT relname AS name, n_dead_tup AS dead, n_live_tup AS live FROM pg_stat_user
 WHERE schemaname = $1 ORDER BY n_dead_tup DESC LIMIT 1
 
 -- name: books
-SELECT (SELECT count(*)::int FROM {s}.days() WHERE until > {s}.now_or($1)) AS days,
+-- Of today and tomorrow, how many days of history there are; those of another time, as of a clock that was wrong, are none.
+SELECT (SELECT count(*)::int FROM {s}.days()
+        WHERE until > {s}.now_or($1) AND since <= {s}.now_or($1) + 86400000000) AS days,
        (SELECT count(*)::int FROM (SELECT 1 FROM {s}.history_rest LIMIT 10000) astray) AS astray,
        (SELECT count(*)::int FROM (SELECT 1 FROM {s}.delta LIMIT 100000) waiting) AS deltas

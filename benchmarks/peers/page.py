@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import NamedTuple
 
 import msgspec
 
 from benchmarks.peers import flood, speed
-from benchmarks.peers.report import PeersReport, Row
+from benchmarks.peers.report import PeersReport, Row, against
 from fairlane.bench.report import Measure
 
 
@@ -87,11 +88,13 @@ def _figures(report: PeersReport, store: str) -> Table:
 
 def _ratios(report: PeersReport) -> Table:
     rows = []
-    for row in report.peers:
-        cells = [_find(report.ratios, row.name, figure) for figure in (speed.DRAINED, speed.BULK)]
+    for row, tenants in product(report.peers, sorted({row.tenants for row in report.peers})):
+        scenario = against(row.name, tenants)
+        cells = [_find(report.ratios, scenario, figure) for figure in (speed.DRAINED, speed.BULK)]
         if all(cells):
-            rows.append((row.store, row.name, *(part for cell in cells for part in _judged(cell))))
-    heads = ("store", "Fairlane ÷", "drained", "goal", "met", "bulk", "goal", "met")
+            judged = (part for cell in cells for part in _judged(cell))
+            rows.append((row.store, row.name, f"{tenants:,}", *judged))
+    heads = ("store", "Fairlane ÷", "tenants", "drained", "goal", "met", "bulk", "goal", "met")
     return Table("Ratios, round by round", heads, rows)
 
 

@@ -35,7 +35,8 @@ class PeersReport(msgspec.Struct, frozen=True, kw_only=True):
     """One run of `benchmarks.peers`; its fields are the keys of `--json`.
 
     In `measures` and `fairness` the scenario is the peer's name; in `ratios` it is the name of the peer by
-    whose figure Fairlane's of the same round is divided. `stores` says which server, and how durable.
+    whose figure Fairlane's of the same round is divided, and the number of Fairlane's tenants if it is not 1.
+    `stores` says which server, and how durable.
     """
 
     bench: str = "peers"
@@ -52,12 +53,21 @@ class PeersReport(msgspec.Struct, frozen=True, kw_only=True):
     ok: bool
 
 
-LEAST: Final[Mapping[Store, Mapping[str, float]]] = {
-    "sqlite": {speed.DRAINED: 6, speed.BULK: 10},
-    "postgres": {speed.DRAINED: 2, speed.BULK: 2},
-    "redis": {speed.DRAINED: 6, speed.BULK: 4},
+LEAST: Final[Mapping[Store, Mapping[int, Mapping[str, float]]]] = {
+    "sqlite": {1: {speed.DRAINED: 6, speed.BULK: 10}},
+    "postgres": {
+        1: {speed.DRAINED: 2, speed.BULK: 2},
+        1_000: {speed.DRAINED: 2},
+        100_000: {speed.DRAINED: 1},
+    },
+    "redis": {
+        1: {speed.DRAINED: 6, speed.BULK: 4},
+        1_000: {speed.DRAINED: 6},
+        100_000: {speed.DRAINED: 3},
+    },
 }
-"""How many times the best peer's figure Fairlane's is to be; so it is to be that of every peer."""
+"""How many times the best peer's figure Fairlane's is to be with so many tenants; so it is to be that of
+every peer. A peer has no tenants: its jobs are the same."""
 
 MOST: Final[Mapping[Store, Mapping[str, float]]] = {
     "sqlite": {speed.PICKED_P95: 10, speed.ENQUEUE: 10, speed.MEMORY: 50},
@@ -83,15 +93,25 @@ def own_measures(peers: Sequence[Peer], rounds: Rounds) -> list[Measure]:
 def ratios(peers: Sequence[Peer], rounds: Rounds) -> list[Measure]:
     """Divide Fairlane's figures by those of every peer on the same store, round by round."""
     found: list[Measure] = []
-    for ours in (peer for peer in peers if peer.is_ours and peer.tenants == 1):
-        least = LEAST[ours.store]
+    for ours in (peer for peer in peers if peer.is_ours):
+        least = LEAST[ours.store].get(ours.tenants, {})
         goals = {name: Goal(f"at least {times:g}×", times, is_least=True) for name, times in least.items()}
         for peer in peers:
             if peer.store == ours.store and not peer.is_ours:
                 pairs = zip(rounds[ours.name], rounds[peer.name], strict=True)
                 divided = [_divide(one, other) for one, other in pairs]
-                found += conclude(peer.name, divided, lambda _, goals=goals: goals)  # type: ignore[misc]
+                scenario = against(peer.name, ours.tenants)
+                found += conclude(scenario, divided, lambda _, goals=goals: goals)  # type: ignore[misc]
     return found
+
+
+def against(peer: str, tenants: int) -> str:
+    """Name a ratio by the peer, and by how many tenants Fairlane had.
+
+    >>> against("rq", 1), against("rq", 1_000)
+    ('rq', 'rq, 1,000 tenants')
+    """
+    return peer if tenants == 1 else f"{peer}, {tenants:,} tenants"
 
 
 def _divide(ours: Round, theirs: Round) -> Round:

@@ -19,7 +19,8 @@ LEAST: Final = 200
 class Peer(msgspec.Struct, frozen=True, kw_only=True):
     """One row of the table.
 
-    `share` is how many of the run's jobs it gets: slow ones less, so that each drains for some seconds.
+    `share` is how many of the run's jobs it gets: slow ones less, so that each drains for some seconds; more
+    for tenants of which there are to be more than jobs otherwise.
     `flooded` says that it is the one that is compared for fairness on its store.
     """
 
@@ -38,13 +39,15 @@ class Peer(msgspec.Struct, frozen=True, kw_only=True):
         return self.environment == OWN
 
     def jobs(self, most: int) -> int:
-        """Say how many jobs it gets if the fastest get `most`."""
-        return min(most, max(LEAST, round(self.share * most)))
+        """Say how many jobs it gets where most peers get `most`."""
+        return max(min(most, LEAST), round(self.share * most))
 
 
 def _ours(store: Store) -> list[Peer]:
     one = Peer(name=f"fairlane-{store}", store=store, driver="fairlane", environment=OWN, flooded=True)
-    return [one, msgspec.structs.replace(one, name=f"{one.name}-1000", tenants=1_000, flooded=False)]
+    many = msgspec.structs.replace(one, name=f"{one.name}-1000", tenants=1_000, flooded=False)
+    most = msgspec.structs.replace(many, name=f"{one.name}-100000", tenants=100_000, share=5)
+    return [one, many, most]
 
 
 def _theirs(
@@ -84,7 +87,7 @@ def choose(names: Sequence[str], stores: Sequence[Store]) -> list[Peer]:
     """Give the peers of these names, or all, on these stores, and Fairlane on each of their stores.
 
     >>> [peer.name for peer in choose(["rq"], STORES)]
-    ['fairlane-redis', 'fairlane-redis-1000', 'rq']
+    ['fairlane-redis', 'fairlane-redis-1000', 'fairlane-redis-100000', 'rq']
     """
     chosen = [peer for peer in ROSTER if (not names or peer.name in names) and peer.store in stores]
     beside = {peer.store for peer in chosen}
@@ -95,7 +98,7 @@ def turn(peers: Sequence[Peer], number: int) -> list[Peer]:
     """Give the order of a round: each begins with another peer, so that none is always first.
 
     >>> [peer.name for peer in turn(choose(["rq"], STORES), 1)]
-    ['fairlane-redis-1000', 'rq', 'fairlane-redis']
+    ['fairlane-redis-1000', 'fairlane-redis-100000', 'rq', 'fairlane-redis']
     """
     start = number % max(1, len(peers))
     return [*peers[start:], *peers[:start]]

@@ -13,7 +13,7 @@ import pytest
 from benchmarks.peers import flood, marks, page, report, roster, speed
 from benchmarks.peers.marks import Mark, Verdict
 from benchmarks.peers.protocol import MARK
-from benchmarks.peers.report import LeftOut, PeersReport, Row
+from benchmarks.peers.report import LeftOut, PeersReport, Row, against
 from benchmarks.peers.roster import Peer, choose
 from fairlane.bench.report import Amount, Check, Measure, Round
 
@@ -86,26 +86,42 @@ def test_a_job_that_ran_twice_waited_for_its_first_run() -> None:
 
 def test_the_ratio_is_taken_in_every_round_and_then_the_median() -> None:
     """A slow moment of the machine hits both sides of one round."""
-    theirs = {"huey-sqlite": rounds([1, 2, 4]), "fairlane-sqlite-1000": rounds([9, 9, 9])}
-    found = report.ratios(SQLITE, {"fairlane-sqlite": rounds([7, 10, 40]), **theirs})
+    played = {
+        "huey-sqlite": rounds([1, 2, 4]),
+        "fairlane-sqlite": rounds([7, 10, 40]),
+        "fairlane-sqlite-1000": rounds([9, 9, 9]),
+        "fairlane-sqlite-100000": rounds([1, 1, 1]),
+    }
+    found = report.ratios(SQLITE, played)
     ratio = find(found, "huey-sqlite", speed.DRAINED)
     assert (ratio.values, ratio.median, ratio.low, ratio.high) == ((7, 5, 10), 7, 5, 10)
-    assert {one.scenario for one in found} == {"huey-sqlite"}
+    assert find(found, "huey-sqlite, 1,000 tenants", speed.DRAINED).values == (9, 4.5, 2.25)
+    assert find(found, "huey-sqlite, 100,000 tenants", speed.DRAINED).values == (1, 0.5, 0.25)
 
 
 @pytest.mark.parametrize(
-    ("store", "peer", "least"),
-    [("sqlite", "huey-sqlite", (6, 10)), ("postgres", "pgqueuer-100", (2, 2)), ("redis", "rq", (6, 4))],
+    ("peer", "tenants", "drained", "bulk"),
+    [
+        ("huey-sqlite", 1, 6, 10),
+        ("pgqueuer-100", 1, 2, 2),
+        ("pgqueuer-100", 1_000, 2, None),
+        ("pgqueuer-100", 100_000, 1, None),
+        ("rq", 1, 6, 4),
+        ("rq", 1_000, 6, None),
+        ("rq", 100_000, 3, None),
+    ],
 )
-def test_a_ratio_has_the_goal_of_its_store(store: str, peer: str, least: tuple[float, float]) -> None:
+def test_a_ratio_has_the_goal_of_its_store_and_of_so_many_tenants(
+    peer: str, tenants: int, drained: float, bulk: float | None
+) -> None:
     """Just enough meets it, a little less does not."""
     peers = choose([peer], ["sqlite", "postgres", "redis"])
-    for drained in (least[0], least[0] - 0.01):
-        played = {one.name: rounds([1 if one.name == peer else drained]) for one in peers}
-        ratio = find(report.ratios(peers, played), peer, speed.DRAINED)
-        assert ratio.met is (drained == least[0]), store
-    bulk = find(report.ratios(peers, played), peer, speed.BULK)
-    assert (bulk.goal and bulk.goal.limit, bulk.met) == (least[1], False)
+    for reached in (drained, drained - 0.01):
+        played = {one.name: rounds([1 if one.name == peer else reached]) for one in peers}
+        ratio = find(report.ratios(peers, played), against(peer, tenants), speed.DRAINED)
+        assert ratio.met is (reached == drained)
+    in_bulk = find(report.ratios(peers, played), against(peer, tenants), speed.BULK)
+    assert (in_bulk.goal and in_bulk.goal.limit) == bulk
 
 
 def test_a_store_that_fairlane_does_not_support_yet_has_figures_but_no_ratios() -> None:
@@ -132,7 +148,8 @@ def test_a_flood_may_cost_fairlanes_quiet_tenants_little_and_must_have_been_cont
 
     def played(flooded: float, backlogged: float) -> Mapping[str, list[Round]]:
         amounts = {flood.ALONE: 10, flood.FLOODED: flooded, flood.BACKLOGGED: backlogged}
-        return {peer.name: [Round({n: Amount(v, "") for n, v in amounts.items()})] for peer in SQLITE[::2]}
+        played = Round({name: Amount(value, "") for name, value in amounts.items()})
+        return {peer.name: [played] for peer in SQLITE if peer.flooded}
 
     for flooded, backlogged in ((30, 1), (31, 1), (30, 0)):
         found = report.fairness(SQLITE, played(flooded, backlogged))
@@ -194,7 +211,7 @@ def test_the_page_shows_figures_ratios_with_goals_floods_and_who_was_left_out() 
     assert "- sqlite: a file; full" in shown
     assert "| fairlane-sqlite 1.2.3 | 2,000 | 6,000 (5,000–7,000) |" in shown
     assert (
-        "| sqlite | huey-sqlite | 6.0 (5.0–7.0) | at least 6× | yes | 1.0 (1.0–1.0) | at least 10× | no |"
+        "| sqlite | huey-sqlite | 1 | 6.0 (5.0–7.0) | at least 6× | yes | 1.0 (1.0–1.0) | at least 10× | no |"
         in shown
     )
     assert "| sqlite | fairlane-sqlite | 4.0 (4.0–4.0) | 30.0 (30.0–30.0) |" in shown

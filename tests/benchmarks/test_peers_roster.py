@@ -37,11 +37,11 @@ def test_what_goes_into_an_environment_is_pinned_and_names_no_index(file: Path) 
 
 
 def test_on_every_store_one_peer_is_flooded_beside_fairlane() -> None:
-    """And Fairlane has a row for one tenant and one for a thousand."""
+    """And Fairlane has a row for one tenant, for a thousand, and for a hundred thousand."""
     for store in STORES:
         here = [peer for peer in ROSTER if peer.store == store]
         assert [peer.is_ours for peer in here if peer.flooded] == [True, False]
-        assert [peer.tenants for peer in here if peer.is_ours] == [1, 1_000]
+        assert [peer.tenants for peer in here if peer.is_ours] == [1, 1_000, 100_000]
 
 
 def test_fairlane_is_measured_beside_whoever_is_chosen() -> None:
@@ -49,6 +49,7 @@ def test_fairlane_is_measured_beside_whoever_is_chosen() -> None:
     assert [peer.name for peer in choose(["saq-postgres", "saq-redis"], ["redis"])] == [
         "fairlane-redis",
         "fairlane-redis-1000",
+        "fairlane-redis-100000",
         "saq-redis",
     ]
     assert choose([], STORES) == list(ROSTER)
@@ -67,6 +68,12 @@ def test_slow_peers_get_fewer_jobs_but_never_so_few_that_they_say_nothing() -> N
     """Unless fewer are asked for."""
     (rq,) = (peer for peer in ROSTER if peer.name == "rq")
     assert [rq.jobs(most) for most in (100_000, 1_000, 50)] == [3_000, LEAST, 50]
+
+
+def test_there_is_a_job_for_each_of_very_many_tenants() -> None:
+    """In a run of the usual length; else there would be fewer tenants than the row says."""
+    (most,) = (peer for peer in ROSTER if peer.name == "fairlane-redis-100000")
+    assert most.jobs(20_000) == most.tenants
 
 
 class Recording(Driver):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+from benchmarks.peers.report import against
 from fairlane.bench.report import Measure
 from fairlane.bench.throughput import COSTS_MORE, REACHES
 from tools.proofs.stores import Store
@@ -68,11 +69,14 @@ _CAMPAIGNS: Final = "`make prove` restarts servers under load; it is not measure
 
 
 class _Asks(NamedTuple):
-    """What differs from store to store: the peers, how many times theirs, milliseconds, megabytes."""
+    """What differs from store to store: the peers, how many times theirs, milliseconds, megabytes.
+
+    `drained` is for 1, 1,000 and 100,000 tenants.
+    """
 
     against: str
     peers: str
-    drained: int
+    drained: tuple[int, ...]
     bulk: int
     most_ms: int
     memory: int
@@ -80,12 +84,24 @@ class _Asks(NamedTuple):
 
 
 _ASKS: Final[dict[Store, _Asks]] = {
-    "sqlite": _Asks("Huey on SQLite", "huey-sqlite", 6, 10, 10, 50, "SQLite has no server"),
+    "sqlite": _Asks("Huey on SQLite", "huey-sqlite", (6,), 10, 10, 50, "SQLite has no server"),
     "postgres": _Asks(
-        "every peer on PostgreSQL", "pgqueuer-.*|procrastinate|saq-postgres", 2, 2, 10, 50, _CAMPAIGNS
+        "every peer on PostgreSQL",
+        r"pgqueuer-\d+|procrastinate|saq-postgres",
+        (2, 2, 1),
+        2,
+        10,
+        50,
+        _CAMPAIGNS,
     ),
     "redis": _Asks(
-        "every peer on Redis", "dramatiq|huey-redis|saq-redis|taskiq|celery|rq", 6, 4, 5, 60, _CAMPAIGNS
+        "every peer on Redis",
+        "dramatiq|huey-redis|saq-redis|taskiq|celery|rq",
+        (6, 6, 3),
+        4,
+        5,
+        60,
+        _CAMPAIGNS,
     ),
 }
 
@@ -93,12 +109,15 @@ _ASKS: Final[dict[Store, _Asks]] = {
 def _speed(store: Store) -> tuple[Asked, ...]:
     asks = _ASKS[store]
     return (
-        Asked(
-            f"throughput, against {asks.against}",
-            f"at least {asks.drained} ×",
-            "peers",
-            asks.peers,
-            "drained",
+        *(
+            Asked(
+                against(f"throughput, against {asks.against}", tenants),
+                f"at least {least} ×",
+                "peers",
+                against(f"(?:{asks.peers})", tenants),
+                "drained",
+            )
+            for tenants, least in zip((1, 1_000, 100_000), asks.drained, strict=False)
         ),
         Asked(
             f"bulk enqueue, against {asks.against}",

@@ -51,7 +51,11 @@ class Meter:
         return answer
 
     async def run_all(
-        self, name: str, pages: Sequence[tuple[Any, ...]], heed: Callable[[int, Any], None]
+        self,
+        name: str,
+        pages: Sequence[tuple[Any, ...]],
+        heed: Callable[[int, Any], None],
+        line: str | None,
     ) -> None:
         """Run a script for one page after the other."""
         for number, page in enumerate(pages):

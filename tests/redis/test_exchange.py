@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -67,7 +69,7 @@ async def test_of_a_stream_no_more_is_on_its_way_than_allowed_and_the_next_is_ma
             open_.append(number - len(heeded))
             yield ("ECHO", str(number)) if number != 3 else ("NO-SUCH",)
 
-    await converse(connection, commands(), heeded.append, PATIENCE, 2)
+    await converse(connection, commands(), heeded.append, PATIENCE, 2, nullcontext())
     assert open_ == [0, 1, 2, 2, 2, 2, 2]
     assert [one if isinstance(one, bytes) else type(one) for one in heeded] == [
         b"0",
@@ -86,7 +88,7 @@ async def test_of_a_stream_with_a_refused_command_nobody_reads_an_answer(
     """What came before it is done, and the error is the server's."""
     commands = [("SET", "{x}a", 1), ("NO-SUCH",), ("SET", "{x}b", 1)]
     with pytest.raises(ResponseError, match="unknown command"):
-        await converse(connection, commands, demand, PATIENCE, 3)
+        await converse(connection, commands, demand, PATIENCE, 3, nullcontext())
     assert not connection.is_connected
     assert client.delete("{x}a") == 1
 
@@ -106,7 +108,43 @@ async def test_what_was_answered_is_heeded_though_the_next_command_cannot_be_sen
         await real(packed)
 
     monkeypatch.setattr(connection, "send_packed_command", send_twice)
+    commands = [("ECHO", "a"), ("ECHO", "b"), ("ECHO", "c")]
     with pytest.raises(ConnectionResetError):
-        await converse(connection, [("ECHO", "a"), ("ECHO", "b"), ("ECHO", "c")], heeded.append, PATIENCE, 2)
+        await converse(connection, commands, heeded.append, PATIENCE, 2, nullcontext())
     assert heeded == [b"a"]
     assert not connection.is_connected
+
+
+async def test_streams_that_share_a_turn_go_one_after_the_other(
+    connection: AbstractConnection, server: ValkeyServer
+) -> None:
+    """The next begins when the last command of the one before is on its way, not when it is answered."""
+    other = UnixDomainSocketConnection(path=str(server.socket), protocol=3)
+    made: list[str] = []
+    heeded: list[bytes] = []
+
+    def commands(name: str) -> Iterator[Command]:
+        for _ in range(7):
+            made.append(name)
+            yield "ECHO", name
+        if name == "a":
+            assert len(heeded) == 5  # two are still to be answered
+
+    turn = asyncio.Lock()
+    try:
+        await asyncio.gather(
+            converse(connection, commands("a"), heeded.append, PATIENCE, 2, turn),
+            converse(other, commands("b"), heeded.append, PATIENCE, 2, turn),
+        )
+    finally:
+        await other.disconnect()
+    assert made == ["a"] * 7 + ["b"] * 7
+    assert sorted(heeded) == [b"a"] * 7 + [b"b"] * 7
+
+
+async def test_a_stream_that_fails_gives_its_turn_away(connection: AbstractConnection) -> None:
+    """Whoever comes next does not wait for it."""
+    turn = asyncio.Lock()
+    with pytest.raises(ResponseError):
+        await converse(connection, [("NO-SUCH",), ("ECHO", "a")], demand, PATIENCE, 1, turn)
+    assert not turn.locked()

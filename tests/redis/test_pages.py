@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from itertools import groupby
 from typing import Any
 
 import pytest
@@ -11,8 +13,9 @@ from fairlane.model.job import Claim
 from fairlane.model.layers import GateRules, Kind, TaskRules
 from fairlane.store.contract.claims import ClaimRequest, SettleReply, SettleRequest, Wish
 from fairlane.store.contract.jobs import EnqueueRequest
+from fairlane.store.redis import claims
 from fairlane.store.redis.claims import _wishes
-from fairlane.store.redis.connect import Wire
+from fairlane.store.redis.connect import _AHEAD, Wire
 from fairlane.store.redis.enqueue import publish
 from fairlane.store.redis.scripts import CLAIM_MOST
 from fairlane.store.redis.settling import SettlementPages
@@ -113,3 +116,32 @@ async def test_settling_the_last_job_of_a_queue_wakes_nobody(world: World, clien
 def wire_of(world: World) -> Wire:
     """Give the way to the server."""
     return world.store.claims._wire  # type: ignore[attr-defined,no-any-return]
+
+
+@pytest.mark.parametrize("queues", [("default", "default"), ("default", "other")], ids=["of one", "of two"])
+async def test_turns_of_one_lane_go_one_after_the_other_and_those_of_two_do_not(
+    world: World, monkeypatch: pytest.MonkeyPatch, queues: tuple[str, str]
+) -> None:
+    """A server that does some of both is done with both at once, and waits while all handlers run."""
+    ready = (settle(world, (), claim_of((queue, 1))) for queue in ("default", "other"))
+    await asyncio.gather(*ready)  # two connections, and a server that knows the script
+    made: list[str] = []
+
+    class Pages(SettlementPages):
+        def __getitem__(self, number: Any) -> Any:
+            page = super().__getitem__(number)
+            made.append(str(self._request.settlements[0].id))
+            return page
+
+    monkeypatch.setattr(claims, "SettlementPages", Pages)
+    pages = 4 * _AHEAD
+    for queue in queues:
+        await fill(world, 2 * pages * CLAIM_MOST, queue=queue)
+    asked = [claim_of((queue, pages * CLAIM_MOST)) for queue in queues]
+    held = [(await world.store.claims.claim(one)).claims for one in asked]
+    replies = await asyncio.gather(
+        *(settle(world, claims, one) for claims, one in zip(held, asked, strict=True))
+    )
+    assert [len(claims_in(reply)) for reply in replies] == [pages * CLAIM_MOST] * 2
+    runs = len(list(groupby(made)))
+    assert (len(made), runs == 2) == (2 * pages, queues[0] == queues[1])

@@ -69,7 +69,11 @@ class Meter:
         return await self._metered(name, self._run(name, *arguments, **options))
 
     async def run_all(
-        self, name: str, pages: Sequence[tuple[Any, ...]], heed: Callable[[int, Any], None]
+        self,
+        name: str,
+        pages: Sequence[tuple[Any, ...]],
+        heed: Callable[[int, Any], None],
+        line: str | None,
     ) -> None:
         """Run a script for one page after the other."""
         for number, arguments in enumerate(pages):

@@ -134,7 +134,7 @@ class RedisClaims:
                 parts.read()
 
         try:
-            await self._wire.run_all("settle", pages, heed)
+            await self._wire.run_all("settle", pages, heed, _line(request))
         except StoreError:
             if not states:
                 raise
@@ -230,6 +230,15 @@ class RedisClaims:
                 break
             place = page[-1][0]
         return done, False
+
+
+def _line(request: SettleRequest) -> str | None:
+    """Name the lane that asks, by its queues: its turns go one after the other, those of others between them.
+
+    A server that has the pages of both turns of a lane does some of this and some of that, and is done with
+    both at once; then all handlers run while it waits.
+    """
+    return None if request.claim is None else "\0".join([wish.queue for wish in request.claim.wishes])
 
 
 def _wishes(request: ClaimRequest) -> bytes:

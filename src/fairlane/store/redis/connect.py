@@ -6,7 +6,9 @@ Knows no verb and no key. Nothing is connected before the first call; each event
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
@@ -62,7 +64,8 @@ class _Call(NamedTuple):
 
     `meanwhile` is called once the command is on its way: what the caller has to do anyway, it does while the
     server works. `is_repeated` says that it is sent again until the server answers 0. Of a `stream` each
-    command is sent as soon as it is made, and no more are `ahead` of their answers than so many.
+    command is sent as soon as it is made, and no more are `ahead` of their answers than so many; streams of
+    one `line` go one after the other.
     """
 
     command: Command = ()
@@ -76,14 +79,20 @@ class _Call(NamedTuple):
     stream: Callable[[], Iterable[Command]] | None = None
     heed: Callable[[Any], None] = demand
     ahead: int = _AHEAD
+    line: str | None = None
 
 
 class _Pools(NamedTuple):
-    """The connections of one event loop to one server: for verbs, and for those who wait."""
+    """The connections of one event loop to one server: for verbs, and for those who wait; and its lines."""
 
     url: str
     verbs: BlockingConnectionPool
     waits: BlockingConnectionPool
+    lines: defaultdict[str, asyncio.Lock]
+
+    def turn(self, call: _Call) -> AbstractAsyncContextManager[None]:
+        """Wait for the streams before this one in its line."""
+        return nullcontext() if call.line is None else self.lines[call.line]
 
 
 class Wire:
@@ -123,11 +132,14 @@ class Wire:
             except _BatchFirstError:
                 await self.fold(enqueues=enqueues)
 
-    async def run_all(self, name: str, pages: Sequence[Command], heed: Callable[[int, Any], None]) -> None:
+    async def run_all(
+        self, name: str, pages: Sequence[Command], heed: Callable[[int, Any], None], line: str | None
+    ) -> None:
         """Run the script of a verb for one page of arguments after the other, and heed what each answers.
 
-        What was refused did nothing, and is run again after the others: a batch came first, or the server
-        has to be told the script.
+        Of those in one line each begins when the last page of the one before is on its way. What was refused
+        did nothing, and is run again after the others: a batch came first, or the server has to be told the
+        script.
         """
         script = load(name)
         instant = "" if self._clock is None else self._clock()
@@ -144,7 +156,7 @@ class Wire:
             for page in pages:
                 yield "EVALSHA", script.sha, 1, self.keys.base, instant, *page
 
-        await self._ask(_Call(stream=commands, heed=note))
+        await self._ask(_Call(stream=commands, heed=note, line=line))
         for number in refused:
             heed(number, await self.run(name, *pages[number]))
 
@@ -204,7 +216,7 @@ class Wire:
             self._location.failed(pools.url)
             raise self._translated(error) from error
         try:
-            answer = await _exchange(connection, call)
+            answer = await _exchange(connection, call, pools.turn(call))
             await await_replicas(connection, call.replicas, _PATIENCE)
             return answer  # noqa: TRY300
         except (exceptions.RedisError, OSError) as error:
@@ -274,7 +286,8 @@ class Wire:
         pools = self._pools.get(loop)
         if pools is None or pools.url != url:
             before = pools
-            pools = self._pools[loop] = _Pools(url, _open_pool(url), _open_pool(url))
+            lines: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+            pools = self._pools[loop] = _Pools(url, _open_pool(url), _open_pool(url), lines)
             if before is not None:
                 await before.verbs.disconnect(inuse_connections=False)
                 await before.waits.disconnect(inuse_connections=False)
@@ -308,11 +321,13 @@ async def _ask_sentinel(url: str, service: str) -> tuple[str, int] | None:
     return None if found is None else (found[0].decode(), int(found[1]))
 
 
-async def _exchange(connection: AbstractConnection, call: _Call) -> Any:
+async def _exchange(
+    connection: AbstractConnection, call: _Call, turn: AbstractAsyncContextManager[None]
+) -> Any:
     from redis import exceptions  # noqa: PLC0415
 
     if call.stream is not None:
-        return await converse(connection, call.stream(), call.heed, call.patience, call.ahead)
+        return await converse(connection, call.stream(), call.heed, call.patience, call.ahead, turn)
     try:
         answer = await send(connection, call.command, call.patience, call.meanwhile)
     except exceptions.NoScriptError:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fairlane.model.errors import EnqueueUnknown
@@ -69,11 +70,13 @@ async def converse(
     heed: Callable[[Any], None],
     patience: float,
     ahead: int,
+    turn: AbstractAsyncContextManager[None],
 ) -> None:
     """Send commands and heed the answer to each, or the error that it was refused with, in their order.
 
     No more than `ahead` are on their way, for the reason that `repeat` has. An answer is heeded when the
-    command that takes its place is sent, and that was made before: the server waits for neither.
+    command that takes its place is sent, and that was made before: the server waits for neither. Nothing is
+    sent before it is our `turn`, which is over as soon as the last one is on its way.
     """
     from redis import exceptions  # noqa: PLC0415
 
@@ -90,17 +93,18 @@ async def converse(
 
     waiting = 0
     try:
-        for command in commands:
-            packed = _packed(command)
-            if waiting < ahead:
-                await put(packed)
-                waiting += 1
-            else:
-                answer = await read()
-                try:
+        async with turn:
+            for command in commands:
+                packed = _packed(command)
+                if waiting < ahead:
                     await put(packed)
-                finally:
-                    heed(answer)  # what was answered is done, though the connection ends now
+                    waiting += 1
+                else:
+                    answer = await read()
+                    try:
+                        await put(packed)
+                    finally:
+                        heed(answer)  # what was answered is done, though the connection ends now
         for _ in range(waiting):
             heed(await read())
     except BaseException:

@@ -204,6 +204,28 @@ async def test_a_lock_that_others_hold_is_waited_for_a_while(
     await second.upkeep.aclose()
 
 
+async def test_what_was_settled_is_said_though_the_claim_behind_it_waits_in_vain(
+    schema: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S35: somebody holds the queue that is asked for; a claim alone tells of it."""
+    monkeypatch.setitem(connect._IN_SESSION, "lock_timeout", "50ms")
+    clock = DrivenClock()
+    first, second = PostgresStore(url_of(schema), clock.now), PostgresStore(url_of(schema), clock.now)
+    world = World(second, clock)
+    await world.enqueue()
+    claim = await world.claim_one()
+    wish = world.claim_request(queue="held")
+    async with first._server.transaction() as connection:
+        await connection.execute(f"SELECT {schema}.mutex('held')")
+        reply = await world.settle_reply(world.verdict(claim), claim=wish)
+        with pytest.raises(StoreBusy):
+            await second.claims.claim(wish)
+    assert [one.id for one in reply.settled] == [claim.job.id]
+    assert reply.claimed == ClaimReply(is_partial=True)
+    await first.upkeep.aclose()
+    await second.upkeep.aclose()
+
+
 async def test_a_full_server_is_said_to_be(breakable: PostgresServer, fragile: PostgresStore) -> None:
     """S66: too many connections are an outage that ends by itself."""
     with psycopg.connect(breakable.url, autocommit=True) as admin:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 from uuid import UUID
 
-from fairlane.model.errors import StoreUnavailable
+from fairlane.model.errors import StoreError
 from fairlane.store.contract.claims import (
     ClaimReply,
     ClaimRequest,
@@ -61,7 +61,7 @@ class PostgresClaims:
             return reply
         try:
             claimed = await self.claim(request.claim)
-        except StoreUnavailable:  # what is settled is; whoever asks again is told of the outage
+        except StoreError:  # what is settled is; whoever asks again is told what is wrong
             claimed = ClaimReply(is_partial=True)
         return SettleReply(reply.settled, reply.stale, claimed)
 

@@ -15,8 +15,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
-from fairlane.app.counting import purge_all
+from fairlane.app.counting import count_by_queue, purge_all
 from fairlane.model.errors import FairlaneError
+from fairlane.model.lifecycle import WAITING
 from fairlane.model.scope import Scope
 from fairlane.stage.plan import Plan
 from fairlane.store.contract import Store
@@ -116,8 +117,12 @@ async def _purge(url: str, queues: Sequence[str]) -> None:
     store = open_store(url)
     try:
         for queue in queues:
-            request = PurgeRequest(scope=_ALL, queue=queue, reason="the run is over", who="bench")
-            await purge_all(store, request)
+            counts = (await count_by_queue(store, _ALL, queue)).get(queue, {})
+            if any(
+                counts.get(state) for state in WAITING
+            ):  # else a store would look for it in all its history
+                request = PurgeRequest(scope=_ALL, queue=queue, reason="the run is over", who="bench")
+                await purge_all(store, request)
     finally:
         await store.upkeep.aclose()
 

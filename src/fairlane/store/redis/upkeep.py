@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 from uuid import UUID
 
@@ -94,18 +94,13 @@ class RedisUpkeep:
         word = because(Because.PURGED, request.reason)
 
         def is_meant(kept: Kept) -> bool:
-            job = kept.job
-            return (
-                job.state in WAITING
-                and request.queue in {None, job.queue}
-                and request.task in {None, job.task}
-            )
+            return request.queue in {None, kept.job.queue} and request.task in {None, kept.job.task}
 
         def end(now: Instant, kept: Kept) -> Change:
             return Change(kept, stopped(kept.job, State.CANCELLED, word, now))
 
         key = NAMES["all"] if tenant is None else NAMES["by_tenant"] + tenant
-        return PurgeReply(*await self._sweep(key, place, request.most, is_meant, end))
+        return PurgeReply(*await self._sweep(key, place, request.most, is_meant, end, WAITING))
 
     async def _sweep(
         self,
@@ -114,11 +109,15 @@ class RedisUpkeep:
         most: int,
         is_meant: Callable[[Kept], bool],
         becomes: Callable[[Instant, Kept], Change],
+        states: Iterable[State] = (),
     ) -> tuple[int, str | None]:
-        """Change jobs in the order of enqueue, from a place on; say how many, and where to go on."""
+        """Change jobs in the order of enqueue, from a place on; say how many, and where to go on.
+
+        Of those in no other than these states, if any are named: the others are not even read.
+        """
         done = looked = 0
         while True:
-            now, page = await self._homes.walk(key, up=True, start=place, most=PAGE)
+            now, page = await self._homes.walk(key, up=True, start=place, most=PAGE, states=states)
             meant = [kept for _, kept in page if kept is not None and is_meant(kept)]
             changes = [becomes(now, kept) for kept in meant[: most - done]]
             written = set(await self._homes.write(changes, now))

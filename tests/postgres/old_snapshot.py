@@ -1,8 +1,9 @@
 """Work beside a snapshot that somebody forgot, and say what each job costs at the start and at the end.
 
-``python -m tests.postgres.old_snapshot --minutes 10 [--way WAY …]``. The snapshot keeps every dead row and
+``python -m tests.postgres.old_snapshot --minutes 10 --more 1``. The snapshot keeps every dead row and
 every dead index entry, so whatever walks over them costs more with each job. Pages read and processor time
 used by the server for a job tell it whatever else the machine does; jobs a second are printed beside them.
+``make proofs STORE=postgres ONLY=snapshot`` keeps what it printed as a page.
 """
 
 from __future__ import annotations
@@ -10,12 +11,16 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import sys
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
+from fairlane.bench.place import host
 from fairlane.model.instants import SECOND
 from fairlane.model.layers import GateRules, Kind, QueueRules, Rules, Subject, TaskRules, TenantRules
 from fairlane.model.limits import Limits, Rate
@@ -35,7 +40,7 @@ GOAL: Final = 0.8
 _NEVER_BINDS: Final = Rate(1_000_000, "second", burst=100_000)
 _PAGES: Final = """
 SELECT sum(heap_blks_hit + heap_blks_read + coalesce(idx_blks_hit + idx_blks_read, 0))::bigint
-FROM pg_statio_user_tables WHERE schemaname = 'churn'
+FROM pg_statio_user_tables WHERE schemaname = $1
 """
 
 
@@ -70,7 +75,7 @@ FLAT: Final = ("many at once", "one after the other", "retries", "expiry", "tena
 says how much that is."""
 
 
-class Round(NamedTuple):
+class Pace(msgspec.Struct, frozen=True):
     """What one round of jobs has cost."""
 
     pages: float
@@ -79,6 +84,38 @@ class Round(NamedTuple):
     """Milliseconds of the server's processor for each job."""
     rate: float
     """Jobs a second."""
+
+
+class Course(msgspec.Struct, frozen=True):
+    """How one way went: what the first and the last tenth of its rounds have cost, on average."""
+
+    way: str
+    jobs: int
+    seconds: float
+    first: Pace
+    last: Pace
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether enough is left of the speed of the start, by the processor and by the clock."""
+        return self.last.rate >= GOAL * self.first.rate and self.first.cost >= GOAL * self.last.cost
+
+    def __str__(self) -> str:
+        """Say it in a line."""
+        first, last = self.first, self.last
+        return (
+            f"{self.way:>20}: {self.jobs:>9,} jobs; first and last tenth: "
+            f"{first.pages:6.1f} and {last.pages:6.1f} pages and "
+            f"{first.cost:.3f} and {last.cost:.3f} ms of the server's processor a job "
+            f"({first.cost / last.cost:.0%} of the speed), {first.rate:.0f} and {last.rate:.0f} jobs/s"
+        )
+
+
+class Courses(msgspec.Struct, frozen=True):
+    """What `--json` prints."""
+
+    host: Mapping[str, str | int | float]
+    courses: tuple[Course, ...]
 
 
 class Churn:
@@ -90,7 +127,7 @@ class Churn:
         self._world = World(store, clock)
         self._way = way
 
-    async def round(self) -> Round:
+    async def round(self) -> Pace:
         """Put jobs in and take them out, then let the duties pass once, as they do each second."""
         world, way = self._world, self._way
         await world.put(way.rules)
@@ -105,7 +142,7 @@ class Churn:
         await world.promote()
         jobs = BATCHES * BATCH
         pages, cost = await self._pages() - before, 1_000 * (_used(backend) - used)
-        return Round(pages / jobs, cost / jobs, jobs / (time.perf_counter() - began))
+        return Pace(pages / jobs, cost / jobs, jobs / (time.perf_counter() - began))
 
     async def _work(self, retries: int) -> None:
         """Let everything succeed that came in, some of it at the second try."""
@@ -123,7 +160,7 @@ class Churn:
 
     async def _pages(self) -> int:
         await self._store._server.fetch("SELECT pg_stat_force_next_flush()")
-        return int(await self._store._server.value(_PAGES))
+        return int(await self._store._server.value(_PAGES, self._store._server.schema))
 
 
 def _used(process: int) -> float:
@@ -133,63 +170,73 @@ def _used(process: int) -> float:
 
 
 @asynccontextmanager
-async def churning(server: PostgresServer, way: str) -> AsyncIterator[Churn]:
-    """Give jobs on an empty schema that have gone one way for a while, and hold a snapshot of that moment.
+async def churning(url: str, way: str) -> AsyncIterator[Churn]:
+    """Give jobs that have gone one way for a while, and hold a snapshot of that moment.
 
-    The store has one connection, whose counts are then whole.
+    What was in the schema that the URL names is gone. The store has one connection, whose counts are whole.
     """
     clock = DrivenClock()
-    store = PostgresStore(f"{server.url}&schema=churn&pool=1", clock.now)
+    store = PostgresStore(f"{url}&pool=1", clock.now)
+    schema = store._server.schema
     async with store._server.apart() as old:
-        await old.execute("DROP SCHEMA IF EXISTS churn CASCADE")
+        await old.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
         await store.upkeep.migrate()
         churn = Churn(store, clock, WAYS[way])
         for _ in range(2):
             await churn.round()
         await old.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
         await old.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
-        await old.fetch("SELECT count(*) FROM churn.job")
+        await old.fetch("SELECT 1")  # from now on it has one
         yield churn
         await old.execute("ROLLBACK")
     await store.upkeep.aclose()
 
 
-async def _measure(server: PostgresServer, way: str, seconds: float) -> bool:
-    async with churning(server, way) as churn:
-        until = time.monotonic() + seconds
+async def _measure(url: str, way: str, seconds: float) -> Course:
+    async with churning(url, way) as churn:
+        began = time.monotonic()
         rounds = [await churn.round() for _ in range(10)]
-        while time.monotonic() < until:
+        while time.monotonic() < began + seconds:
             rounds.append(await churn.round())
+        took = time.monotonic() - began
     tenth = max(5, len(rounds) // 10)
     first, last = (
-        Round(*(sum(figures) / tenth for figures in zip(*some, strict=True)))
+        Pace(*(sum(figures) / tenth for figures in zip(*map(msgspec.structs.astuple, some), strict=True)))
         for some in (rounds[:tenth], rounds[-tenth:])
     )
-    print(
-        f"{way:>20}: {len(rounds) * BATCHES * BATCH:>9,} jobs; first and last tenth: "
-        f"{first.pages:6.1f} and {last.pages:6.1f} pages and "
-        f"{first.cost:.3f} and {last.cost:.3f} ms of the server's processor a job "
-        f"({first.cost / last.cost:.0%} of the speed), {first.rate:.0f} and {last.rate:.0f} jobs/s",
-        flush=True,
-    )
-    return last.rate >= GOAL * first.rate and first.cost >= GOAL * last.cost
+    return Course(way, len(rounds) * BATCHES * BATCH, took, first, last)
 
 
-def main() -> None:
-    """Print each way's figures; fail where less than the goal is left."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, default=10, help="in all, shared by the ways")
-    parser.add_argument("--way", action="append", choices=WAYS, help="this one; may be repeated")
-    options = parser.parse_args()
-    ways = options.way or FLAT
+@contextmanager
+def _own_server() -> Iterator[str]:
     server = PostgresServer(*HASTY, folder=MEMORY)
     server.start()
     try:
-        seconds = options.minutes * 60 / len(ways)
-        kept = [asyncio.run(_measure(server, way, seconds)) for way in ways]
+        yield f"{server.url}&schema=churn"
     finally:
         server.close()
-    if not all(kept):
+
+
+def main() -> None:
+    """Print each way's figures; fail where less than the goal is left of one that must be flat."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--minutes", type=float, default=10, help="of many jobs at once, no rule in their way"
+    )
+    parser.add_argument("--more", type=float, default=1, help="minutes of each other way; 0 for none")
+    parser.add_argument("--url", help="a schema that is emptied; else on a server of its own, in memory")
+    parser.add_argument("--json", action="store_true", help="one object at the end, whatever is left")
+    options = parser.parse_args()
+    plain, *others = WAYS
+    courses: list[Course] = []
+    with nullcontext(options.url) if options.url else _own_server() as url:
+        for way in (plain, *(others if options.more else ())):
+            minutes = options.minutes if way == plain else options.more
+            courses.append(asyncio.run(_measure(url, way, minutes * 60)))
+            print(courses[-1], file=sys.stderr if options.json else sys.stdout, flush=True)
+    if options.json:
+        print(msgspec.json.encode(Courses(host(), tuple(courses))).decode())
+    elif any(one.way in FLAT and not one.is_flat for one in courses):
         raise SystemExit(1)
 
 

@@ -9,9 +9,10 @@ import msgspec
 import pytest
 
 from fairlane.bench.report import Amount, Goal, Measure, Round, conclude
+from tests.postgres.old_snapshot import Course, Courses, Pace
 from tools.proofs import __main__ as command
 from tools.proofs import kept as keeping
-from tools.proofs import worker_page
+from tools.proofs import snapshot_page, worker_page
 from tools.proofs.bench_page import figures, report_of
 from tools.proofs.goals import Asked, sections_of
 from tools.proofs.headline import BEGIN, END, replaced
@@ -133,6 +134,23 @@ def test_figures_of_scale_answer_for_what_has_grown_in_their_case() -> None:
     for kind, name in names.items():
         asked = Asked("what", "goal", "scale", "claims", f"{kind} p99")
         assert [one.name for one in asked.answers(found)] == [name]
+
+
+def test_beside_a_snapshot_only_what_must_stay_flat_has_a_goal_and_both_clocks_count() -> None:
+    """Half of the speed by the clock is not flat, though the processor says so."""
+    start, slower = Pace(10, 0.1, 1_000), Pace(10, 0.1, 500)
+    ways = [Course("retries", 400, 60, start, slower), Course("gate", 400, 60, start, slower)]
+    report = msgspec.Raw(msgspec.json.encode(Courses({"cores": 2}, tuple(ways))))
+    kept = Kept("0" * 12, "python -m tests.postgres.old_snapshot", small=False, report=report)
+    found = {(one.scenario, one.name): (one.median, one.met) for one in snapshot_page.figures(kept)}
+    assert found == {
+        ("retries", snapshot_page.PROCESSOR): (100, True),
+        ("retries", snapshot_page.CLOCK): (50, False),
+        ("gate", snapshot_page.PROCESSOR): (100, None),
+        ("gate", snapshot_page.CLOCK): (50, None),
+    }
+    row = "| retries | 1.0 | 400 | 10 | 10 | 0.100 | 0.100 | 100% | 1,000 | 500 | 50% | 80% | **no** |"
+    assert row in snapshot_page.page(kept, "postgres-snapshot")
 
 
 def test_an_idle_worker_is_not_charged_for_leaving() -> None:

@@ -23,7 +23,7 @@ from tools.proofs.suite import PAGES, Page
 def main() -> int:
     """Measure what is asked for, then lay everything out."""
     parser = ArgumentParser(prog="make proofs", description=__doc__.partition("\n")[0])
-    names = [one.name for one in PAGES if one.store == "sqlite"]
+    names = list(dict.fromkeys(one.name.removeprefix(prefix(one.store)) for one in PAGES))
     parser.add_argument("--store", choices=list(STORES), default="sqlite", help="what is measured")
     parser.add_argument("--only", action="append", choices=names, help="only this page")
     parser.add_argument("--render", action="store_true", help="measure nothing, only write the pages")

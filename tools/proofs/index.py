@@ -24,6 +24,10 @@ that repeats it, the machine, the versions, the settings, and how far the rounds
 _OTHERS: Final = {
     "sqlite-contract": "where the time of a job goes in the SQLite store",
     "worker-profile": "where the time of a job goes in a worker",
+    "postgres-backlog": "what a claim costs while ten million jobs wait on PostgreSQL",
+    "redis-bounds": "how long one script holds a Redis or Valkey server",
+    "redis-losses": "what a Redis or Valkey server loses by a kill, a power cut and a failover",
+    "simulation": "broken promises that the simulation finds, and after how many seeds",
     "faults": "workers, servers, networks and disks harmed on purpose, and what was lost: nothing, how often",
     "sabotage": "each promise broken on purpose, and the test that noticed",
 }

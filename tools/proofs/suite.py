@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from fairlane.bench.report import Measure
-from tools.proofs import bench_page, peers_page, worker_page
+from tools.proofs import bench_page, peers_page, snapshot_page, worker_page
 from tools.proofs.kept import PLOTS, ROOT, Kept
 from tools.proofs.stores import STORES, Store, prefix
 
@@ -129,4 +129,15 @@ PEERS: Final = Page(
 )
 """Other job queues, on all stores in one run: it is measured with SQLite's pages."""
 
-PAGES: Final = (*pages_of("sqlite"), PEERS, *pages_of("postgres"), *pages_of("redis"))
+SNAPSHOT: Final = Page(
+    "postgres-snapshot",
+    ("tests.postgres.old_snapshot",),
+    "--minutes 10 --more 1",
+    "--minutes 0.05 --more 0",
+    ("--json",),
+    partial(snapshot_page.page, name="postgres-snapshot"),
+    snapshot_page.figures,
+    "postgres",
+)
+
+PAGES: Final = (*pages_of("sqlite"), PEERS, *pages_of("postgres"), SNAPSHOT, *pages_of("redis"))

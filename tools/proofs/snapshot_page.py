@@ -1,0 +1,88 @@
+"""Lay out what `tests.postgres.old_snapshot` prints: what jobs cost beside a snapshot that nobody closes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from fairlane.bench.report import Amount, Goal, Measure, Round, conclude
+from tests.postgres.old_snapshot import FLAT, GOAL, Course, Courses
+from tools.proofs.kept import SMALL, Kept
+
+PROCESSOR: Final = "speed at the end, by the processor"
+CLOCK: Final = "jobs a second at the end"
+
+_HEAD: Final = """\
+# Beside a snapshot that nobody closes, on PostgreSQL
+
+Generated from `docs/proofs/{name}.json`, which `make proofs` writes; do not edit by hand.
+
+Jobs of 20 tenants, half of them of one, come and go, 20 at a time on one connection, while another session
+holds a snapshot from before: no dead row is removed and no dead entry of an index. *First* and *last*: the
+average of the first and of the last tenth of the rounds, 400 jobs each. *Pages*: read by the server for a
+job. *Processor*: milliseconds of the server's session for a job. *Left*: of the speed of the start, by the
+processor and by the clock; asked is at least {goal:.0%} of both where a goal stands. The other ways walk over
+what they leave behind: [why](../explanation/postgresql.md).
+"""
+_NUMBERS: Final = (
+    *("minutes", "jobs", "pages first", "last", "processor first", "last", "left"),
+    *("jobs/s first", "last", "left"),
+)
+
+
+def figures(kept: Kept) -> list[Measure]:
+    """Give what is left of the speed of the start, for each way."""
+    found: list[Measure] = []
+    for course in _courses(kept).courses:
+        amounts = {
+            PROCESSOR: Amount(100 * course.first.cost / course.last.cost, "%"),
+            CLOCK: Amount(100 * course.last.rate / course.first.rate, "%"),
+        }
+        least = Goal(f"at least {GOAL:.0%}", 100 * GOAL, is_least=True)
+        goals = dict.fromkeys(amounts, least) if course.way in FLAT else {}
+        found += conclude(course.way, [Round(amounts)], lambda _, goals=goals: goals)  # type: ignore[misc]
+    return found
+
+
+def page(kept: Kept, name: str) -> str:
+    """Give the page."""
+    courses = _courses(kept)
+    told = ", ".join(f"{key} {value}" for key, value in courses.host.items())
+    lines = [
+        _HEAD.format(name=name, goal=GOAL),
+        "```sh",
+        kept.command,
+        "```",
+        "",
+        *([SMALL, ""] if kept.small else []),
+        f"Commit {kept.commit}; {told}.",
+        "",
+        f"| way | {' | '.join(_NUMBERS)} | goal | met |",
+        f"|---|{'---:|' * len(_NUMBERS)}---|---|",
+        *(f"| {' | '.join(_cells(course))} |" for course in courses.courses),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _courses(kept: Kept) -> Courses:
+    return msgspec.json.decode(kept.report, type=Courses)
+
+
+def _cells(course: Course) -> list[str]:
+    first, last = course.first, course.last
+    goal = [f"{GOAL:.0%}", "yes" if course.is_flat else "**no**"] if course.way in FLAT else ["", ""]
+    return [
+        course.way,
+        f"{course.seconds / 60:.1f}",
+        f"{course.jobs:,}",
+        f"{first.pages:.0f}",
+        f"{last.pages:.0f}",
+        f"{first.cost:.3f}",
+        f"{last.cost:.3f}",
+        f"{first.cost / last.cost:.0%}",
+        f"{first.rate:,.0f}",
+        f"{last.rate:,.0f}",
+        f"{last.rate / first.rate:.0%}",
+        *goal,
+    ]

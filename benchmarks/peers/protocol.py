@@ -28,7 +28,7 @@ import os
 import struct
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, NamedTuple
 
 MARK: Final = struct.Struct("<QQ")
@@ -84,6 +84,22 @@ class Driver(ABC):
     async def finished(self) -> int | None:
         """Say how many jobs the peer's own books call finished; None if it keeps no books."""
         return None
+
+
+async def in_batches(
+    jobs: Sequence[Job], size: int, *ways: Callable[[Sequence[Job]], Awaitable[object]]
+) -> None:
+    """Send jobs so many at a time, each way its next batch when the one before is in.
+
+    With two ways one batch is made while the store works on the other.
+    """
+    batches = (jobs[start : start + size] for start in range(0, len(jobs), size))
+
+    async def follow(send: Callable[[Sequence[Job]], Awaitable[object]]) -> None:
+        for batch in batches:
+            await send(batch)
+
+    await asyncio.gather(*map(follow, ways))
 
 
 def url() -> str:

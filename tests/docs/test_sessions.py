@@ -72,6 +72,7 @@ def test_the_stories_are_those_we_mean() -> None:
     """A page that is no longer found is no longer played."""
     assert {page.name for page in STORIES} == {
         "README.md",
+        "enqueue-very-many-jobs.md",
         "share-a-worker.md",
         "test-your-jobs.md",
         "your-first-jobs.md",

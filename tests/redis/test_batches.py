@@ -14,8 +14,9 @@ from fairlane.model.layers import Kind, QueueRules
 from fairlane.model.limits import Limits
 from fairlane.store.contract.jobs import EnqueueRequest
 from fairlane.store.redis.connect import Wire
-from fairlane.store.redis.enqueue import publish
+from fairlane.store.redis.enqueue import Batch
 from tests.contract.world import ALL, World
+from tests.redis.batches import publish
 from tests.servers.valkey import ValkeyServer
 
 MANY = 130
@@ -34,7 +35,7 @@ def wire_of(world: World) -> Wire:
 async def begin(world: World, jobs: tuple[NewJob, ...], steps: int) -> None:
     """Let a batch in as a process does that dies after so many steps."""
     wire = wire_of(world)
-    await publish(wire, EnqueueRequest(scope=ALL, jobs=jobs))
+    await publish(wire, jobs)
     for _ in range(steps):
         await wire.run("fold")
 
@@ -112,8 +113,53 @@ async def test_what_was_sent_and_never_published_goes_by_itself(
 
     monkeypatch.setattr(wire, "run", die)
     with pytest.raises(StoreUnavailable):
-        await publish(wire, EnqueueRequest(scope=ALL, jobs=batch(world)))
+        await publish(wire, batch(world))
     monkeypatch.undo()
     staged = [key for key in client.scan_iter() if b":st:" in key]
     assert [client.pttl(key) > 0 for key in staged] == [True, True]
     assert len(await world.find_all()) == 1
+
+
+async def test_a_batch_that_meets_another_one_brings_both_in(world: World) -> None:
+    """S12: what it had sent for itself served the other; then it is its turn."""
+    first, second = batch(world), batch(world)
+    await begin(world, first, 1)
+    reply = await world.send(*second)
+    assert [one.is_created for one in reply.enqueued] == [True] * MANY
+    assert {job.id for job in await world.find_all()} == {job.id for job in (*first, *second)}
+
+
+async def test_a_batch_goes_out_at_once_to_a_server_that_knows_the_scripts(
+    world: World, client: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One exchange; a server that has forgotten them is told, and takes it all the same."""
+    wire, asked = wire_of(world), 0
+    ask = wire._ask
+
+    async def count(call: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        return await ask(call)
+
+    await world.send(*batch(world))
+    monkeypatch.setattr(wire, "_ask", count)
+    await world.send(*batch(world))
+    assert asked == 1
+    client.script_flush()
+    reply = await world.send(*batch(world))
+    assert [one.is_created for one in reply.enqueued] == [True] * MANY
+    assert asked > 2
+    assert len(await world.find_all()) == 3 * MANY
+
+
+async def test_a_batch_of_which_a_part_is_gone_is_not_let_in_and_leaves_nothing(
+    world: World, client: Redis
+) -> None:
+    """It took too long: the other parts go by themselves, as they would have."""
+    wire = wire_of(world)
+    lost = Batch(wire, EnqueueRequest(scope=ALL, jobs=batch(world)))
+    *kept, _ = lost._staged()
+    await wire.pour(lambda: kept)
+    assert not await wire.run(*lost._publish)
+    assert {client.pttl(key) > 0 for _, key, *_ in kept} == {True}
+    assert await world.find_all() == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -21,6 +20,7 @@ from fairlane.store.redis.connect import Wire
 from fairlane.store.redis.scripts import CLAIM_MOST
 from tests.contract.world import ALL, World
 from tests.redis.test_scripts import calls
+from tests.servers.one_by_one import OneByOne
 
 TENANTS = 2_000
 BATCH = 1_000
@@ -31,40 +31,21 @@ SETTLED_OR_CLAIMED = 9
 """The same, for a job that is settled, or claimed in the same script as others are settled."""
 
 
-class Meter:
+class Meter(OneByOne):
     """The most that one run of each script has done: commands, and values that they changed."""
 
     def __init__(self, wire: Wire, client: Redis) -> None:
         """Count from now on."""
+        super().__init__(wire)
         self.most: dict[str, int] = defaultdict(int)
-        self._run = wire.run
         self._client = client
-        wire.run = self.run  # type: ignore[method-assign]
-        wire.run_all = self.run_all  # type: ignore[method-assign]
-        wire.fold = self.fold  # type: ignore[method-assign]
 
     async def run(self, name: str, *arguments: Any, **options: Any) -> Any:
         """Run a script; what it does, the server has counted."""
         before = self._work()
-        answer = await self._run(name, *arguments, **options)
+        answer = await super().run(name, *arguments, **options)
         self.most[name] = max(self.most[name], self._work() - before)
         return answer
-
-    async def run_all(
-        self,
-        name: str,
-        pages: Sequence[tuple[Any, ...]],
-        heed: Callable[[int, Any], None],
-        line: str | None,
-    ) -> None:
-        """Run a script for one page after the other."""
-        for number, page in enumerate(pages):
-            heed(number, await self.run(name, *page))
-
-    async def fold(self, *, enqueues: bool = False) -> None:
-        """Bring a batch in, one script after the other."""
-        while await self.run("fold", enqueues=enqueues):
-            pass
 
     def _work(self) -> int:
         return calls(self._client) + int(self._client.info("persistence")["rdb_changes_since_last_save"])

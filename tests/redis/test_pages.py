@@ -16,10 +16,10 @@ from fairlane.store.contract.jobs import EnqueueRequest
 from fairlane.store.redis import claims
 from fairlane.store.redis.claims import _wishes
 from fairlane.store.redis.connect import _AHEAD, Wire
-from fairlane.store.redis.enqueue import publish
 from fairlane.store.redis.scripts import CLAIM_MOST
 from fairlane.store.redis.settling import SettlementPages
 from tests.contract.world import ALL, LEASE, World
+from tests.redis.batches import publish
 
 MANY = 2 * CLAIM_MOST + 10
 """Jobs for three pages."""
@@ -83,7 +83,7 @@ async def test_pages_that_are_refused_are_sent_again(world: World, client: Redis
     claims = (await world.store.claims.claim(claim_of(("default", MANY)))).claims
     if obstacle.startswith("a batch"):
         jobs = tuple(world.new("t0") for _ in range(MANY))
-        await publish(wire_of(world), EnqueueRequest(scope=ALL, jobs=jobs))
+        await publish(wire_of(world), jobs)
     else:
         client.script_flush()
     reply = await settle(world, claims, claim_of(("default", MANY)))

@@ -16,9 +16,9 @@ from fairlane.store.contract.jobs import EnqueueRequest
 from fairlane.store.opening import open_store
 from fairlane.store.redis import connect
 from fairlane.store.redis.connect import Wire
-from fairlane.store.redis.enqueue import publish
 from fairlane.store.redis.exchange import send
 from tests.contract.world import ALL, World
+from tests.redis.batches import publish
 from tests.redis.test_batches import wire_of
 from tests.servers.valkey import ValkeyServer
 
@@ -153,7 +153,7 @@ async def test_a_batch_that_is_on_its_way_comes_in_though_the_server_is_full(
 ) -> None:
     """Nothing else is done before it: it must not stand in the way of what makes room."""
     jobs = tuple(world.new() for _ in range(100))
-    await publish(wire_of(world), EnqueueRequest(scope=ALL, jobs=jobs))
+    await publish(wire_of(world), jobs)
     client.config_set("maxmemory", "1")
     assert len(await world.claim(110)) == 100
     client.config_set("maxmemory", "0")

@@ -13,7 +13,7 @@ import os
 import statistics
 import sys
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,6 +35,7 @@ from fairlane.store.redis.scripts import load
 from tests.contract.world import ALL, World, ruined
 from tests.oracle.clock import DrivenClock
 from tests.servers.bounds_page import MOST, PAGE, Bound, Bounds, page
+from tests.servers.one_by_one import OneByOne
 from tests.servers.valkey import HASTY, MEMORY, ValkeyServer
 
 ROUNDS: Final = 5
@@ -42,20 +43,17 @@ BATCH: Final = 1_000
 _DAY: Final = 86_400
 
 
-class Meter:
+class Meter(OneByOne):
     """How much of the processor the server took for each run of each script."""
 
     def __init__(self, wire: Wire, pid: int) -> None:
         """Stand between the store and its wire."""
+        super().__init__(wire)
         self.runs: list[tuple[str, str, list[float]]] = []
         """What was asked, the script, and what each of its runs took for that, in milliseconds."""
         self._now: dict[str, list[float]] = {}
         self._stat = Path(f"/proc/{pid}/schedstat")
-        self._run = wire.run
         self._ask = wire.ask
-        wire.run = self.run  # type: ignore[method-assign]
-        wire.run_all = self.run_all  # type: ignore[method-assign]
-        wire.fold = self.fold  # type: ignore[method-assign]
         wire.ask = self.ask  # type: ignore[method-assign]
 
     async def watch(self, verb: str, ask: Callable[[], Awaitable[object]]) -> None:
@@ -66,27 +64,11 @@ class Meter:
 
     async def run(self, name: str, *arguments: Any, **options: Any) -> Any:
         """Run a script."""
-        return await self._metered(name, self._run(name, *arguments, **options))
-
-    async def run_all(
-        self,
-        name: str,
-        pages: Sequence[tuple[Any, ...]],
-        heed: Callable[[int, Any], None],
-        line: str | None,
-    ) -> None:
-        """Run a script for one page after the other."""
-        for number, arguments in enumerate(pages):
-            heed(number, await self.run(name, *arguments))
+        return await self._metered(name, super().run(name, *arguments, **options))
 
     async def ask(self, *command: Any) -> Any:
         """Send a command."""
         return await self._metered(command[0], self._ask(*command))
-
-    async def fold(self, *, enqueues: bool = False) -> None:
-        """Bring a batch in, one script after the other."""
-        while await self.run("fold", enqueues=enqueues):
-            pass
 
     async def _metered(self, name: str, call: Awaitable[Any]) -> Any:
         before = self._spent()

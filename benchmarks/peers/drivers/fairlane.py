@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from benchmarks.peers.protocol import Driver, Job, slots, url, work_async
+from benchmarks.peers.protocol import Driver, Job, in_batches, slots, url, work_async
 from fairlane import Fairlane, Lane
 from fairlane.model.errors import ConfigError
 from fairlane.model.lifecycle import State
@@ -61,12 +61,13 @@ class Peer(Driver):
         await app.jobs.acount()
 
     async def enqueue(self, jobs: Sequence[Job]) -> None:
-        """Enqueue a thousand at a time, which is the most that one call takes."""
-        for start in range(0, len(jobs), _BATCH):
-            await app.aenqueue_many(
-                job.using(tenant=one.tenant).bind(number=one.number, millis=one.millis)
-                for one in jobs[start : start + _BATCH]
-            )
+        """Enqueue a thousand at a time, which is the most that one call takes, and two calls at once."""
+        await in_batches(jobs, _BATCH, self._many, self._many)
+
+    async def _many(self, jobs: Sequence[Job]) -> None:
+        await app.aenqueue_many(
+            job.using(tenant=one.tenant).bind(number=one.number, millis=one.millis) for one in jobs
+        )
 
     async def one(self, job_: Job) -> None:
         """Enqueue one; it is durable when this returns."""

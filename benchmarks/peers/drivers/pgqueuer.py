@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 import asyncpg
@@ -16,7 +17,7 @@ from pgqueuer import PgQueuer
 from pgqueuer.db import AsyncpgDriver
 from pgqueuer.queries import Queries
 
-from benchmarks.peers.protocol import Driver, Job, batch, slots, url, work_async
+from benchmarks.peers.protocol import Driver, Job, batch, in_batches, slots, url, work_async
 
 _MANY: Final = 1_000
 _SLOTS: Final = slots(0)
@@ -55,19 +56,21 @@ class Peer(Driver):
         return None
 
     async def open(self) -> None:
-        """Connect once."""
-        self._queries = Queries(AsyncpgDriver(await asyncpg.connect(url())))
+        """Connect twice, for two lists at once."""
+        self._queries, self._other = [Queries(AsyncpgDriver(await asyncpg.connect(url()))) for _ in range(2)]
 
     async def enqueue(self, jobs: Sequence[Job]) -> None:
-        """Enqueue by lists."""
-        for start in range(0, len(jobs), _MANY):
-            payloads = [_payload(one) for one in jobs[start : start + _MANY]]
-            count = len(payloads)
-            await self._queries.enqueue(["job"] * count, payloads, [0] * count)
+        """Enqueue by lists, two at once."""
+        await in_batches(jobs, _MANY, partial(_many, self._queries), partial(_many, self._other))
 
     async def one(self, job: Job) -> None:
         """Enqueue one."""
         await self._queries.enqueue("job", _payload(job))
+
+
+async def _many(queries: Queries, jobs: Sequence[Job]) -> None:
+    count = len(jobs)
+    await queries.enqueue(["job"] * count, [_payload(one) for one in jobs], [0] * count)
 
 
 def _payload(job: Job) -> bytes:

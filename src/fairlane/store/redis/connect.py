@@ -35,8 +35,8 @@ _AHEAD: Final = 4
 """How many scripts of a stream are on their way. With fewer, a server waits for workers whose handlers have
 the interpreter, 5 ms at a time; with more, others wait: it does all that it finds of one client at once."""
 
-_ALL: Final = 1_000
-"""As many commands as any stream may have: parts of a batch, which has at most so many jobs."""
+_ALL: Final = 3_000
+"""As many commands as any stream may have: two for each part of a batch, which has at most 1,000 jobs."""
 
 _LAST_WORDS: Final = ("enqueue", "outcome")
 """The scripts that answer an enqueue."""
@@ -121,9 +121,7 @@ class Wire:
         """
         if name in _BEGIN:
             await self._greet()
-        script = load(name)
-        instant = at if at is not None else "" if self._clock is None else self._clock()
-        command = ("EVALSHA", script.sha, 1, self.keys.base, instant, *arguments)
+        script, command = load(name), self.words(name, *arguments, at=at)
         while True:
             try:
                 replicas = self.replicas if name in _LAST_WORDS else 0
@@ -131,6 +129,11 @@ class Wire:
                 return await self._ask(call)
             except _BatchFirstError:
                 await self.fold(enqueues=enqueues)
+
+    def words(self, name: str, *arguments: Any, at: Instant | None = None) -> Command:
+        """Give the command that runs the script of a verb."""
+        instant = at if at is not None else "" if self._clock is None else self._clock()
+        return "EVALSHA", load(name).sha, 1, self.keys.base, instant, *arguments
 
     async def run_all(
         self, name: str, pages: Sequence[Command], heed: Callable[[int, Any], None], line: str | None
@@ -141,8 +144,6 @@ class Wire:
         did nothing, and is run again after the others: a batch came first, or the server has to be told the
         script.
         """
-        script = load(name)
-        instant = "" if self._clock is None else self._clock()
         numbers, refused = iter(range(len(pages))), []
 
         def note(answer: Any) -> None:
@@ -154,7 +155,7 @@ class Wire:
 
         def commands() -> Iterator[Command]:
             for page in pages:
-                yield "EVALSHA", script.sha, 1, self.keys.base, instant, *page
+                yield self.words(name, *page)
 
         await self._ask(_Call(stream=commands, heed=note, line=line))
         for number in refused:
@@ -162,16 +163,28 @@ class Wire:
 
     async def fold(self, *, enqueues: bool = False) -> None:
         """Bring a batch that is on its way in to its end, whoever sent it."""
-        script = load("fold")
-        instant = "" if self._clock is None else self._clock()
-        command = ("EVALSHA", script.sha, 1, self.keys.base, instant)
-        while await self._ask(_Call(command, script, enqueues=enqueues, is_repeated=True)):
+        call = _Call(self.words("fold"), load("fold"), enqueues=enqueues, is_repeated=True)
+        while await self._ask(call):
             pass
 
-    async def pour(self, stream: Callable[[], Iterable[Command]]) -> None:
-        """Send commands of an enqueue that cost the server next to nothing; read the answers at the end."""
+    async def pour(self, stream: Callable[[], Iterable[Command]]) -> list[Any]:
+        """Send all commands of an enqueue, then read; None answers for a script that did nothing.
+
+        A batch has to be in before it, or the server must be told the script.
+        """
+        answers: list[Any] = []
+
+        def begin() -> Iterable[Command]:
+            answers.clear()
+            return stream()
+
+        def note(answer: Any) -> None:
+            answers.append(None if _did_nothing(answer) else answer)
+            demand(answers[-1])
+
         await self._greet()
-        await self._ask(_Call(stream=stream, ahead=_ALL))
+        await self._ask(_Call(stream=begin, heed=note, ahead=_ALL, enqueues=True, replicas=self.replicas))
+        return answers
 
     async def _greet(self) -> None:
         """Look at a server, once."""
@@ -338,6 +351,13 @@ async def _exchange(
     if call.is_repeated and answer:
         return await repeat(connection, call.command, call.patience)
     return answer
+
+
+def _did_nothing(answer: Any) -> bool:
+    from redis import exceptions  # noqa: PLC0415
+
+    is_refusal = isinstance(answer, exceptions.ResponseError) and str(answer).startswith("BATCH")
+    return is_refusal or isinstance(answer, exceptions.NoScriptError)
 
 
 def _open_pool(url: str) -> BlockingConnectionPool:

@@ -30,7 +30,7 @@ async def enqueue(wire: Wire, request: EnqueueRequest) -> EnqueueReply:
     if is_one_part(jobs):
         answer = await wire.run("enqueue", _options(request), _packed(jobs), enqueues=True)
     else:
-        answer = await _in_parts(wire, request)
+        answer = await Batch(wire, request).send()
     now, refused, repeats, over = answer
     if refused:
         return EnqueueReply(refused=tuple(_refusal(jobs[one[0]], one) for one in refused))
@@ -43,34 +43,52 @@ async def enqueue(wire: Wire, request: EnqueueRequest) -> EnqueueReply:
     return EnqueueReply(tuple(enqueued), (), tuple(above))
 
 
-async def _in_parts(wire: Wire, request: EnqueueRequest) -> list[Any]:
-    """Let a large batch in as one, by scripts that each take little time."""
-    name = await publish(wire, request)
-    await wire.fold(enqueues=True)
-    answer: list[Any] = await wire.run("outcome", name, enqueues=True)
-    if not answer:
-        message = "the enqueue was sent and its answer came too late; repeat it under the same ids"
-        raise EnqueueUnknown(message)
-    return answer
-
-
-async def publish(wire: Wire, request: EnqueueRequest) -> str:
-    """Send a batch in parts that nobody sees, then let it in; give its name.
+class Batch:
+    """A batch that goes in by several scripts: parts that nobody sees are staged, then published as one.
 
     From then on no script but `fold.lua` does anything before all of it is in, or out again: so it becomes
     visible at once, and whoever comes next brings it to its end if its sender does not.
     """
-    name, parts = uuid4().hex, list(cut(request.jobs))
 
-    def stage() -> Iterator[Command]:
-        for number, part in enumerate(parts, 1):
-            yield "SET", wire.keys("staged", name, str(number)), _packed(part), "PX", STAGED_LASTS
+    def __init__(self, wire: Wire, request: EnqueueRequest) -> None:
+        """Cut it; send nothing yet."""
+        self._wire = wire
+        self._name = uuid4().hex
+        self._parts = list(cut(request.jobs))
+        self._publish = ("publish", self._name, len(self._parts), _options(request))
 
-    await wire.pour(stage)
-    if not await wire.run("publish", name, len(parts), _options(request), enqueues=True):
-        message = f"sending the batch took longer than {STAGED_LASTS // 1_000} seconds; nothing was stored"
-        raise StoreBusy(message)
-    return name
+    async def send(self) -> list[Any]:
+        """Bring it in, and give what `outcome.lua` says of it.
+
+        Everything goes out at once, what brings it to its end as well: others would have to wait for that
+        anyway, and the server need not wait for us, who make the next batch meanwhile.
+        """
+        answers = await self._wire.pour(self._all)
+        published, answer = answers[len(self._parts)], answers[-1]
+        if published is None:
+            published = await self._wire.run(*self._publish, enqueues=True)
+        if not published:
+            message = f"sending it took longer than {STAGED_LASTS // 1_000} seconds; nothing was stored"
+            raise StoreBusy(message)
+        if not answer:
+            await self._wire.fold(enqueues=True)
+            answer = await self._wire.run("outcome", self._name, enqueues=True)
+        if not answer:
+            message = "the enqueue was sent and its answer came too late; repeat it under the same ids"
+            raise EnqueueUnknown(message)
+        return list(answer)
+
+    def _staged(self) -> Iterator[Command]:
+        for number, part in enumerate(self._parts, 1):
+            key = self._wire.keys("staged", self._name, str(number))
+            yield "SET", key, _packed(part), "PX", STAGED_LASTS
+
+    def _all(self) -> Iterator[Command]:
+        yield from self._staged()
+        yield self._wire.words(*self._publish)
+        for _ in self._parts:
+            yield self._wire.words("fold")
+        yield self._wire.words("outcome", self._name)
 
 
 def cut(jobs: Sequence[NewJob]) -> Iterator[Sequence[NewJob]]:

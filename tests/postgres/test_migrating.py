@@ -128,6 +128,18 @@ async def test_functions_are_installed_again_when_their_text_has_changed(
     assert (await store.registry.pulse(Request(scope=ALL))).now > 0
 
 
+async def test_functions_of_an_older_release_are_not_worked_with(
+    store: PostgresStore, schema: str, admin: psycopg.Connection
+) -> None:
+    """S67: they may mean something else, though the tables are the same and none is missing."""
+    mark(admin, schema, "functions", "older")
+    mark(admin, schema, "release", "0.0.1")
+    with pytest.raises(SchemaTooOld, match=r"the functions of Fairlane 0\.0\.1, .*: run `fairlane migrate`"):
+        await store.registry.pulse(Request(scope=ALL))
+    assert await store.upkeep.migrate() == MigrateReply(NEWEST, NEWEST, ("functions",))
+    assert (await store.registry.pulse(Request(scope=ALL))).now > 0
+
+
 async def test_a_step_that_fails_leaves_nothing_behind(
     bare: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

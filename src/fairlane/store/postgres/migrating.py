@@ -79,7 +79,7 @@ async def plan(connection: asyncpg.Connection, location: Location) -> MigrateRep
 
 
 async def verify(connection: asyncpg.Connection, location: Location) -> None:
-    """Refuse no schema, an older one, and a newer one that does not serve this version (S67)."""
+    """Refuse no schema, an older one or its functions, and a newer one that does not serve us (S67)."""
     try:
         async with connection.transaction():
             found = await _read(connection, location.schema)
@@ -92,6 +92,10 @@ async def verify(connection: asyncpg.Connection, location: Location) -> None:
         held = (
             f"has schema {found.schema}, this version needs {NEWEST}" if is_any else "holds no Fairlane yet"
         )
+        message = f"{location.place} {held}: run `fairlane migrate`"
+        raise SchemaTooOld(message)
+    if found.functions != functions_digest() and _numbers(found.release) < _numbers(version("fairlane")):
+        held = f"has the functions of Fairlane {found.release}, older than {version('fairlane')}"
         message = f"{location.place} {held}: run `fairlane migrate`"
         raise SchemaTooOld(message)
 

@@ -148,8 +148,7 @@ class _Valkey:
         self.url = self._server.tcp_url
         # A write waits up to two seconds for a sync that is under way.
         self.loses = 0 if appendfsync == "always" else 2 * SECOND
-        with closing(self._client()) as client:
-            self.version = f"Valkey {client.info('server')['valkey_version']}"
+        self.version = self._server.version()
 
     def _client(self) -> Redis:
         return Redis.from_url(self._server.url)

@@ -264,14 +264,12 @@ async def measure(tenants: int, jobs: int) -> Bounds:
                 for verb, ask in trial.verbs().items():
                     await meter.watch(verb, ask)
             slow = _slowest(client)
-            told = client.info("server")
+            version = server.version()
             await world.store.upkeep.aclose()
     finally:
         server.remove()
     return Bounds(
-        server=f"Valkey {told['valkey_version']}"
-        if "valkey_version" in told
-        else f"Redis {told['redis_version']}",
+        server=version,
         tenants=tenants,
         jobs=jobs,
         rounds=ROUNDS,

@@ -193,18 +193,16 @@ async def measure(seconds: float) -> Losses:
     rows = [await killed(setting, seconds) for setting in (*FSYNC, "appendonly no")]
     rows += [await without_power(setting, seconds) for setting in FSYNC]
     rows += [await failed_over(replicas, seconds) for replicas in (0, 1)]
-    return Losses(server=await _server(), seconds=seconds, link=LINK, rows=rows)
+    return Losses(server=_server(), seconds=seconds, link=LINK, rows=rows)
 
 
-async def _server() -> str:
+def _server() -> str:
     server = ValkeyServer()
     server.start()
-    with Redis.from_url(server.url) as client:
-        told = client.info("server")
-    server.remove()
-    return (
-        f"Valkey {told['valkey_version']}" if "valkey_version" in told else f"Redis {told['redis_version']}"
-    )
+    try:
+        return server.version()
+    finally:
+        server.remove()
 
 
 if __name__ == "__main__":

@@ -134,6 +134,13 @@ class ValkeyServer:
         quick = ("--save", "", "--repl-diskless-sync-delay", "0")
         return (*listens, "--dir", str(self.home), *quick, *self.settings)
 
+    def version(self) -> str:
+        """Say which server this is, in its own words."""
+        with Redis.from_url(self.url) as client:
+            told = client.info("server")
+        own = "valkey_version" in told
+        return f"Valkey {told['valkey_version']}" if own else f"Redis {told['redis_version']}"
+
     def is_loading(self) -> bool:
         """Whether it runs and reads what it has written."""
         return self._ping().startswith(b"-LOADING")

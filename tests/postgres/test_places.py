@@ -13,6 +13,7 @@ from fairlane.model.lifecycle import State
 from fairlane.model.retention import Retention
 from fairlane.store.contract.registry import WorkersRequest
 from fairlane.store.contract.upkeep import DedicateRequest, PruneRequest
+from fairlane.store.postgres.migrating import functions_digest
 from fairlane.store.postgres.store import PostgresStore
 from tests.contract.world import ALL, SUCCEEDED, World
 from tests.oracle.clock import DrivenClock
@@ -86,9 +87,13 @@ async def test_a_role_that_owns_nothing_cannot_change_the_schema(
     shop: World, schema: str, admin: psycopg.Connection
 ) -> None:
     """The error says that it is a matter of rights."""
-    admin.execute(SQL("UPDATE {}.meta SET value = '0' WHERE name = 'functions'").format(Identifier(schema)))
-    with pytest.raises(StoreError, match="the documentation names the rights"):
-        await shop.store.upkeep.migrate()
+    change = SQL("UPDATE {}.meta SET value = %s WHERE name = 'functions'").format(Identifier(schema))
+    admin.execute(change, ("0",))
+    try:
+        with pytest.raises(StoreError, match="the documentation names the rights"):
+            await shop.store.upkeep.migrate()
+    finally:
+        admin.execute(change, (functions_digest(),))
 
 
 async def test_a_role_without_rights_is_told_so(shop: World, schema: str, admin: psycopg.Connection) -> None:

@@ -45,7 +45,7 @@ BEGIN
   FOR name IN SELECT day::text FROM {s}.days() WHERE until <= {now} OR since > {now} + 2 * 86400000000
   LOOP EXECUTE 'DROP TABLE ' || name; END LOOP;
   PERFORM {s}.make_days({now});
-  DELETE FROM {s}.meta WHERE meta.name NOT IN ('schema', 'functions');
+  DELETE FROM {s}.meta WHERE meta.name NOT IN ('schema', 'serves', 'functions', 'release');
 END $$
 """
 

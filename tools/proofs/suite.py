@@ -132,7 +132,7 @@ PEERS: Final = Page(
 SNAPSHOT: Final = Page(
     "postgres-snapshot",
     ("tests.postgres.old_snapshot",),
-    "--minutes 10 --more 1",
+    "--minutes 10 --more 0.25",
     "--minutes 0.05 --more 0",
     ("--json",),
     partial(snapshot_page.page, name="postgres-snapshot"),

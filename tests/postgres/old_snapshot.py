@@ -11,9 +11,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import statistics
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -121,14 +122,16 @@ class Courses(msgspec.Struct, frozen=True):
 class Churn:
     """Jobs that come in and go out, half of them of one tenant, one way."""
 
-    def __init__(self, store: PostgresStore, clock: DrivenClock, way: Way) -> None:
-        """Work on a store that runs by this clock."""
+    def __init__(self, store: PostgresStore, clock: DrivenClock, way: Way, duties_every: float) -> None:
+        """Work on a store that runs by this clock; let the duties pass after so many seconds of ours."""
         self._store = store
         self._world = World(store, clock)
         self._way = way
+        self._duties_every = duties_every
+        self._passed_at = 0.0
 
     async def round(self) -> Pace:
-        """Put jobs in and take them out, then let the duties pass once, as they do each second."""
+        """Put jobs in and take them out, then let the duties pass if it is time."""
         world, way = self._world, self._way
         await world.put(way.rules)
         backend = await self._store._server.value("SELECT pg_backend_pid()")
@@ -137,9 +140,11 @@ class Churn:
             tenants = ("whale" if number % 2 else f"t{number % TENANTS}" for number in range(BATCH))
             await world.send(*(world.new(tenant, **way.values) for tenant in tenants))
             await self._work(way.retries)
-        await world.reclaim()
-        await world.expire()
-        await world.promote()
+        if time.monotonic() >= self._passed_at + self._duties_every:
+            self._passed_at = time.monotonic()
+            await world.reclaim()
+            await world.expire()
+            await world.promote()
         jobs = BATCHES * BATCH
         pages, cost = await self._pages() - before, 1_000 * (_used(backend) - used)
         return Pace(pages / jobs, cost / jobs, jobs / (time.perf_counter() - began))
@@ -170,7 +175,7 @@ def _used(process: int) -> float:
 
 
 @asynccontextmanager
-async def churning(url: str, way: str) -> AsyncIterator[Churn]:
+async def churning(url: str, way: str, duties_every: float = 0) -> AsyncIterator[Churn]:
     """Give jobs that have gone one way for a while, and hold a snapshot of that moment.
 
     What was in the schema that the URL names is gone. The store has one connection, whose counts are whole.
@@ -181,7 +186,7 @@ async def churning(url: str, way: str) -> AsyncIterator[Churn]:
     async with store._server.apart() as old:
         await old.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
         await store.upkeep.migrate()
-        churn = Churn(store, clock, WAYS[way])
+        churn = Churn(store, clock, WAYS[way], duties_every)
         for _ in range(2):
             await churn.round()
         await old.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
@@ -193,18 +198,24 @@ async def churning(url: str, way: str) -> AsyncIterator[Churn]:
 
 
 async def _measure(url: str, way: str, seconds: float) -> Course:
-    async with churning(url, way) as churn:
+    async with churning(url, way, duties_every=1) as churn:
         began = time.monotonic()
         rounds = [await churn.round() for _ in range(10)]
         while time.monotonic() < began + seconds:
             rounds.append(await churn.round())
         took = time.monotonic() - began
     tenth = max(5, len(rounds) // 10)
-    first, last = (
-        Pace(*(sum(figures) / tenth for figures in zip(*map(msgspec.structs.astuple, some), strict=True)))
-        for some in (rounds[:tenth], rounds[-tenth:])
-    )
+    first, last = _average(rounds[:tenth]), _average(rounds[-tenth:])
     return Course(way, len(rounds) * BATCHES * BATCH, took, first, last)
+
+
+def _average(rounds: Sequence[Pace]) -> Pace:
+    """Put rounds of as many jobs together: all their jobs in all their time."""
+    return Pace(
+        statistics.mean(one.pages for one in rounds),
+        statistics.mean(one.cost for one in rounds),
+        statistics.harmonic_mean([one.rate for one in rounds]),
+    )
 
 
 @contextmanager

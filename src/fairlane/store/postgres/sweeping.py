@@ -10,8 +10,9 @@ from typing import Final
 from fairlane.model.instants import SECOND, Instant, Micros
 
 _SWEEP_EVERY: Final = 60
-_CHEAP: Final[Micros] = SECOND // 10
-"""As long as looking at everything takes less, everything is looked at by every pass that measures it."""
+_CHEAP: Final[Micros] = SECOND // 50
+"""As long as looking at everything takes less, everything is looked at by every pass that measures it. Two
+passes a second do: beside an old snapshot that may be a twenty-fifth of a core, and no more."""
 
 
 class Floor:

@@ -45,6 +45,7 @@ EXCUSES: Final = (
     Excuse("lock", "docs/*/*postgresql.md", "as above"),
     Excuse("locks", "docs/*/*postgresql.md", "as above"),
     Excuse("locked", "docs/*/*postgresql.md", "as above"),
+    Excuse("lock", "src/fairlane/store/redis/connect.py", "asyncio's class of that name"),
     Excuse("query canceled", "src/fairlane/store/postgres/errors.py", "asyncpg's error of that name"),
     Excuse("to timestamp", "src/fairlane/store/postgres/functions/days.sql", "PostgreSQL's function"),
     Excuse("token hex", "src/fairlane/store/*/wake.py", "the standard library's function of that name"),

@@ -117,6 +117,8 @@ class Courses(msgspec.Struct, frozen=True):
 
     host: Mapping[str, str | int | float]
     courses: tuple[Course, ...]
+    duties: str = f"after every {BATCHES * BATCH} jobs"
+    """How often they passed; what was measured before it was said did so."""
 
 
 class Churn:
@@ -246,7 +248,11 @@ def main() -> None:
             courses.append(asyncio.run(_measure(url, way, minutes * 60)))
             print(courses[-1], file=sys.stderr if options.json else sys.stdout, flush=True)
     if options.json:
-        print(msgspec.json.encode(Courses(host(), tuple(courses))).decode())
+        print(
+            msgspec.json.encode(
+                Courses(host(), tuple(courses), "once a second, as workers let them")
+            ).decode()
+        )
     elif any(one.way in FLAT and not one.is_flat for one in courses):
         raise SystemExit(1)
 

@@ -20,8 +20,8 @@ Generated from `docs/proofs/{name}.json`, which `make proofs` writes; do not edi
 
 Jobs of 20 tenants, half of them of one, come and go, 20 at a time on one connection, while another session
 holds a snapshot from before: no dead row is removed and no dead entry of an index. *First* and *last*: the
-average of the first and of the last tenth of the rounds, 400 jobs each; the duties pass once a second, as
-workers let them. *Pages*: read by the server for a
+average of the first and of the last tenth of the rounds, 400 jobs each. The duties pass {duties}.
+*Pages*: read by the server for a
 job. *Processor*: milliseconds of the server's session for a job. *Left*: of the speed of the start, by the
 processor and by the clock; asked is at least {goal:.0%} of both where a goal stands. The other ways walk over
 what they leave behind: [why](../explanation/postgresql.md).
@@ -51,7 +51,7 @@ def page(kept: Kept, name: str) -> str:
     courses = _courses(kept)
     told = ", ".join(f"{key} {value}" for key, value in courses.host.items())
     lines = [
-        _HEAD.format(name=name, goal=GOAL),
+        _HEAD.format(name=name, goal=GOAL, duties=courses.duties),
         "```sh",
         kept.command,
         "```",

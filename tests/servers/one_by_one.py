@@ -46,6 +46,8 @@ class OneByOne:
         for word, *values in stream():
             if word == "EVALSHA":
                 sha, _, _, _, *arguments = values
+                if self._names[sha] == "outcome":
+                    await self.fold()  # else it would be refused, and wait for that
                 answers.append(await self.run(self._names[sha], *arguments))
             else:
                 answers += await self._pour(lambda sent=(word, *values): [sent])  # type: ignore[misc]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +27,13 @@ class Kept(msgspec.Struct, frozen=True):
     command: str
     small: bool
     report: msgspec.Raw
+
+
+def circumstances(kept: Kept, host: Mapping[str, object]) -> list[str]:
+    """Say by which command, of which commit and on what it was measured, as lines of a page."""
+    told = ", ".join(f"{key} {value}" for key, value in host.items())
+    small = [SMALL, ""] if kept.small else []
+    return ["```sh", kept.command, "```", "", *small, f"Commit {kept.commit}; {told}.", ""]
 
 
 def write(name: str, kept: Kept) -> None:

@@ -8,7 +8,7 @@ import msgspec
 
 from fairlane.bench.report import Amount, Goal, Measure, Round, conclude
 from tests.postgres.old_snapshot import FLAT, GOAL, Course, Courses
-from tools.proofs.kept import SMALL, Kept
+from tools.proofs.kept import Kept, circumstances
 
 PROCESSOR: Final = "speed at the end, by the processor"
 CLOCK: Final = "jobs a second at the end"
@@ -49,16 +49,9 @@ def figures(kept: Kept) -> list[Measure]:
 def page(kept: Kept, name: str) -> str:
     """Give the page."""
     courses = _courses(kept)
-    told = ", ".join(f"{key} {value}" for key, value in courses.host.items())
     lines = [
         _HEAD.format(name=name, goal=GOAL, duties=courses.duties),
-        "```sh",
-        kept.command,
-        "```",
-        "",
-        *([SMALL, ""] if kept.small else []),
-        f"Commit {kept.commit}; {told}.",
-        "",
+        *circumstances(kept, courses.host),
         f"| way | {' | '.join(_NUMBERS)} | goal | met |",
         f"|---|{'---:|' * len(_NUMBERS)}---|---|",
         *(f"| {' | '.join(_cells(course))} |" for course in courses.courses),

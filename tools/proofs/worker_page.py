@@ -8,7 +8,7 @@ import msgspec
 
 from fairlane.bench.report import Amount, Goal, Measure, Round, conclude
 from tools.proofs.bench_page import table
-from tools.proofs.kept import SMALL, Kept
+from tools.proofs.kept import Kept, circumstances
 from tools.proofs.stores import STORES, Store
 
 _HEAD: Final = """\
@@ -58,16 +58,9 @@ def figures(kept: Kept, store: Store = "sqlite") -> list[Measure]:
 def page(kept: Kept, name: str = "worker", store: Store = "sqlite") -> str:
     """Give the page."""
     host = msgspec.json.decode(kept.report, type=_Report).host
-    told = ", ".join(f"{key} {value}" for key, value in host.items())
     lines = [
         _HEAD.format(name=name, on="" if store == "sqlite" else f" on {STORES[store]}"),
-        "```sh",
-        kept.command,
-        "```",
-        "",
-        *([SMALL, ""] if kept.small else []),
-        f"Commit {kept.commit}; {told}.",
-        "",
+        *circumstances(kept, host),
     ]
     return "\n".join([*lines, *table(figures(kept, store))]) + "\n"
 

@@ -33,7 +33,7 @@ _CONNECTIONS: Final = 16
 _MOVES: Final = 5
 _AHEAD: Final = 4
 """How many scripts of a stream are on their way. With fewer, a server waits for workers whose handlers have
-the interpreter, 5 ms at a time; with more, others wait: it does all that it finds of one client at once."""
+the interpreter, for milliseconds; with more, others wait: it does all that it finds of one client at once."""
 
 _ALL: Final = 3_000
 """As many commands as any stream may have: two for each part of a batch, which has at most 1,000 jobs."""

@@ -118,7 +118,20 @@ async def test_the_oldest_lease_goes_first_and_a_pass_is_bounded(world: World) -
     assert ([one.id for one in first.lost], first.is_partial) == (by_age[:2], True)
     rest = await world.reclaim(most=3)
     assert ([one.id for one in rest.lost], rest.is_partial) == (by_age[2:], False)
-    assert await world.reclaim() == ReclaimReply()
+    assert await world.reclaim() == ReclaimReply(is_idle=True)
+
+
+async def test_a_pass_says_whether_anybody_holds_anything(world: World) -> None:
+    """Where nobody does, nothing can lapse sooner than a lease from now; what waits is held by nobody."""
+    await world.enqueue_many(2)
+    await world.enqueue(run_at=world.now + HOUR)
+    assert await world.reclaim() == ReclaimReply(is_idle=True)
+    first, second = await world.claim(2, lease=HOUR)
+    assert await world.reclaim() == ReclaimReply(is_idle=False)
+    await world.settle(first)
+    assert await world.reclaim() == ReclaimReply(is_idle=False)
+    await world.settle(second)
+    assert await world.reclaim() == ReclaimReply(is_idle=True)
 
 
 async def test_a_lease_that_ended_after_the_pulse_was_read_is_left_alone(world: World) -> None:

@@ -26,6 +26,8 @@ from tests.contract.world import World
 from tests.worker.world import until, until_async
 
 RENEW = 4 * SECOND
+LEASE = 12 * SECOND
+IDLE = LEASE - QUIET
 
 
 class Beside:
@@ -67,7 +69,7 @@ class StoodStill:
 def reclaim_of(world: World) -> tuple[Reclaim, Beside]:
     """Give a reclaiming duty, and the clock it looks at."""
     clock = Beside(world)
-    return Reclaim(clock, RENEW, 3), clock
+    return Reclaim(clock, WorkerSettings(lease=LEASE, renew_every=RENEW)), clock
 
 
 # ── reclaim ──────────────────────────────────────────────────────────────────
@@ -191,7 +193,22 @@ async def test_a_pass_is_bounded_and_comes_back_at_once_for_the_rest(world: Worl
     await world.enqueue_many(RECLAIM_MOST + 1)
     await world.claim(RECLAIM_MOST + 1, worker="w1", lease=SECOND)
     await _alive(world, 4)
-    assert [await duty(world.store) for _ in range(3)] == [0, EVERY, QUIET]
+    assert [await duty(world.store) for _ in range(3)] == [0, EVERY, IDLE]
+
+
+async def test_while_nobody_holds_anything_reclaiming_looks_rarely(world: World) -> None:
+    """A claim made right after the look is met before it can lapse, and then every other second."""
+    duty, _ = reclaim_of(world)
+    await world.register("w2")
+    await _alive(world, 8)
+    job = await world.enqueue()
+    assert await duty(world.store) == IDLE
+    await world.claim_one(worker="w1", lease=LEASE)
+    await _alive(world, 8)
+    assert await duty(world.store) == QUIET
+    await _alive(world, 4)
+    assert await duty(world.store) == EVERY
+    assert (await world.get(job.id)).state is State.READY
 
 
 async def test_two_leaders_at_once_do_no_harm(world: World) -> None:

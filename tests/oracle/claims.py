@@ -158,7 +158,8 @@ class OracleClaims:
             _charge_time(books, job, now, is_final=True)
             self._core.end_attempt(taken_back(job, loss, now))
             lost.append(Lost(job.id, job.tenant, job.queue, str(job.worker), job.fence, loss.state))
-        return ReclaimReply(tuple(lost), len(due) > request.most)
+        is_idle = not due and all(job.lease_until is None for job in books.jobs.values())
+        return ReclaimReply(tuple(lost), len(due) > request.most, is_idle)
 
     async def promote(self, request: PassRequest) -> PromoteReply:
         """See the contract."""

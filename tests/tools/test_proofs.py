@@ -164,7 +164,10 @@ def test_an_idle_worker_is_not_charged_for_leaving() -> None:
         "connections_busy": 101,
     }
     report = msgspec.json.encode({"host": {}, "idle, duties": idle})
-    found = worker_page.figures(Kept("c", "command", small=False, report=msgspec.Raw(report)))
+    kept = Kept("c", "command", small=False, report=msgspec.Raw(report))
+    found = worker_page.figures(kept)
+    listening = {one.name: one.median for one in worker_page.figures(kept, "postgres")}
+    assert listening["queries"] == 0.5
     assert {one.name: (one.median, one.met) for one in found} == {
         "memory": (24.0, True),
         "processor": (0.4, True),

@@ -17,14 +17,18 @@ _HEAD: Final = """\
 Generated from `docs/proofs/{name}.json`, which `make proofs` writes; do not edit by hand.
 
 One `fairlane worker` process with its duties and an empty queue, watched from outside. A query is a call of
-the store's contract, waiting for a wake-up included. Connections are those to a server, or open database
-files; they are counted while it runs jobs, too.
+the store's contract; waiting for a wake-up is one where it asks for it, but not on PostgreSQL, where it
+listens (and asks twice a minute whether anybody is there). Connections are those to a server, or open
+database files; they are counted while it runs jobs, too.
 """
 
 _MEMORY: Final[dict[Store, float]] = {"sqlite": 50, "postgres": 50, "redis": 60}
 
 _AT_THE_END: Final = frozenset({"leave", "aclose"})
 """What a worker asks when it is told to stop: that is not idling any more."""
+
+_LISTENING: Final[dict[Store, frozenset[str]]] = {"postgres": frozenset({"wait"})}
+"""Calls that ask a server for nothing."""
 
 
 class _Idle(msgspec.Struct):
@@ -43,12 +47,11 @@ class _Report(msgspec.Struct):
 def figures(kept: Kept, store: Store = "sqlite") -> list[Measure]:
     """Give what an idle worker takes, each figure with its goal."""
     idle = msgspec.json.decode(kept.report, type=_Report).idle
+    unasked = _AT_THE_END | _LISTENING.get(store, frozenset())
     amounts = {
         "memory": Amount(idle.pss_mb, "MB"),
         "processor": Amount(idle.cpu_percent, "% of a core"),
-        "queries": Amount(
-            sum(n for verb, n in idle.asked_per_s.items() if verb not in _AT_THE_END), "a second"
-        ),
+        "queries": Amount(sum(n for verb, n in idle.asked_per_s.items() if verb not in unasked), "a second"),
         "connections": Amount(idle.connections, ""),
         "connections while busy": Amount(idle.connections_busy, ""),
     }

@@ -49,7 +49,7 @@ class Duties:
         self._lead = Lead(name, settings.lease, settings.renew_every)
         self._absence = absence
         self._duties: tuple[Duty, ...] = (
-            Reclaim(clock, settings.renew_every, settings.max_crashes),
+            Reclaim(clock, settings),
             promote,
             expire,
             clean,

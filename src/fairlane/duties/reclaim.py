@@ -5,6 +5,7 @@ from __future__ import annotations
 from logging import getLogger
 from typing import Final
 
+from fairlane.app.worker_settings import WorkerSettings
 from fairlane.model.instants import SECOND, Instant, Micros
 from fairlane.model.outage import REST_MARGIN, is_jump, rests_until
 from fairlane.model.scope import Scope
@@ -16,7 +17,8 @@ from fairlane.store.contract.request import Request
 
 EVERY: Final[Micros] = SECOND
 QUIET: Final[Micros] = 2 * SECOND
-"""While nothing is lost: a lease of 12 s and this still bring a dead worker's jobs back within 18 s."""
+"""While nothing is lost: a lease of 12 s and this still bring a dead worker's jobs back within 18 s. While
+nobody holds anything, nothing can lapse before a lease is over, and the next look is as much earlier."""
 
 _log: Final = getLogger("fairlane.duties")
 
@@ -24,10 +26,11 @@ _log: Final = getLogger("fairlane.duties")
 class Reclaim:
     """Remembers how the store's clock went beside the own one, to see it jump."""
 
-    def __init__(self, clock: Clock, renew_every: Micros, max_crashes: int) -> None:
+    def __init__(self, clock: Clock, settings: WorkerSettings) -> None:
         self._clock = clock
-        self._renew_every = renew_every
-        self._max_crashes = max_crashes
+        self._renew_every = settings.renew_every
+        self._max_crashes = settings.max_crashes
+        self._idle = max(QUIET, settings.lease - QUIET)
         self._looked: tuple[Instant, Micros] | None = None
         self._rests_until: Micros = 0
 
@@ -44,7 +47,9 @@ class Reclaim:
             _tell(lost)
         if reply.is_partial:
             return 0
-        return EVERY if reply.lost else QUIET
+        if reply.lost:
+            return EVERY
+        return self._idle if reply.is_idle else QUIET
 
     def _rest(self, pulse: Pulse) -> Micros:
         """Say how long reclaiming still rests: while and after all workers were silent, and after a jump."""

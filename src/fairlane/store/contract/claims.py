@@ -146,10 +146,14 @@ class Lost(msgspec.Struct, frozen=True):
 
 
 class ReclaimReply(msgspec.Struct, frozen=True):
-    """The claims that were taken back; `is_partial` says that there were more."""
+    """The claims that were taken back; `is_partial` says that there were more, `is_idle` that none is held.
+
+    Only a pass that took nothing back knows whether any is held.
+    """
 
     lost: tuple[Lost, ...] = ()
     is_partial: bool = False
+    is_idle: bool = False
 
 
 class PassRequest(Request, frozen=True, kw_only=True):

@@ -15,10 +15,11 @@ async def reclaim(server: Server, floor: Floor, request: ReclaimRequest) -> Recl
     """Take back what nobody is just settling; one question where nothing is lost."""
     sql = load("settle", server.schema)
     since = floor()
-    ((at, by, is_any, took),) = await server.fetch(sql.is_any_lapsed, server.now(), since, request.lapsed_by)
+    asked = await server.fetch(sql.is_any_lapsed, server.now(), since, request.lapsed_by)
+    ((at, by, is_any, took, is_idle),) = asked
     if not is_any:
         floor.passed(by, is_whole=True, took=took)
-        return ReclaimReply()
+        return ReclaimReply(is_idle=is_idle)
     async with server.transaction() as link:
         rows = await link.fetch(sql.lapsed, by, since, request.most + 1)
         taken, ends = [], []

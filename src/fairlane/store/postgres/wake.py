@@ -23,7 +23,7 @@ from fairlane.store.postgres.post import Post
 POLL_SECONDS: Final = 1.0
 """How long a worker may wait without looking for itself: a hint may be lost."""
 
-PROBE_SECONDS: Final = 10.0
+PROBE_SECONDS: Final = 30.0
 _LONGEST_LETTER: Final = 7_999  # bytes, by the server
 _LONGEST_CHANNEL: Final = 63
 

@@ -180,7 +180,8 @@ class RedisClaims:
             return Change(kept, after, attempts=to_attempts(after))
 
         done, is_partial = await self._pass("leases", request.most, lose_it, request.lapsed_by)
-        return ReclaimReply(tuple(taken[id] for id in done), is_partial)
+        is_idle = not done and not await self._wire.ask("ZCARD", self._wire.keys("leases"))
+        return ReclaimReply(tuple(taken[id] for id in done), is_partial, is_idle)
 
     async def promote(self, request: PassRequest) -> PromoteReply:
         """See the contract."""

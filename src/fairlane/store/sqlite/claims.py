@@ -30,7 +30,7 @@ from fairlane.store.contract.claims import (
     WorkerRequest,
 )
 from fairlane.store.contract.request import check_serves_all
-from fairlane.store.sqlite.asking import all_rows
+from fairlane.store.sqlite.asking import all_rows, one_row
 from fairlane.store.sqlite.handout import Handout, next_due
 from fairlane.store.sqlite.homes import Held, find_live, move, read_live
 from fairlane.store.sqlite.joining import Joining
@@ -200,7 +200,8 @@ def _reclaim(tx: Tx, request: ReclaimRequest) -> ReclaimReply:
         loss = lose(job, was_alone=held.is_alone, max_crashes=request.max_crashes)
         _end(tx, held, lost(job, loss, tx.now))
         taken.append(Lost(job.id, job.tenant, job.queue, str(job.worker), job.fence, loss.state))
-    return ReclaimReply(tuple(taken), len(rows) > request.most)
+    is_idle = not rows and not one_row(tx.db, _SQL.is_any_held)
+    return ReclaimReply(tuple(taken), len(rows) > request.most, is_idle)
 
 
 def _promote(tx: Tx, request: PassRequest) -> PromoteReply:

@@ -26,6 +26,15 @@ BEGIN
   took := {s}.now_or(NULL) - v_began;
 END $$;
 
+-- Whether there is a claim whose lease ends after `p_at`. The newest come first: where anything runs, hardly any dead entry
+-- is met. Index: job_lease. Locks: none.
+CREATE OR REPLACE FUNCTION {s}.is_any_held(p_at bigint) RETURNS boolean LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
+BEGIN
+  PERFORM 1 FROM {s}.job WHERE state = {running} AND lease_until > p_at ORDER BY lease_until DESC, id DESC LIMIT 1;
+  RETURN FOUND;
+END $$;
+
 -- What time it is, and waiting jobs whose expiry has passed, earliest first, with their queues (S21); no deeper than
 -- `lapsed` looks. `took` is how long the look took, by the server's own clock. Index: job_expiry. Locks: none.
 CREATE OR REPLACE FUNCTION {s}.expired(p_now bigint, p_floor bigint, p_most int, OUT at bigint, OUT ids uuid[],

@@ -31,7 +31,8 @@ SELECT id FROM {s}.job WHERE worker = $1::text AND is_cancel_asked AND ($2::text
 ORDER BY worker, id
 
 -- name: is_any_lapsed
-SELECT at, lapsed_by, is_any, took FROM {s}.is_any_lapsed($1::bigint, $2::bigint, $3::bigint)
+SELECT at, lapsed_by, is_any, took, NOT is_any AND NOT {s}.is_any_held(lapsed_by)
+FROM {s}.is_any_lapsed($1::bigint, $2::bigint, $3::bigint)
 
 -- name: lapsed
 SELECT gate, is_alone, {hot} FROM {s}.lapsed($1::bigint, $2::bigint, $3::int)

@@ -10,6 +10,9 @@ FROM live JOIN body USING (seq)
 WHERE live.state = {running} AND live.lease_until <= ?1
 ORDER BY live.lease_until, body.id LIMIT ?2
 
+-- name: is_any_held
+SELECT 1 FROM live WHERE state = {running} AND lease_until IS NOT NULL LIMIT 1
+
 -- name: expired
 SELECT {body}, {live}, live.strand, live.expires_at, live.gate, live.is_alone, live.charged
 FROM live JOIN body USING (seq)

@@ -14,7 +14,7 @@ import pytest
 
 from fairlane.model.instants import DAY, HOUR, SECOND
 from fairlane.model.job import Claim
-from fairlane.model.layers import Kind, QueueRules, Subject
+from fairlane.model.layers import Kind, QueueRules, Subject, TenantRules
 from fairlane.model.limits import Limits, Rate
 from fairlane.store.contract.claims import SettleRequest, Wish
 from fairlane.store.postgres.claiming import Ask, claim_on
@@ -36,6 +36,10 @@ _TABLES = "SELECT relname FROM pg_class WHERE relnamespace = 'plans'::regnamespa
 _TOUCHED = """
 SELECT coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)::bigint FROM pg_stat_xact_user_tables
 WHERE schemaname = 'plans'
+"""
+_CALLED = """
+SELECT funcname, calls FROM pg_stat_xact_user_functions
+WHERE schemaname = 'plans' AND funcname = any('{choose, choose_each, limits_of, stride_of}')
 """
 _FILL = """
 INSERT INTO plans.job (id, tenant, queue, task, state, payload, checksum, version, priority, enqueued_at,
@@ -187,6 +191,24 @@ async def test_statistics_of_a_drained_queue_lead_to_no_other_index(
     await fill(store, JOBS, 1, START + 2_000_000)
     many = await touched(store)
     assert many[0] <= 2 * few[0] + 2 * BATCH, f"a claim read {few[0]} rows, then {many[0]}"
+
+
+@pytest.mark.parametrize("limits", [Limits(running=1), Limits(rate=Rate(1, "hour"))], ids=["limit", "rate"])
+async def test_one_tenant_at_its_limit_costs_the_others_nothing(store: PostgresStore, limits: Limits) -> None:
+    """Who is next has no limits of his own: nobody's are asked for, and the short way is gone."""
+    clock = DrivenClock()
+    clock.advance(HOUR / SECOND)  # ids are made by it
+    world = World(store, clock)
+    await world.put({Subject(Kind.TENANT, "held"): TenantRules(weight=2, limits={"*": limits})})
+    await world.enqueue_many(3, "held")
+    assert len(await world.claim(3)) == 1
+    await fill(store, FEW, 2 * BATCH, START + 1_000)
+    async with store._server.transaction() as connection:
+        await connection.execute("SET LOCAL track_functions = 'pl'")
+        ask = Ask(wish=Wish("default", BATCH), total=BATCH)
+        assert len((await claim_on(connection, store._server, ask)).claims) == BATCH
+        called = dict(await connection.fetch(_CALLED))
+    assert called == {"choose_each": 1, "limits_of": 2, "stride_of": 1}
 
 
 async def test_an_expired_head_is_not_handed_out_whatever_the_plan(

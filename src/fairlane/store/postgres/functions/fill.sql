@@ -3,41 +3,45 @@
 -- more than that is looked at, so that its next head is known. Running limits are kept: who has no room left is parked if
 -- its turn came before the last that was served. `is_stuck`: a head has expired, somebody met is paused, has a rate, or
 -- too many would be parked; nothing of that round was done then, and `serve` must go on.
--- Index: turn_order, strand_open, strand_held, job_ready, job_running, term_limits. Locks: the caller's mutex of the queue.
+-- Index: turn_order, strand_open, strand_held, job_ready, job_running. Locks: the caller's mutex of the queue.
 CREATE OR REPLACE FUNCTION {s}.fill(
   INOUT q {s}.queue, p_now bigint, p_most int, INOUT parked int, OUT tids tid[], OUT capped boolean[],
   OUT has_started boolean, OUT is_stuck boolean
 ) LANGUAGE plpgsql AS $$
 DECLARE
-  has_strides boolean := EXISTS (SELECT 1 FROM {s}.term WHERE kind = 'tenant' AND name <> '*');
-  has_limits boolean := {s}.has_own_limits(q.name);
+  has_terms boolean := EXISTS (SELECT 1 FROM {s}.term WHERE kind = 'tenant' AND name <> '*');
+  own record;         -- what those who are next have of their own
   has_holds boolean := EXISTS (SELECT 1 FROM {s}.hold WHERE kind IN ('tenant', 'task') AND verb = 'paused' AND until > p_now);
   v_stride bigint := {s}.stride_of(p_now, '*');
   v_limits {s}.term;  -- of every tenant that has none of its own
-  is_plain boolean;
+  is_plain boolean;   -- nobody who is next has a limit
   v_left int;
   chosen {s}.choice;
   v_held text[];
   v_owners text[] := '{}';  -- of the jobs chosen so far, which do not run yet
 BEGIN
   SELECT * INTO v_limits FROM {s}.limits_of(p_now, q.name, '*');
-  is_plain := NOT has_limits AND v_limits.running IS NULL;
+  SELECT false AS strides, false AS limits INTO own;
   tids := '{}';
   capped := '{}';
   has_started := false;
   is_stuck := false;
   WHILE cardinality(tids) < p_most LOOP
     v_left := p_most - cardinality(tids);
+    IF has_terms THEN
+      SELECT * INTO own FROM {s}.own_of_next(q, v_left);
+    END IF;
+    is_plain := NOT own.limits AND v_limits.running IS NULL;
     IF NOT is_plain THEN
-      chosen := {s}.choose(q, p_now, v_left, has_strides, v_stride, has_limits, v_limits, v_owners);
+      chosen := {s}.choose(q, p_now, v_left, own.strides, v_stride, own.limits, v_limits, v_owners);
     ELSIF EXISTS (SELECT 1 FROM {s}.turn WHERE queue = q.name AND state = 1 AND vt >= q.low
                   ORDER BY queue, vt, ready_since LIMIT 1 OFFSET 1) THEN
-      chosen := {s}.choose_each(q, p_now, v_left, has_strides, v_stride);
+      chosen := {s}.choose_each(q, p_now, v_left, own.strides, v_stride);
     ELSE
-      chosen := {s}.choose_alone(q, p_now, v_left, has_strides, v_stride);
+      chosen := {s}.choose_alone(q, p_now, v_left, own.strides, v_stride);
     END IF;
     IF is_plain AND chosen.turns IS NULL THEN
-      chosen := {s}.choose(q, p_now, v_left, has_strides, v_stride, has_limits, v_limits, v_owners);
+      chosen := {s}.choose(q, p_now, v_left, own.strides, v_stride, own.limits, v_limits, v_owners);
     END IF;
     EXIT WHEN chosen.turns IS NULL;
     v_held := array(SELECT tenant FROM unnest(chosen.tenants, chosen.parks) AS u (tenant, is_parked) WHERE is_parked);
@@ -294,11 +298,16 @@ BEGIN
   END LOOP;
 END $$;
 
--- Whether any tenant has limits of its own in a queue.
-CREATE OR REPLACE FUNCTION {s}.has_own_limits(p_queue text) RETURNS boolean LANGUAGE plpgsql AS $$
+-- Whether any of the tenants that are next has a stride, or limits in this queue, of its own: as many of them as any way of
+-- choosing reads. Those who are parked are not among them, so that one at its limit costs the others nothing.
+CREATE OR REPLACE FUNCTION {s}.own_of_next(q {s}.queue, p_most int, OUT strides boolean, OUT limits boolean)
+LANGUAGE plpgsql AS $$
 BEGIN
-  RETURN EXISTS (SELECT 1 FROM {s}.term WHERE kind = 'tenant' AND queue = p_queue AND queue <> '' AND name <> '*')
-    OR EXISTS (SELECT 1 FROM {s}.term WHERE kind = 'tenant' AND queue = '*' AND queue <> '' AND name <> '*');
+  SELECT coalesce(bool_or(own.queue = ''), false), coalesce(bool_or(own.queue IN (q.name, '*')), false)
+  INTO strides, limits
+  FROM (SELECT tenant FROM {s}.turn WHERE queue = q.name AND state = 1 AND vt >= q.low
+        ORDER BY queue, vt, ready_since LIMIT p_most) AS next,
+       LATERAL (SELECT queue FROM {s}.term WHERE kind = 'tenant' AND name = next.tenant OFFSET 0) AS own;
 END $$;
 
 -- Whether `fill` may try: a queue that counts jobs, without a rate of its own or of all its tenants.

@@ -1,0 +1,3 @@
+-- A claim asks for the limits of those tenants that are next, by the key of their terms, and no longer whether anybody has any.
+DROP FUNCTION IF EXISTS {s}.has_own_limits(text);
+DROP INDEX IF EXISTS {s}.term_limits;

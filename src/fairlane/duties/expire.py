@@ -9,7 +9,7 @@ from fairlane.model.scope import Scope
 from fairlane.store.contract import Store
 from fairlane.store.contract.claims import PassRequest
 
-EVERY: Final[Micros] = 10 * SECOND
+EVERY: Final[Micros] = 15 * SECOND
 """A job past its time is not handed out meanwhile; a pass only tells its owner."""
 
 

@@ -9,7 +9,7 @@ from fairlane.model.scope import Scope
 from fairlane.store.contract import Store
 from fairlane.store.contract.claims import PassRequest
 
-EVERY: Final[Micros] = 10 * SECOND
+EVERY: Final[Micros] = 15 * SECOND
 """How long a pass may stay away; idle workers know by themselves when the next job is due."""
 
 SOON: Final[Micros] = SECOND

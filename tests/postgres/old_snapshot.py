@@ -151,6 +151,13 @@ class Churn:
         pages, cost = await self._pages() - before, 1_000 * (_used(backend) - used)
         return Pace(pages / jobs, cost / jobs, jobs / (time.perf_counter() - began))
 
+    async def sweep(self) -> int:
+        """Let the duty pass that comes once a minute, and say how many pages it has read."""
+        self._world.advance(61)
+        before = await self._pages()
+        await self._world.promote()
+        return await self._pages() - before
+
     async def _work(self, retries: int) -> None:
         """Let everything succeed that came in, some of it at the second try."""
         world, left = self._world, BATCH

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.postgres.old_snapshot import FLAT, churning
+from tests.postgres.old_snapshot import BATCH, BATCHES, FLAT, churning
 from tests.servers.postgres import HASTY, MEMORY, PostgresServer
 
 ROUNDS = 6
@@ -31,3 +31,13 @@ async def test_an_old_snapshot_does_not_slow_claims_and_settlements(churned: str
     async with churning(churned, way) as churn:
         rounds = [await churn.round() for _ in range(ROUNDS)]
     assert rounds[-1].pages <= 1.25 * rounds[0].pages, [round(one.pages) for one in rounds]
+
+
+async def test_a_sweep_does_not_read_what_an_old_snapshot_keeps(churned: str) -> None:
+    """It forgets twenty tenants and their strands, of each of which a version for every claim is kept."""
+    async with churning(churned, "many at once") as churn:
+        first = await churn.sweep()
+        for _ in range(ROUNDS):
+            await churn.round()
+        last = await churn.sweep()
+    assert last <= first + ROUNDS * BATCHES * BATCH / 4, (first, last)

@@ -41,7 +41,6 @@ END $$;
 CREATE OR REPLACE FUNCTION {s}.sweep(INOUT q {s}.queue, p_now bigint) LANGUAGE plpgsql AS $$
 DECLARE
   held record;
-  v_idle text[];
 BEGIN
   q.seen := NULL;
   q.due_from := 0;
@@ -56,13 +55,41 @@ BEGIN
   LOOP
     q := {s}.refresh(q, held.tenant, true);
   END LOOP;
-  v_idle := array(
-    SELECT tenant FROM {s}.turn
+  PERFORM {s}.forget_idle(q, p_now);
+END $$;
+
+-- Forget tenants with nothing left whose clock V has passed, with their strands. Each row is found by its newest version and
+-- taken out by its place: an old snapshot keeps all versions. What runs still corrects a clock only where seconds are
+-- counted, or were when it began.
+CREATE OR REPLACE FUNCTION {s}.forget_idle(q {s}.queue, p_now bigint) RETURNS void LANGUAGE plpgsql
+SET enable_sort = off AS $$
+DECLARE
+  counts_seconds boolean := EXISTS (SELECT 1 FROM {s}.estimate WHERE queue = q.name)
+    OR EXISTS (SELECT 1 FROM {s}.term WHERE kind = 'queue' AND name = q.name AND cost = 'seconds');
+  idle record;
+  v_task text;
+  v_strand tid;
+  v_turns tid[] := '{}';
+  v_strands tid[] := '{}';
+BEGIN
+  FOR idle IN
+    SELECT ctid AS tid, tenant FROM {s}.turn
     WHERE queue = q.name AND state = 0 AND vt <= q.floor AND delayed = 0 AND ready = 0 AND arrival <= p_now
-      AND {s}.has_none_running(q.name, tenant)
-    ORDER BY queue, vt LIMIT 500);
-  DELETE FROM {s}.strand USING unnest(v_idle) AS idle (name) WHERE queue = q.name AND tenant = idle.name;
-  DELETE FROM {s}.turn USING unnest(v_idle) AS idle (name) WHERE queue = q.name AND tenant = idle.name;
+      AND (NOT counts_seconds OR {s}.has_none_running(q.name, tenant))
+    ORDER BY queue, vt LIMIT 500
+  LOOP
+    v_turns := v_turns || idle.tid;
+    v_task := '';
+    LOOP
+      SELECT ctid, task INTO v_strand, v_task FROM {s}.strand
+      WHERE queue = q.name AND tenant = idle.tenant AND task > v_task
+      ORDER BY queue, tenant, task, ver DESC LIMIT 1;
+      EXIT WHEN NOT found;
+      v_strands := v_strands || v_strand;
+    END LOOP;
+  END LOOP;
+  DELETE FROM {s}.strand WHERE ctid = any(v_strands);
+  DELETE FROM {s}.turn WHERE ctid = any(v_turns);
 END $$;
 
 -- The next queue by its name, also one that has only deltas yet. Those of a queue that has a row are not looked at: they

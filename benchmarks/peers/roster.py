@@ -19,8 +19,8 @@ LEAST: Final = 200
 class Peer(msgspec.Struct, frozen=True, kw_only=True):
     """One row of the table.
 
-    `share` is how many of the run's jobs it gets: slow ones less, so that each drains for some seconds; more
-    for tenants of which there are to be more than jobs otherwise.
+    `share` is how many of the run's jobs it gets: slow ones less and fast ones more, so that each drains for
+    some seconds; more for tenants of which there are to be more than jobs otherwise.
     `flooded` says that it is the one that is compared for fairness on its store.
     """
 
@@ -44,7 +44,9 @@ class Peer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _ours(store: Store) -> list[Peer]:
-    one = Peer(name=f"fairlane-{store}", store=store, driver="fairlane", environment=OWN, flooded=True)
+    one = Peer(
+        name=f"fairlane-{store}", store=store, driver="fairlane", environment=OWN, share=3, flooded=True
+    )
     many = msgspec.structs.replace(one, name=f"{one.name}-1000", tenants=1_000, flooded=False)
     most = msgspec.structs.replace(many, name=f"{one.name}-100000", tenants=100_000, share=5)
     return [one, many, most]
@@ -69,8 +71,8 @@ ROSTER: Final[tuple[Peer, ...]] = (
     *_ours("sqlite"),
     _theirs("huey-sqlite", "sqlite", 0.2, flooded=True),
     *_ours("postgres"),
-    _theirs("pgqueuer-1000", "postgres", 1, batch=1_000, flooded=True),
-    _theirs("pgqueuer-100", "postgres", 1, batch=100),
+    _theirs("pgqueuer-1000", "postgres", 2, batch=1_000, flooded=True),
+    _theirs("pgqueuer-100", "postgres", 2, batch=100),
     _theirs("procrastinate", "postgres", 0.05),
     _theirs("saq-postgres", "postgres", 0.04),
     *_ours("redis"),

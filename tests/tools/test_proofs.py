@@ -149,8 +149,17 @@ def test_beside_a_snapshot_only_what_must_stay_flat_has_a_goal_and_both_clocks_c
         ("gate", snapshot_page.PROCESSOR): (100, None),
         ("gate", snapshot_page.CLOCK): (50, None),
     }
-    row = "| retries | 1.0 | 400 | 10 | 10 | 0.100 | 0.100 | 100% | 1,000 | 500 | 50% | 80% | **no** |"
-    assert row in snapshot_page.page(kept, "postgres-snapshot")
+    row = "retries 1.0 400 1.00 1.00 10 10 0.100 0.100 100% 1,000 500 50% 80% **no**"
+    assert f"| {' | '.join(row.split())} |" in snapshot_page.page(kept, "postgres-snapshot")
+
+
+def test_a_machine_that_is_slower_at_the_end_is_not_what_a_snapshot_costs() -> None:
+    """The same work takes twice as long: so may the jobs."""
+    start, end = Pace(10, 0.1, 1_000, same=2), Pace(10, 0.2, 500, same=4)
+    course = Course("retries", 400, 60, start, end)
+    assert (course.by_processor, course.by_clock, course.is_flat) == (1, 1, True)
+    faster = Course("retries", 400, 60, start, Pace(10, 0.1, 1_000, same=1))
+    assert (faster.by_processor, faster.by_clock, faster.is_flat) == (0.5, 0.5, False)
 
 
 def test_an_idle_worker_is_not_charged_for_leaving() -> None:

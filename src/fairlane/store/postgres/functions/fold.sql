@@ -44,7 +44,8 @@ DECLARE v_tid tid;
 BEGIN
   SELECT ctid INTO v_tid FROM {s}.queue WHERE name = q.name ORDER BY name, ver DESC LIMIT 1;
   UPDATE {s}.queue SET ver = q.ver, floor = q.floor, low = q.low, sequence = q.sequence, waiting = q.waiting,
-                       seen = q.seen, swept_at = q.swept_at, due_from = q.due_from, woken_to = q.woken_to
+                       seen = q.seen, swept_at = q.swept_at, swept_to = q.swept_to,
+                       due_from = q.due_from, woken_to = q.woken_to
   WHERE ctid = v_tid;
 END $$;
 
@@ -288,8 +289,10 @@ BEGIN
   END IF;
 END $$;
 
--- Let a turn enter or leave the ready index, as its strands and parks now say; entering activates.
-CREATE OR REPLACE FUNCTION {s}.refresh(INOUT q {s}.queue, p_tenant text, p_unpark boolean) LANGUAGE plpgsql AS $$
+-- Let a turn enter or leave the ready index, as its strands and parks now say; entering activates. Whether a strand is
+-- open is asked for in an order that only one index has, and no sort: any other would show all strands there ever were.
+CREATE OR REPLACE FUNCTION {s}.refresh(INOUT q {s}.queue, p_tenant text, p_unpark boolean) LANGUAGE plpgsql
+SET enable_sort = off AS $$
 DECLARE
   t record;
   v_state smallint;
@@ -297,8 +300,9 @@ DECLARE
 BEGIN
   SELECT ctid AS tid, vt, state, ready_since, head_key INTO t FROM {s}.turn WHERE queue = q.name AND tenant = p_tenant
   ORDER BY queue, tenant, ver DESC LIMIT 1;
-  is_open := EXISTS (SELECT 1 FROM {s}.strand WHERE queue = q.name AND tenant = p_tenant AND state = 1
-                       AND head_key >= t.head_key);
+  is_open := (SELECT head_key FROM {s}.strand
+              WHERE queue = q.name AND tenant = p_tenant AND state = 1 AND head_key >= t.head_key
+              ORDER BY queue, tenant, head_key, head_id LIMIT 1) IS NOT NULL;
   IF NOT is_open AND NOT EXISTS (SELECT 1 FROM {s}.strand WHERE queue = q.name AND tenant = p_tenant AND state = 2) THEN
     v_state := 0;
   ELSIF t.state = 2 AND NOT coalesce(p_unpark, false) THEN

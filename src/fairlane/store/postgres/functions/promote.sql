@@ -56,11 +56,13 @@ BEGIN
     q := {s}.refresh(q, held.tenant, true);
   END LOOP;
   PERFORM {s}.forget_idle(q, p_now);
+  q.swept_to := q.floor;
 END $$;
 
--- Forget tenants with nothing left whose clock V has passed, with their strands. Each row is found by its newest version and
--- taken out by its place: an old snapshot keeps all versions. What runs still corrects a clock only where seconds are
--- counted, or were when it began.
+-- Forget tenants with nothing left whose clock V had passed a sweep ago, with their strands: who was served since will be
+-- back, and to find that somebody has no row takes a look at all that he ever had and an old snapshot keeps. Each row is
+-- found by its newest version and taken out by its place. What runs still corrects a clock only where seconds are counted,
+-- or were when it began.
 CREATE OR REPLACE FUNCTION {s}.forget_idle(q {s}.queue, p_now bigint) RETURNS void LANGUAGE plpgsql
 SET enable_sort = off AS $$
 DECLARE
@@ -74,7 +76,7 @@ DECLARE
 BEGIN
   FOR idle IN
     SELECT ctid AS tid, tenant FROM {s}.turn
-    WHERE queue = q.name AND state = 0 AND vt <= q.floor AND delayed = 0 AND ready = 0 AND arrival <= p_now
+    WHERE queue = q.name AND state = 0 AND vt <= q.swept_to AND delayed = 0 AND ready = 0 AND arrival <= p_now
       AND (NOT counts_seconds OR {s}.has_none_running(q.name, tenant))
     ORDER BY queue, vt LIMIT 500
   LOOP

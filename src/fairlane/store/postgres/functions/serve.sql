@@ -1,11 +1,12 @@
 -- Serve one job after the other in the fair order, whatever may hold them back (S42-S48).
 -- Turns and strands are changed as it goes; the jobs are only chosen, `take` makes them running. What it meets and may
 -- not serve is parked. Index: turn_order, strand_open, job_ready, job_running. Locks: the caller's mutex of the queue,
--- and that of the gates from the first task on that has a gate or a rate.
+-- and that of the gates from the first task on that has a gate or a rate. Nothing here needs a sort: with one, all of a
+-- tenant's strands, and what an old snapshot keeps of them, would be read for the first of those that are open.
 CREATE OR REPLACE FUNCTION {s}.serve(
   INOUT q {s}.queue, p_now bigint, p_most int, p_total int, p_headroom int, p_only text, INOUT woken int,
   INOUT parked int, OUT tids tid[], OUT gates text[], OUT charges bigint[], OUT capped boolean[], OUT is_cut boolean
-) LANGUAGE plpgsql AS $$
+) LANGUAGE plpgsql SET enable_sort = off AS $$
 DECLARE
   v_queue {s}.term;           -- the queue's own rate and cost
   has_holds boolean := EXISTS (SELECT 1 FROM {s}.hold WHERE kind IN ('tenant', 'task') AND verb = 'paused');

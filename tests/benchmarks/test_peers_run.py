@@ -51,7 +51,7 @@ def test_fairlane_is_driven_like_any_peer_and_its_books_agree_with_the_marks(tmp
     assert "1000 slots" in report.peers[0].settings
     assert "synchronous=full" in report.peers[0].settings
     played = [one for one in report.checks if one.scenario == "speed"]
-    assert [(one.jobs, one.history, one.verdict) for one in played] == [(315, 315, "all once")] * 2
+    assert [(one.jobs, one.history, one.verdict) for one in played] == [(915, 915, "all once")] * 2
     assert [one.scenario for one in report.checks[2:]] == ["alone", "flood"]
     assert all(len(one.values) == 1 and (one.low or 0) > 0 for one in report.measures)
     assert {one.name for one in report.fairness} == {flood.ALONE, flood.FLOODED, flood.BACKLOGGED}

@@ -122,7 +122,7 @@ async def test_the_oldest_lease_goes_first_and_a_pass_is_bounded(world: World) -
 
 
 async def test_a_pass_says_whether_anybody_holds_anything(world: World) -> None:
-    """S38: where nobody does, nothing can lapse sooner than a lease from now; what waits is held by nobody."""
+    """S38: where nobody does, nothing can lapse sooner than a lease from now; what waits is not held."""
     await world.enqueue_many(2)
     await world.enqueue(run_at=world.now + HOUR)
     assert await world.reclaim() == ReclaimReply(is_idle=True)

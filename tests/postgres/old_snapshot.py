@@ -169,12 +169,18 @@ class Churn:
         rate = jobs / (time.perf_counter() - began)
         return Pace(pages / jobs, cost / jobs, rate, min([await self._same() for _ in range(3)]))
 
-    async def sweep(self) -> int:
-        """Let the duty pass that comes once a minute, and say how many pages it has read."""
-        self._world.advance(61)
-        before = await self._pages()
-        await self._world.promote()
+    async def forget(self) -> int:
+        """Let who is idle be forgotten, by the second minute's sweep; say how many pages both have read."""
+        before, known = await self._pages(), await self._turns()
+        for _ in range(2):
+            self._world.advance(61)
+            await self._world.promote()
+        assert await self._turns() < known
         return await self._pages() - before
+
+    async def _turns(self) -> int:
+        schema = self._store._server.schema
+        return int(await self._store._server.value(f"SELECT count(*) FROM {schema}.turn"))  # noqa: S608 (its own schema)
 
     async def _work(self, retries: int) -> None:
         """Let everything succeed that came in, some of it at the second try."""

@@ -36,8 +36,8 @@ async def test_an_old_snapshot_does_not_slow_claims_and_settlements(churned: str
 async def test_a_sweep_does_not_read_what_an_old_snapshot_keeps(churned: str) -> None:
     """It forgets twenty tenants and their strands, of each of which a version for every claim is kept."""
     async with churning(churned, "many at once") as churn:
-        first = await churn.sweep()
+        first = await churn.forget()
         for _ in range(ROUNDS):
             await churn.round()
-        last = await churn.sweep()
+        last = await churn.forget()
     assert last <= first + ROUNDS * BATCHES * BATCH / 4, (first, last)

@@ -195,7 +195,7 @@ async def test_statistics_of_a_drained_queue_lead_to_no_other_index(
 
 @pytest.mark.parametrize("limits", [Limits(running=1), Limits(rate=Rate(1, "hour"))], ids=["limit", "rate"])
 async def test_one_tenant_at_its_limit_costs_the_others_nothing(store: PostgresStore, limits: Limits) -> None:
-    """Who is next has no limits of his own: nobody's are asked for, and the short way is gone."""
+    """Who is next has no limits of his own: nobody's are asked for, and the short way is taken."""
     clock = DrivenClock()
     clock.advance(HOUR / SECOND)  # ids are made by it
     world = World(store, clock)

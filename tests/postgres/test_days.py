@@ -11,6 +11,7 @@ import pytest
 from fairlane.model.instants import DAY, SECOND
 from fairlane.model.lifecycle import State
 from fairlane.model.retention import Retention
+from fairlane.model.scope import Scope
 from fairlane.store.contract.upkeep import PruneReply, PruneRequest
 from fairlane.store.postgres import pruning
 from fairlane.store.postgres.store import PostgresStore
@@ -266,6 +267,31 @@ async def test_two_who_prune_at_once_remove_everything_once(world: World) -> Non
     assert sum(reply.jobs for reply in replies) <= 100
     assert await world.counts() == {}
     assert await world.find_all() == []
+
+
+async def test_a_day_dropped_between_two_looks_at_it_is_nobodys_failure(
+    world: World, schema: str, admin: psycopg.Connection
+) -> None:
+    """S52: another host drops a day after a pass has read its bounds, before it asks for the size."""
+    await world.enqueue()
+    await world.run()
+    world.advance(40 * DAY_SECONDS)
+    day = f"{schema}.history_20270116"
+    request = PruneRequest(scope=Scope("acme"), retention=Retention(), most=10)
+    with psycopg.connect(shared_url()) as first:
+        first.execute(f"LOCK TABLE {day} IN ACCESS EXCLUSIVE MODE".encode())
+        passing = asyncio.create_task(world.store.upkeep.prune(request))
+        await until_waiting(admin, schema)
+        dropping = asyncio.create_task(drop_table(day))
+        await until_waiting(admin, schema, 2)
+    await dropping
+    assert await passing == PruneReply(jobs=1)
+
+
+async def drop_table(name: str) -> None:
+    """Drop a table as another host does, who waits for his turn at it."""
+    async with await psycopg.AsyncConnection.connect(shared_url()) as connection:
+        await connection.execute(f"DROP TABLE {name}".encode())
 
 
 async def test_a_schema_beside_ours_is_left_alone(

@@ -8,8 +8,8 @@ SELECT {s}.now_or($1)
 SELECT {s}.make_days($1)
 
 -- name: days
--- Days by age, with their size on disk.
-SELECT day::oid AS day, since, until, pg_table_size(day) AS bytes FROM {s}.days() ORDER BY since
+-- Days by age, with their size on disk; one that somebody drops meanwhile is seen and has none.
+SELECT day::oid AS day, since, until, coalesce(pg_table_size(day), 0) AS bytes FROM {s}.days() ORDER BY since
 
 -- name: clear_day
 SELECT {s}.clear_day($1::oid::regclass)

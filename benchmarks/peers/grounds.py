@@ -12,6 +12,7 @@ from typing import Final, Protocol
 from urllib.parse import urlsplit
 
 _TOLD: Final = ("fsync", "synchronous_commit", "shared_buffers", "max_wal_size")
+_PERSISTENCE: Final = ("appendonly", "appendfsync", "auto-aof-rewrite-percentage")
 
 
 class ServerError(Exception):
@@ -96,10 +97,11 @@ class Valkey:
         self._url = url
         info = dict(line.split(":", 1) for line in self.ask("INFO server").splitlines() if ":" in line)
         name = info.get("server_name", "redis").capitalize()
-        append, sync = (self.ask(f"CONFIG GET {key}").split()[-1] for key in ("appendonly", "appendfsync"))
+        append, sync, growth = (self.ask(f"CONFIG GET {key}").split()[-1] for key in _PERSISTENCE)
+        rewrites = "no rewrites of the file" if growth == "0" else f"rewritten when {growth} % larger"
         self.about = {
             "server": f"{name} {info.get('valkey_version') or info['redis_version']}",
-            "durability": f"appendonly {append}, appendfsync {sync}",
+            "durability": f"appendonly {append}, appendfsync {sync}, {rewrites}",
         }
 
     def ask(self, command: str) -> str:

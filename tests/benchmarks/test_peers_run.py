@@ -153,7 +153,7 @@ def test_a_lent_database_with_keys_in_it_is_refused_and_one_without_is_left_empt
     """Whoever lends the wrong one loses nothing."""
     needed("servers")
     with servers.private_valkey(CACHE / "servers", tmp_path) as server:
-        assert server.about["durability"] == "appendonly yes, appendfsync everysec"
+        assert server.about["durability"] == "appendonly yes, appendfsync everysec, no rewrites of the file"
         with servers.lent_valkey(server.fresh(tmp_path)) as lent:
             lent.ask("SET run 1")
         assert server.ask("DBSIZE") == ":0"

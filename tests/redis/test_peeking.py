@@ -11,8 +11,8 @@ from fairlane.store.contract.policies import PutRequest
 from fairlane.store.redis import peeking
 from tests.contract.test_peek import RULES, crowd
 from tests.contract.world import ALL, World
+from tests.redis.rendering import rendered
 from tests.redis.test_batches import wire_of
-from tests.redis.widths import inline_most
 
 
 @pytest.mark.parametrize(("step", "inline"), [(1, 16), (2, 16), (1, 1)])
@@ -22,7 +22,7 @@ async def test_a_peek_by_many_scripts_gives_the_order_of_a_claim(
 ) -> None:
     """What is due, what rates, gates and limits hold, who has been served: each script knows it all."""
     monkeypatch.setattr(peeking, "_STEP", step)
-    with inline_most(inline):
+    with rendered(INLINE_MOST=inline):
         await crowd(world)
         await world.store.policies.put(PutRequest(scope=ALL, rules=RULES[rules]))
         before = await world.sight()

@@ -19,7 +19,7 @@ NAMES: Final = {
     "by_tenant": "T:",
     "by_correlation": "C:",
     "delayed": "d:",  # of a queue, by due time
-    "strand": "s:",  # ready jobs of (queue, tenant, task) after the first, by sort key
+    "strand": "s:",  # ready jobs of (queue, tenant, task) that its record does not have, by sort key
     "leases": "l",
     "asked": "c",  # running jobs that were asked to stop
     "expiries": "x",  # of waiting jobs

@@ -31,7 +31,7 @@ CLAIM_MOST: Final = 40
 """How many jobs one script takes in, settles, hands out, or makes ready at most: it holds all others up."""
 
 _TURN: Final = ">I4I4I8I4I4I4I4I4I4I2"
-_STRAND: Final = "I4I4dc16"
+_STRAND: Final = "I4I4dc16I2c0"
 
 _CONSTANTS: Final[dict[str, int | str]] = {
     **{state.name: number for state, number in NUMBERS.items()},
@@ -66,6 +66,9 @@ _CONSTANTS: Final[dict[str, int | str]] = {
     "STRAND": f">s{_STRAND}",
     "LONE_STRAND": f">{_STRAND}",
     "TURN_OF_ONE": f"{_TURN}s{_STRAND}",
+    "HEIR": ">c16d",
+    "HEIR_SIZE": 24,
+    "HEIRS": 7,  # jobs after its head that a strand's record gets at a time
     "INLINE_MOST": 16,  # strands that the record of a turn has at most
     "WIDE": 2**16 - 1,  # in its place for their number: it has none, they are stored by themselves
     "PLACE": 16,  # bytes of a turn's record that are also its place in the ready index, before the tenant

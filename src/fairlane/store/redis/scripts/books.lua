@@ -27,9 +27,9 @@ local function books_of(queue)
   for i, tenant in ipairs(tenants) do
     local counts, tasks = {0, 0, 0, 0, 0, 0}, {}
     if found[i] then
-      local _, _, _, kept, strands, _, _, _, size = read_turn(found[i])
-      counts, tasks = kept, not size and tasks
-      for task in pairs(has_tasks and tasks and strands or {}) do
+      local turn, _, _, size = read_turn(found[i])
+      counts, tasks = {unpack(turn, 1, STATES)}, not size and tasks
+      for task in pairs(has_tasks and tasks and turn.strands or {}) do
         tasks[#tasks + 1] = task
       end
     end

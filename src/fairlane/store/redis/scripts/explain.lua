@@ -11,9 +11,10 @@ local turn, key = turn_of(head), sort_key(head)
 
 -- Count the jobs of a strand after its head that go first. Those with the same key are in the order of their ids.
 local function count_behind(task, strand)
-  local jobs = P .. name_of(turn, task)
+  local jobs, heirs = P .. name_of(turn, task), heirs_before(key, id, strand)
   if task == head[TASK] then
-    return strand[4] ~= id and call('ZRANK', jobs, id) or 0
+    local rank = call('ZRANK', jobs, id)
+    return rank and heirs + rank or math.max(0, heirs - 1) -- it is among them, or the head
   end
   local exact = string.format('%.0f', key)
   local low, high = call('ZCOUNT', jobs, '-inf', '(' .. exact), call('ZCOUNT', jobs, '-inf', exact)
@@ -25,7 +26,7 @@ local function count_behind(task, strand)
       high = middle
     end
   end
-  return low
+  return heirs + low
 end
 
 local function count_first(task)

@@ -5,6 +5,7 @@
 local name, most, only, step = ARGV[2], tonumber(ARGV[3]), ARGV[4] ~= '' and ARGV[4] or nil, tonumber(ARGV[5])
 local kept = ARGV[6] ~= '' and unpack_one(ARGV[6]) or {begin_claim(), most}
 local carry, total = kept[1], kept[2]
+heirs_most = 0
 if kept[3] then
   resume(name, kept[3])
 end

@@ -86,7 +86,7 @@ local function is_over_limit(i, item, turn)
     return true
   end
   local limits = limits_of(turn)
-  waiting = turn.counts[DELAYED] + turn.counts[READY]
+  waiting = turn[DELAYED] + turn[READY]
   if limits.waiting and waiting >= limits.waiting and turn.tenant ~= SYSTEM then
     if limits.on_full == 'reject' then
       refuse(i, 'waiting_limit', '', '', waiting, limits.waiting)

@@ -35,7 +35,7 @@ local function turn_block(turn)
     return nil
   end
   local layers = {'tenant ' .. turn.tenant, EVERYONE, turn.queue.subject}
-  if limits.running and turn.counts[RUNNING] >= limits.running then
+  if limits.running and turn[RUNNING] >= limits.running then
     return {'running_limit', layers[1], earlier_end(0, layers)}
   end
   return limits.rate and rate_block(limits.rate, arrival_in(turn), layers)

@@ -82,7 +82,7 @@ local function serve(queue, turn, task, id, is_lowest)
     holds[id] = {gate, cost}
   end
   turn.clock = turn.clock + (cost < 0 and stride or charge_for(stride, cost))
-  turn.counts[RUNNING] = turn.counts[RUNNING] + 1
+  turn[RUNNING] = turn[RUNNING] + 1
   take_ready(turn, task, id)
   return id
 end

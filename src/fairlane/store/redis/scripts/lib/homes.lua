@@ -105,7 +105,7 @@ local function enter_waiting(id, turn, task, state, run_at, priority, expires_at
   if state == READY then
     add_ready(turn, task, run_at - priority * STEP, id)
   else
-    turn.counts[DELAYED] = turn.counts[DELAYED] + 1
+    turn[DELAYED] = turn[DELAYED] + 1
     add('$delayed' .. queue.name, run_at, id)
     queue.delayed = queue.delayed + 1
     touch(turn)
@@ -121,7 +121,7 @@ local function enter(id, head, turn)
     enter_waiting(id, turn, head[TASK], state, head[RUN_AT], head[PRIORITY], head[EXPIRES_AT])
     return
   end
-  turn.counts[state] = turn.counts[state] + 1
+  turn[state] = turn[state] + 1
   if state == RUNNING then
     add('$leases', head[LEASE_UNTIL], id)
     list(turn)
@@ -141,7 +141,7 @@ local function leave(id, head, turn)
     take_ready(turn, head[TASK], id)
     return
   end
-  turn.counts[state] = turn.counts[state] - 1
+  turn[state] = turn[state] - 1
   if state == DELAYED then
     sorted('$delayed' .. queue.name):remove(id)
     queue.delayed = queue.delayed - 1
@@ -237,15 +237,30 @@ end
 -- ── attempts ───────────────────────────────────────────────────────────────
 
 local noted = {} -- by id
+local last = {}
+
+-- Pack an ended attempt; most that are settled together are alike.
+local function pack_attempt(head, outcome, failure, log)
+  local number, worker, started_at = head[ATTEMPT], head[WORKER], head[STARTED_AT]
+  if last[3] ~= started_at or last[1] ~= number or last[2] ~= worker
+    or last[4] ~= outcome or last[5] ~= failure or last[6] ~= log then
+    local bytes = '\151' .. pack(number, worker, started_at, NOW, outcome) .. failure .. log
+    last = {number, worker, started_at, outcome, failure, log, bytes}
+  end
+  return last[7]
+end
 
 -- Add an ended attempt; `failure` and `log` are packed already. The last ones stay, oldest first (S24).
 local function note_attempt(id, head, outcome, failure, log)
-  local kept = head[ATTEMPT] > 1 and look('$attempts', id) or ''
-  if head[ATTEMPT] > ATTEMPTS_KEPT then
-    local second = cmsgpack.unpack_one(kept, 0)
-    kept = kept:sub(second + 1)
+  local kept = pack_attempt(head, outcome, failure, log)
+  if head[ATTEMPT] > 1 then
+    local before = look('$attempts', id) or ''
+    if head[ATTEMPT] > ATTEMPTS_KEPT then
+      local second = cmsgpack.unpack_one(before, 0)
+      before = before:sub(second + 1)
+    end
+    kept = before .. kept
   end
-  kept = kept .. '\151' .. pack(head[ATTEMPT], head[WORKER], head[STARTED_AT], NOW, outcome) .. failure .. log
   noted[id] = kept
   append('HSET', '$attempts', id, kept)
 end

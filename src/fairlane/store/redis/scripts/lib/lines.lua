@@ -24,64 +24,97 @@ local function by_turn(queue)
   end
 end
 
--- What is stored is read page by page. A turn that this script has moved counts by its own fields instead: it is in
--- the heap, with every place it has had, of which only the last holds.
-local Line = {at = 1, start = 0, rank = 0, size = 8, is_all = false}
+-- What is stored is read page by page. A turn that this script has moved counts by its own fields instead: it is among
+-- those moved, with every place it has had, of which only the last holds. They are in order; nearly always a turn moves
+-- behind all others. `next` is the first that may still hold.
+local Line = {at = 1, start = 0, rank = 0, size = 8, is_all = false, entry = false, next = 1}
 Line.__index = Line
 
 local function new_line(queue, key)
-  return setmetatable({queue = queue, name = key, heap = {}, page = {}}, Line)
+  return setmetatable({queue = queue, name = key, moved = {}, page = {}}, Line)
 end
 
-local function line_of(queue, counts)
-  return counts[RUNNING] > 0 and queue.busy or queue.idle
+local function line_of(queue, turn)
+  return turn[RUNNING] > 0 and queue.busy or queue.idle
+end
+
+function Line:sort_in(turn)
+  local entry, moved = {turn.clock, turn.since, turn.tenant}, self.moved
+  local low, high = self.next, #moved
+  if high < low or not goes_first(entry, moved[high]) then
+    moved[high + 1] = entry
+    return
+  end
+  while low < high do
+    local middle = floor((low + high) / 2)
+    if goes_first(entry, moved[middle]) then
+      high = middle
+    else
+      low = middle + 1
+    end
+  end
+  if low == self.next and low > 1 then -- into the place of one that has left
+    self.next = low - 1
+    moved[low - 1] = entry
+  else
+    table.insert(moved, low, entry)
+  end
 end
 
 function Line:fetch()
   self.page = call('ZRANGE', P .. self.name, self.rank, self.rank + self.size - 1)
   self.is_all = #self.page < self.size
-  self.at, self.start, self.rank, self.size = 1, self.rank, self.rank + self.size, math.min(self.size * 4, 128)
+  self.at, self.start, self.rank, self.size = 1, self.rank, self.rank + self.size, math.min(self.size * 4, CLAIM_MOST)
 end
 
-function Line:read()
-  if not self.page[self.at] and not self.is_all then
-    self:fetch()
+function Line:has_moved(tenant)
+  local turn = self.queue.turns[tenant]
+  return turn and turn.is_moved or self.queue.carried[tenant]
+end
+
+-- Give the first that is stored and was not moved.
+function Line:first_stored()
+  local entry = self.entry
+  if entry and not self:has_moved(entry[3]) then
+    return entry
   end
-  local member = self.page[self.at]
-  if member then
-    local upper, lower, since = struct.unpack('>I4I4I8', member)
-    self.entry = {clock_of(self.queue, upper, lower), since, member:sub(PLACE + 1)}
+  while true do
+    local member = self.page[self.at]
+    if member then
+      local tenant = member:sub(PLACE + 1)
+      if not self:has_moved(tenant) then
+        local upper, lower, since = struct.unpack('>I4I4I8', member)
+        self.entry = {clock_of(self.queue, upper, lower), since, tenant}
+        return self.entry
+      end
+      self.at = self.at + 1
+    elseif self.is_all then
+      self.entry = false
+      return nil
+    else
+      self:fetch()
+    end
   end
-  return self.entry
+end
+
+function Line:is_place_of(turn, entry)
+  return turn.clock == entry[1] and turn.is_ready and turn.since == entry[2] and line_of(self.queue, turn) == self
 end
 
 function Line:first_moved()
-  local heap, queue = self.heap, self.queue
-  local entry = heap[1]
+  local entry, turns = self.moved[self.next], self.queue.turns
   while entry do
-    local turn = queue.turns[entry[3]]
-    if not turn then
-      return entry -- a peek's, of a script before
-    end
-    if turn.clock == entry[1] and turn.is_ready and turn.since == entry[2] and line_of(queue, turn.counts) == self then
+    local turn = turns[entry[3]]
+    if not turn or self:is_place_of(turn, entry) then -- without a turn it is a peek's, of a script before
       return entry
     end
-    pop(heap)
-    entry = heap[1]
+    self.next = self.next + 1
+    entry = self.moved[self.next]
   end
 end
 
 function Line:first()
-  local stored, turns, carried = self.entry or self:read(), self.queue.turns, self.queue.carried
-  while stored do
-    local turn = turns[stored[3]]
-    if not (turn and turn.is_moved or carried[stored[3]]) then
-      break
-    end
-    self.at, self.entry = self.at + 1, nil
-    stored = self:read()
-  end
-  local moved = self.heap[1] and self:first_moved()
+  local stored, moved = self:first_stored(), self.moved[self.next] and self:first_moved()
   if stored and (not moved or goes_first(stored, moved)) then
     return stored
   end

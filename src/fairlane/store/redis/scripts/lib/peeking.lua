@@ -1,26 +1,18 @@
 -- What a peek knows when a script ends before it does: all that a claim would have written. The next script lays it over
 -- what is stored. Only the queue that is looked into is moved.
 
-local function is_last_place(line, entry)
-  local queue = line.queue
-  local turn = queue.turns[entry[3]]
-  return not turn
-    or turn.clock == entry[1] and turn.is_ready and turn.since == entry[2] and line_of(queue, turn.counts) == line
-end
-
--- Give how far a line was read, its heap without the places that turns have left, and whether there were any: if not, it
--- is in order.
+-- Give how far a line was read, and its places without those that turns have left.
 local function keep_line(line)
-  local values, count, is_left = {}, 0, false
-  for _, entry in ipairs(line.heap) do
-    if is_last_place(line, entry) then
+  local values, count, turns = {}, 0, line.queue.turns
+  for i = line.next, #line.moved do
+    local entry = line.moved[i]
+    local turn = turns[entry[3]]
+    if not turn or line:is_place_of(turn, entry) then
       values[count + 1], values[count + 2], values[count + 3] = entry[1], entry[2], entry[3]
       count = count + 3
-    else
-      is_left = true
     end
   end
-  return {line.start + line.at - 1, values, is_left}
+  return {line.start + line.at - 1, values}
 end
 
 -- Give what a set has lost and got: first what lies in its heap, as it lies there, so that the next script has next to
@@ -85,15 +77,10 @@ local function suspend(queue)
 end
 
 local function resume_line(line, kept)
-  local heap, values, is_left = line.heap, kept[2], kept[3]
+  local moved, values = line.moved, kept[2]
   line.start, line.rank = kept[1], kept[1]
   for i = 1, #values, 3 do
-    local entry = {values[i], values[i + 1], values[i + 2]}
-    if is_left then
-      push(heap, entry)
-    else
-      heap[(i + 2) / 3] = entry
-    end
+    moved[(i + 2) / 3] = {values[i], values[i + 1], values[i + 2]}
   end
 end
 
@@ -108,8 +95,8 @@ local function resume(name, kept)
   for key, list in pairs(kept[6]) do
     removed[key] = list
   end
-  for name, id in pairs(kept[7]) do
-    taken[name] = id
+  for name, ids in pairs(kept[7]) do
+    taken[name] = ids
   end
   local queue = queue_named(name)
   queue.upper, queue.lower, queue.floor, queue.delayed, queue.ready, queue.marks, queue.groups = unpack(kept[1])

@@ -24,8 +24,8 @@ local function is_plain(bytes)
   if bytes:byte() ~= 1 then -- IS_SHORT
     return false
   end
-  local head = {struct.unpack(BIRTH_NUMBERS, bytes)}
-  return head[EXPIRES_AT] == 0 and head[IS_DEDUP_SHORT] == 0
+  local _, _, _, is_dedup_short, _, _, expires_at = struct.unpack(BIRTH_NUMBERS, bytes)
+  return expires_at == 0 and is_dedup_short == 0
 end
 
 -- Give the second half of the head of any job that is claimed for the first time, and the whole head of one.
@@ -46,8 +46,8 @@ end
 -- counted against a rate, what and why, and the arrival and pace of its rate. Of a wide one it has how many strands there
 -- are and how many of them are open, and each strand is a record of its own (strands.lua).
 
--- Give both words of the clock, ready since, counts, strands, how many of them are ready and not parked, what is parked
--- and the arrival, or false; and how many strands a wide turn has.
+-- Give a turn, with the counts under the numbers of their states, and both words of its clock; then how many strands it
+-- has if it is wide. `open` is how many of its strands are ready and not parked.
 local function read_turn(bytes)
   local upper, lower, since, a, b, c, d, e, f, count, at = struct.unpack(TURN, bytes)
   local strands, open, parked, arrival, size = {}, 0, false, false, nil
@@ -56,9 +56,9 @@ local function read_turn(bytes)
     count = 0
   end
   for _ = 1, count do
-    local task, jobs, ready, key, id
-    task, jobs, ready, key, id, at = struct.unpack(STRAND, bytes, at)
-    strands[task] = {jobs, ready, key, id, false, false}
+    local task, jobs, ready, key, id, heirs
+    task, jobs, ready, key, id, heirs, at = struct.unpack(STRAND, bytes, at)
+    strands[task] = {jobs, ready, key, id, false, false, heirs, 1}
     open = ready > 0 and open + 1 or open
   end
   if at <= #bytes then
@@ -69,21 +69,32 @@ local function read_turn(bytes)
       open = strands[task][2] > 0 and open - 1 or open
     end
   end
-  return upper, lower, since, {a, b, c, d, e, f}, strands, open, parked, arrival, size
+  local turn = { -- all at once, and 16 fields: a table that grows is made anew each time
+    a, b, c, d, e, f, queue = false, tenant = false, since = since, arrival = arrival, parked = parked,
+    strands = strands, open = open, is_ready = false, is_changed = false, is_moved = false, limits = false,
+    stride = false, stored = false, was_line = false, clock = 0, wide = false,
+  }
+  return turn, upper, lower, size
 end
 
+local NO_TURN = struct.pack(TURN, ZERO, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+
 -- Nothing, if it has more strands than a record may have.
-local function write_turn(upper, lower, since, counts, strands, parked, arrival)
-  local a, b, c, d, e, f = unpack(counts)
+local function write_turn(turn, upper, lower)
+  local a, b, c, d, e, f = unpack(turn, 1, STATES)
+  local since, strands, parked, arrival = turn.since, turn.strands, turn.parked, turn.arrival
   local task, strand = next(strands)
   if task and not next(strands, task) and not (strand[5] or parked or arrival) then
+    local heirs = strand[7]:sub(strand[8])
     return struct.pack(
-      TURN_OF_ONE, upper, lower, since, a, b, c, d, e, f, 1, task, strand[1], strand[2], strand[3], strand[4]
+      TURN_OF_ONE, upper, lower, since, a, b, c, d, e, f, 1,
+      task, strand[1], strand[2], strand[3], strand[4], #heirs, heirs
     )
   end
   local bytes, count, parks = '', 0, nil
   for name, one in pairs(strands) do
-    bytes = bytes .. struct.pack(STRAND, name, one[1], one[2], one[3], one[4])
+    local heirs = one[7]:sub(one[8])
+    bytes = bytes .. struct.pack(STRAND, name, one[1], one[2], one[3], one[4], #heirs, heirs)
     count = count + 1
     if count > INLINE_MOST then
       return nil
@@ -99,21 +110,23 @@ local function write_turn(upper, lower, since, counts, strands, parked, arrival)
   return struct.pack(TURN, upper, lower, since, a, b, c, d, e, f, count) .. bytes
 end
 
-local function write_wide(upper, lower, since, counts, size, open, parked, arrival)
-  local a, b, c, d, e, f = unpack(counts)
-  local bytes = struct.pack(TURN, upper, lower, since, a, b, c, d, e, f, WIDE) .. struct.pack('>I4I4', size, open)
-  if parked or arrival then
-    bytes = bytes .. cmsgpack.pack({parked, {}, arrival})
+local function write_wide(turn, upper, lower)
+  local a, b, c, d, e, f = unpack(turn, 1, STATES)
+  local bytes = struct.pack(TURN, upper, lower, turn.since, a, b, c, d, e, f, WIDE)
+    .. struct.pack('>I4I4', turn.wide.size, turn.open)
+  if turn.parked or turn.arrival then
+    bytes = bytes .. cmsgpack.pack({turn.parked, {}, turn.arrival})
   end
   return bytes
 end
 
 local function read_strand(bytes)
-  local jobs, ready, key, id, at = struct.unpack(LONE_STRAND, bytes)
-  return {jobs, ready, key, id, at <= #bytes and cmsgpack.unpack(bytes:sub(at)), false}
+  local jobs, ready, key, id, heirs, at = struct.unpack(LONE_STRAND, bytes)
+  return {jobs, ready, key, id, at <= #bytes and cmsgpack.unpack(bytes:sub(at)), false, heirs, 1}
 end
 
 local function write_strand(strand)
-  local bytes = struct.pack(LONE_STRAND, strand[1], strand[2], strand[3], strand[4])
+  local heirs = strand[7]:sub(strand[8])
+  local bytes = struct.pack(LONE_STRAND, strand[1], strand[2], strand[3], strand[4], #heirs, heirs)
   return strand[5] and bytes .. cmsgpack.pack(strand[5]) or bytes
 end

@@ -1,5 +1,6 @@
 -- Strands: the unfinished jobs of a turn by their tasks. A strand is {jobs, ready, sort key and id of its head, parked,
--- the set of its other ready jobs if this script has asked it}. Nearly all turns have one, and those with a few have them
+-- the set of its other ready jobs if this script has asked it, its heirs, where the first of them begins}. Heirs are the
+-- next few jobs after the head, packed: claims take them out of the set together, so that most ask it nothing. Nearly all turns have one, and those with a few have them
 -- in their records. A turn with more than INLINE_MOST is wide: its strands are in a hash, by task, and the heads of those
 -- that are open in a sorted set; so a script reads and writes those that it touches, however many there are.
 
@@ -111,7 +112,7 @@ end
 local function strand_of(turn, task)
   local strand = turn.strands[task]
   if not strand then
-    strand = {0, 0, 0, NO_ID, false, false}
+    strand = {0, 0, 0, NO_ID, false, false, '', 1}
     turn.strands[task] = strand
     if turn.wide then
       turn.wide.size = turn.wide.size + 1
@@ -134,12 +135,12 @@ local function count_out(turn, task)
   end
 end
 
-local taken = {} -- by the names of sets that nothing else is done to: the one job that has left it
+local taken = {} -- by the names of sets that nothing else is done to: the jobs that have left it, its first ones
 
 -- Let the sets know: only at the end, since a script that fails has written nothing.
 flushers[#flushers + 1] = function()
-  for name, id in pairs(taken) do
-    removed[name] = {id}
+  for name, ids in pairs(taken) do
+    removed[name] = ids
   end
 end
 
@@ -152,20 +153,37 @@ local function jobs_of(turn, task)
   if not strand[6] then
     local name = name_of(turn, task)
     strand[6] = sorted(name)
-    if taken[name] then
-      strand[6]:remove(taken[name])
-      taken[name] = nil
+    for _, id in ipairs(taken[name] or NOTHING) do
+      strand[6]:remove(id)
     end
+    taken[name] = nil
   end
   return strand[6]
 end
 
--- A strand's record has its head; the sorted set has the others, and is not there for a strand of one job.
-local function is_ahead(key, id, strand)
-  return key < strand[3] or (key == strand[3] and is_before(id, strand[4]))
+local function is_first(key, id, other_key, other)
+  return key < other_key or (key == other_key and is_before(id, other))
 end
 
-local function put_behind(turn, task, key, id)
+-- A strand's record has its head and its heirs; the sorted set has the others, and is not there if there are none.
+local function is_ahead(key, id, strand)
+  return is_first(key, id, strand[3], strand[4])
+end
+
+-- Count the heirs that go first; `first` is where the one after them begins.
+local function heirs_before(key, id, strand)
+  local heirs, first, count = strand[7], strand[8], 0
+  while first < #heirs do
+    local other, other_key = struct.unpack(HEIR, heirs, first)
+    if is_first(key, id, other_key, other) then
+      break
+    end
+    first, count = first + HEIR_SIZE, count + 1
+  end
+  return count, first
+end
+
+local function put_into_set(turn, task, key, id)
   local name = name_of(turn, task)
   if taken[name] then
     jobs_of(turn, task):add(key, id)
@@ -174,12 +192,76 @@ local function put_behind(turn, task, key, id)
   end
 end
 
+-- Put a job among the heirs. They are never more than two times those that a record gets: the last one leaves.
+local function put_among_heirs(turn, task, strand, key, id)
+  local heirs = strand[7]
+  local _, place = heirs_before(key, id, strand)
+  heirs = heirs:sub(strand[8], place - 1) .. struct.pack(HEIR, id, key) .. heirs:sub(place)
+  if #heirs > 2 * HEIRS * HEIR_SIZE then
+    local last, last_key = struct.unpack(HEIR, heirs, #heirs - HEIR_SIZE + 1)
+    heirs = heirs:sub(1, -HEIR_SIZE - 1)
+    put_into_set(turn, task, last_key, last)
+  end
+  strand[7], strand[8] = heirs, 1
+end
+
+local function put_behind(turn, task, key, id)
+  local strand = turn.strands[task]
+  local heirs = strand[7]
+  if strand[8] < #heirs then
+    local last, last_key = struct.unpack(HEIR, heirs, #heirs - HEIR_SIZE + 1)
+    if is_first(key, id, last_key, last) then
+      put_among_heirs(turn, task, strand, key, id)
+      return
+    end
+  end
+  put_into_set(turn, task, key, id)
+end
+
+-- Take a job out that is not the head.
+local function take_out(turn, task, id)
+  local strand = turn.strands[task]
+  local heirs = strand[7]
+  for first = strand[8], #heirs, HEIR_SIZE do
+    if heirs:sub(first, first + 15) == id then
+      strand[7], strand[8] = heirs:sub(strand[8], first - 1) .. heirs:sub(first + HEIR_SIZE), 1
+      return
+    end
+  end
+  jobs_of(turn, task):remove(id)
+end
+
+local heirs_most = HEIRS -- that a claim takes out of a set; a peek, which would have to remember them, none
+
+-- Give the first job of a set, and let the next ones be heirs if the turn has no other strand: its record is written for
+-- each job of any, and stays short.
+local function take_first(turn, task, strand, name)
+  local gone, more = taken[name] or {}, heirs_most
+  if turn.wide or next(turn.strands, (next(turn.strands))) then
+    more = 0
+  end
+  taken[name] = gone
+  local found = call('ZRANGE', P .. name, #gone, #gone + more, 'WITHSCORES')
+  for i = 1, #found, 2 do
+    gone[#gone + 1] = found[i]
+  end
+  if found[3] then
+    strand[7], strand[8] = struct.pack('>' .. ('c16d'):rep(#found / 2 - 1), unpack(found, 3)), 1
+  end
+  return tonumber(found[2]), found[1]
+end
+
 local function next_head(turn, task, strand)
+  local heirs, first = strand[7], strand[8]
+  if first < #heirs then
+    local id, key = struct.unpack(HEIR, heirs, first)
+    strand[8] = first + HEIR_SIZE
+    set_head(turn, task, strand, key, id)
+    return
+  end
   local name = name_of(turn, task)
-  if not (sets[name] or taken[name] or appended[name] or removed[name]) then -- of most strands a script takes one job
-    local found = call('ZRANGE', P .. name, 0, 0, 'WITHSCORES')
-    taken[name] = found[1]
-    set_head(turn, task, strand, tonumber(found[2]), found[1])
+  if not (sets[name] or appended[name] or removed[name]) then
+    set_head(turn, task, strand, take_first(turn, task, strand, name))
     return
   end
   local jobs = jobs_of(turn, task)

@@ -23,19 +23,11 @@ end
 -- ── reading turns ──────────────────────────────────────────────────────────
 
 local function adopt(queue, tenant, stored)
-  local upper, lower, since, counts, strands, open, parked, arrival, size
-  if stored then
-    upper, lower, since, counts, strands, open, parked, arrival, size = read_turn(stored)
-  else
-    upper, lower, since, counts, strands, open = ZERO, 0, 0, {0, 0, 0, 0, 0, 0}, {}, 0
+  local turn, upper, lower, size = read_turn(stored or NO_TURN)
+  turn.queue, turn.tenant, turn.stored, turn.clock = queue, tenant, stored, clock_of(queue, upper, lower)
+  if turn.open > 0 and not turn.parked then
+    turn.is_ready, turn.was_line = true, line_of(queue, turn)
   end
-  local is_ready = not parked and open > 0
-  local turn = { -- all at once, and 16 fields: a table that grows is made anew each time
-    queue = queue, tenant = tenant, since = since, counts = counts, arrival = arrival, parked = parked or false,
-    strands = strands, open = open, is_ready = is_ready, is_changed = false, is_moved = false, limits = false,
-    stride = false, stored = stored, was_line = is_ready and line_of(queue, counts),
-    clock = clock_of(queue, upper, lower),
-  }
   if size then
     make_wide(turn, size)
     turn.strands = stored_strands(turn.wide.key)
@@ -45,10 +37,10 @@ local function adopt(queue, tenant, stored)
 end
 
 local function know_turns(queue, tenants)
-  local unknown, asked = {}, {}
+  local unknown, turns = {}, queue.turns
   for _, tenant in ipairs(tenants) do
-    if not queue.turns[tenant] and not asked[tenant] then
-      asked[tenant] = true
+    if turns[tenant] == nil then
+      turns[tenant] = false
       unknown[#unknown + 1] = tenant
     end
   end
@@ -95,7 +87,7 @@ local function sort_in_moved(queue)
   local moved = queue.moved
   for i = 1, #moved do
     local turn = moved[i]
-    push(line_of(queue, turn.counts).heap, {turn.clock, turn.since, turn.tenant})
+    line_of(queue, turn):sort_in(turn)
     moved[i], turn.is_moved = nil, true
   end
 end
@@ -131,7 +123,7 @@ local leave_line -- in parking.lua
 
 -- Let a turn enter or leave the ready index, as its jobs and parks now say; entering activates (S41).
 local function refresh(turn)
-  if turn.counts[READY] == 0 then
+  if turn[READY] == 0 then
     turn.since = 0
     if turn.parked then
       leave_line(turn, '', turn.parked)
@@ -163,19 +155,25 @@ end
 
 -- ── ready jobs ─────────────────────────────────────────────────────────────
 
-local function add_ready(turn, task, key, id)
-  local strand = strand_of(turn, task)
-  if strand[2] == 0 then
-    strand[3], strand[4] = key, id
-    open(turn, task, strand)
-  elseif is_ahead(key, id, strand) then
+local function put_in_order(turn, task, strand, key, id)
+  if is_ahead(key, id, strand) then
     put_behind(turn, task, strand[3], strand[4])
     set_head(turn, task, strand, key, id)
   else
     put_behind(turn, task, key, id)
   end
+end
+
+local function add_ready(turn, task, key, id)
+  local strand = strand_of(turn, task)
+  if strand[2] == 0 then
+    strand[3], strand[4] = key, id
+    open(turn, task, strand)
+  else
+    put_in_order(turn, task, strand, key, id)
+  end
   strand[2] = strand[2] + 1
-  turn.counts[READY] = turn.counts[READY] + 1
+  turn[READY] = turn[READY] + 1
   turn.queue.ready = turn.queue.ready + 1
   if turn.is_ready then
     touch(turn) -- it has its place already
@@ -187,7 +185,7 @@ end
 local function take_ready(turn, task, id)
   local strand = turn.strands[task]
   strand[2] = strand[2] - 1
-  turn.counts[READY] = turn.counts[READY] - 1
+  turn[READY] = turn[READY] - 1
   turn.queue.ready = turn.queue.ready - 1
   if strand[2] == 0 then
     if strand[5] then
@@ -200,7 +198,7 @@ local function take_ready(turn, task, id)
   elseif strand[4] == id then
     next_head(turn, task, strand)
   else
-    jobs_of(turn, task):remove(id)
+    take_out(turn, task, id)
   end
   refresh(turn)
 end
@@ -208,19 +206,15 @@ end
 -- Give a ready job another place: its tenant stays ready throughout, and keeps its turn.
 local function shift_ready(turn, task, key, id)
   local strand = turn.strands[task]
-  if strand[4] == id then
-    if strand[2] > 1 then
-      jobs_of(turn, task):add(key, id)
-      next_head(turn, task, strand)
-    else
-      set_head(turn, task, strand, key, id)
-    end
-  elseif is_ahead(key, id, strand) then
-    jobs_of(turn, task):remove(id)
-    jobs_of(turn, task):add(strand[3], strand[4])
+  if strand[2] == 1 then
     set_head(turn, task, strand, key, id)
   else
-    jobs_of(turn, task):add(key, id)
+    if strand[4] == id then
+      next_head(turn, task, strand)
+    else
+      take_out(turn, task, id)
+    end
+    put_in_order(turn, task, strand, key, id)
   end
   touch(turn)
 end
@@ -232,7 +226,7 @@ local function is_needless(turn)
     return false
   end
   for state = 1, STATES do
-    if turn.counts[state] > 0 then
+    if turn[state] > 0 then
       return false
     end
   end
@@ -241,7 +235,7 @@ end
 
 -- Write the place of a turn in the index, if it has another than it had.
 local function write_place(queue, turn, record)
-  local line, was = turn.is_ready and line_of(queue, turn.counts), turn.was_line
+  local line, was = turn.is_ready and line_of(queue, turn), turn.was_line
   local place = line and record:sub(1, PLACE) .. turn.tenant
   local before = was and turn.stored:sub(1, PLACE) .. turn.tenant
   if line ~= was or place ~= before then
@@ -257,16 +251,15 @@ end
 -- Give the record of a turn; its strands are put into their hash if they are not in it.
 local function record_of(queue, turn)
   local upper, lower = words_of(queue, turn.clock)
-  local since, counts, parked, arrival = turn.since, turn.counts, turn.parked, turn.arrival
   if not turn.wide then
-    local record = write_turn(upper, lower, since, counts, turn.strands, parked, arrival)
+    local record = write_turn(turn, upper, lower)
     if record then
       return record
     end
     widen(turn)
   end
   write_strands(turn)
-  return write_wide(upper, lower, since, counts, turn.wide.size, turn.open, parked, arrival)
+  return write_wide(turn, upper, lower)
 end
 
 local function write(queue, turn)

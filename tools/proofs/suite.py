@@ -121,7 +121,7 @@ def pages_of(store: Store) -> tuple[Page, ...]:
 PEERS: Final = Page(
     "peers",
     ("benchmarks.peers",),
-    "--rounds 2",
+    "--rounds 3",
     "--rounds 1 --jobs 400 --singles 5 --floods 0 huey-sqlite",
     ("--json",),
     peers_page.page,

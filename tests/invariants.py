@@ -138,8 +138,11 @@ def _together(jobs: list[JobRecord]) -> Iterator[str]:
     order = [(job.enqueued_at, job.id.bytes) for job in jobs]
     if order != sorted(order, reverse=True):
         yield "jobs do not come newest enqueue first"
+    # A dead job may have been replaced by another under its key.
     explicit = Counter(
-        (job.tenant, job.idempotency_key) for job in jobs if job.idempotency_key != str(job.id)
+        (job.tenant, job.idempotency_key)
+        for job in jobs
+        if job.idempotency_key != str(job.id) and job.state is not State.DEAD
     )
     yield from (f"idempotency key {key} has {n} jobs" for key, n in explicit.items() if n > 1)
     unfinished = Counter(

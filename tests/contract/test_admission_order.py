@@ -10,10 +10,11 @@ from uuid import UUID
 import pytest
 
 from fairlane.model.admission import RefusalKind
+from fairlane.model.instants import DAY, SECOND
 from fairlane.model.layers import EVERY, Kind, QueueRules, TenantRules
 from fairlane.model.lifecycle import HOT, State
 from fairlane.model.limits import Limits
-from tests.contract.world import World
+from tests.contract.world import World, ruined
 
 STAGES: dict[str, int] = {
     "unknown_tenant": 1,
@@ -87,7 +88,8 @@ async def test_the_earlier_check_speaks(world: World, first: str, second: str) -
         assert reply.enqueued == ()
     else:
         assert reply.refused == ()
-        assert [(one.job.id, one.is_created) for one in reply.enqueued] == [(holder, False)]
+        is_own = first == "id_repeated"
+        assert [(one.job.id, one.is_created) for one in reply.enqueued] == [(holder, is_own)]
     assert reply.over == ()
     assert await world.find_all() == before
 
@@ -106,7 +108,10 @@ async def test_what_is_closed_refuses_repeats_too(world: World, kind: Kind, name
 
 
 async def test_a_repeated_enqueue_under_its_own_keys_is_answered_by_itself(world: World) -> None:
-    """S15: sent again whole, an enqueue is no duplicate of itself, whatever it asked to hear of."""
+    """S15: sent again whole, an enqueue is no duplicate of itself, whatever it asked to hear of.
+
+    The jobs are those that this enqueue has made, although its first answer was lost.
+    """
     batch = [
         world.new(idempotency_key="fax-7", on_duplicate="raise", fingerprint=b"a"),
         world.new(dedup_key="sync"),
@@ -115,8 +120,37 @@ async def test_a_repeated_enqueue_under_its_own_keys_is_answered_by_itself(world
     first = await world.send(*batch)
     again = await world.send(*batch, is_repeated=True)
     assert [one.job for one in again.enqueued] == [one.job for one in first.enqueued]
-    assert [one.is_created for one in again.enqueued] == [False] * 3
+    assert [one.is_created for one in again.enqueued] == [True] * 3
     assert (await world.states()) == {State.READY: 3}
+
+
+async def test_a_repeated_enqueue_that_others_answered_for_is_answered_by_them(world: World) -> None:
+    """S15, S13: what another enqueue has made is not created here, however often this one is sent."""
+    first = await world.enqueue(idempotency_key="fax-7")
+    batch = [
+        world.new(idempotency_key="fax-7"),
+        world.new(idempotency_key="fax-8"),
+        world.new(idempotency_key="fax-8"),
+    ]
+    expected = [(first.id, False), (batch[1].id, True), (batch[1].id, False)]
+    for is_repeated in (False, True, True):
+        reply = await world.send(*batch, is_repeated=is_repeated)
+        assert [(one.job.id, one.is_created) for one in reply.enqueued] == expected
+
+
+@pytest.mark.parametrize("on_duplicate", ["return", "raise", "replace_dead"])
+async def test_a_repeated_enqueue_knows_its_own_key_after_its_job_is_gone(
+    world: World, on_duplicate: str
+) -> None:
+    """S15, S13: the husk of its own job answers; it is no duplicate, and nothing to replace."""
+    new = world.new(idempotency_key="fax-7", on_duplicate=on_duplicate)
+    await world.send(new)
+    await world.run(ruined())
+    world.advance(DAY / SECOND)
+    assert (await world.prune(dead=DAY)).jobs == 1
+    (answer,) = (await world.send(new, is_repeated=True)).enqueued
+    assert (answer.job.id, answer.job.state, answer.is_created) == (new.id, State.DEAD, True)
+    assert await world.find_all() == []
 
 
 @pytest.mark.parametrize("state", list(State))
@@ -126,7 +160,7 @@ async def test_a_repeated_enqueue_finds_its_id_in_every_home(world: World, state
     job = await world.get(claim.job.id)
     world.advance(5)
     reply = await world.send(world.new(id=job.id, tags=("again",)), is_repeated=True)
-    assert [(one.job, one.is_created) for one in reply.enqueued] == [(job, False)]
+    assert [(one.job, one.is_created) for one in reply.enqueued] == [(job, True)]
     assert await world.find_all() == [job]
 
 
@@ -135,7 +169,7 @@ async def test_a_repeated_enqueue_whose_first_sending_was_lost_comes_in(world: W
     known = await world.enqueue()
     lost = world.new()
     reply = await world.send(world.new(id=known.id), lost, is_repeated=True)
-    assert [(one.job.id, one.is_created) for one in reply.enqueued] == [(known.id, False), (lost.id, True)]
+    assert [(one.job.id, one.is_created) for one in reply.enqueued] == [(known.id, True), (lost.id, True)]
 
 
 @pytest.mark.parametrize("state", list(State))
@@ -183,7 +217,8 @@ async def test_one_enqueue_sent_several_times_at_once_makes_one_job(world: World
     replies = await asyncio.gather(*(world.send(job, is_repeated=True) for _ in range(10)))
     answers = [reply.enqueued[0] for reply in replies]
     assert {answer.job.id for answer in answers} == {job.id}
-    assert sum(answer.is_created for answer in answers) == 1
+    assert all(answer.is_created for answer in answers)
+    assert await world.counts() == {("acme", "default", State.READY): 1}
 
 
 async def test_a_repeat_at_the_time_of_the_settling_finds_its_id(world: World) -> None:
@@ -193,5 +228,5 @@ async def test_a_repeat_at_the_time_of_the_settling_finds_its_id(world: World) -
     again = [world.send(world.new(id=job.id), is_repeated=True) for _ in range(8)]
     replies, _ = await asyncio.gather(asyncio.gather(*again), world.settle(claim))
     for reply in replies:
-        assert [(one.job.id, one.is_created) for one in reply.enqueued] == [(job.id, False)]
+        assert [(one.job.id, one.is_created) for one in reply.enqueued] == [(job.id, True)]
     assert (await world.states()) == {State.SUCCEEDED: 1}

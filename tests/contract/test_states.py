@@ -104,7 +104,7 @@ async def cause_by_person(world: World, event: Event, id: UUID) -> bool:
     """Name the job in a verb of its own."""
     match event:
         case Event.ENQUEUE:
-            return (await world.send(world.new(id=id), is_repeated=True)).enqueued[0].is_created
+            return not (await world.send(world.new(id=id))).refused
         case Event.RUN_NOW:
             return await world.run_now(id) == (id,)
         case Event.CONDEMN:

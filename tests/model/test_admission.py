@@ -17,9 +17,11 @@ from fairlane.model.admission import (
     Repeat,
     Standing,
     admit,
+    linked,
 )
 from fairlane.model.job import NewJob
 from fairlane.model.limits import Limits
+from fairlane.model.moves import born
 from fairlane.model.scope import SYSTEM
 
 ID, FIRST, HOLDER, DEDUP = (UUID(int=number) for number in range(1, 5))
@@ -138,6 +140,52 @@ def test_a_used_idempotency_key_returns_the_first_job_or_raises(
     assert spoken(found) == says
     if isinstance(found, Refusal):
         assert found.existing == HOLDER
+
+
+@pytest.mark.parametrize(
+    ("on_duplicate", "is_dead", "found"),
+    [
+        ("replace_dead", True, Admitted(replaces=HOLDER)),
+        ("replace_dead", False, Repeat(HOLDER)),
+        ("return", True, Repeat(HOLDER)),
+        ("raise", True, Refusal(3, RefusalKind.DUPLICATE, "acme", "bulk", existing=HOLDER)),
+    ],
+)
+def test_a_dead_job_is_replaced_where_asked_for(on_duplicate: str, is_dead: bool, found: Admission) -> None:
+    """And nothing else is (S13)."""
+    holder = KeyHolder(HOLDER, PRINT, is_dead)
+    assert decided({"same_key": holder}, on_duplicate=on_duplicate) == found
+
+
+@pytest.mark.parametrize(
+    ("standing", "says"),
+    [
+        ({"same_dedup": DEDUP}, f"repeat of {DEDUP.int}"),
+        ({"queue_waiting": 9, "max_waiting": 9}, "queue_full"),
+        ({"waiting": 5, "limits": Limits(waiting=5, on_full="reject")}, "waiting_limit"),
+        ({"waiting": 5, "limits": Limits(waiting=5)}, "over"),
+    ],
+)
+def test_what_replaces_a_dead_job_is_a_new_job_for_all_checks_behind(
+    standing: dict[str, Any], says: str
+) -> None:
+    """S15: de-duplication and limits speak as ever."""
+    dead = KeyHolder(HOLDER, PRINT, is_dead=True)
+    assert spoken(decided({"same_key": dead, **standing}, on_duplicate="replace_dead")) == says
+
+
+@pytest.mark.parametrize("on_duplicate", ["return", "raise", "replace_dead"])
+def test_a_key_of_its_own_answers_for_a_repeated_enqueue(on_duplicate: str) -> None:
+    """S15: the job is gone, its key is left; an enqueue is no duplicate of itself."""
+    own = {"same_key": KeyHolder(ID, PRINT, is_dead=True)}
+    assert decided(own, repeated=True, on_duplicate=on_duplicate) == Repeat(ID)
+
+
+def test_what_replaces_a_dead_job_keeps_its_correlation() -> None:
+    """S13: and has its own if nothing is left of the dead one."""
+    dead = born(new(id=HOLDER), 1)
+    assert linked(new(correlation_id="given"), dead).correlation_id == str(HOLDER)
+    assert linked(new(correlation_id="given"), None).correlation_id == "given"
 
 
 def test_de_duplication_returns_the_live_job_whatever_the_arguments() -> None:

@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET
 
-from fairlane.model.admission import Admitted, KeyHolder, Refusal, Repeat, Standing, admit
+from fairlane.model.admission import Admitted, KeyHolder, Refusal, Repeat, Standing, admit, linked
 from fairlane.model.errors import TenantMismatch, Unsupported
 from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord, NewJob
@@ -83,9 +83,11 @@ class OracleJobs:
                 case Refusal() as refusal:
                     refused.append(refusal)
                 case Repeat(existing):
-                    enqueued.append(Enqueued(draft.jobs.get(existing) or _husk(draft, job), is_created=False))
-                case Admitted(limit):
-                    enqueued.append(Enqueued(_store(draft, job, now), is_created=True))
+                    answer = draft.jobs.get(existing) or _husk(draft, job)
+                    enqueued.append(Enqueued(answer, is_created=existing == job.id))
+                case Admitted(limit, replaces):
+                    dead = None if replaces is None else draft.jobs.get(replaces)
+                    enqueued.append(Enqueued(_store(draft, linked(job, dead), now), is_created=True))
                     if limit is not None:
                         waiting = draft.waiting(job.queue, job.tenant)
                         over.append(OverLimit(job.tenant, job.queue, waiting, limit))
@@ -255,7 +257,7 @@ def _standing(books: Books, job: NewJob, request: EnqueueRequest, now: Instant) 
         closed=_closed(books, job, now),
         same_id=None if same is None else same.id,
         is_id_foreign=same is not None and same.tenant != job.tenant,
-        same_key=None if key is None else KeyHolder(key.id, key.fingerprint),
+        same_key=None if key is None else KeyHolder(key.id, key.fingerprint, key.state is State.DEAD),
         same_dedup=dedup,
         waiting=books.waiting(job.queue, job.tenant),
         limits=books.limits(job.queue, job.tenant, now),

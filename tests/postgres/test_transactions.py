@@ -154,7 +154,7 @@ async def test_keys_of_the_same_transaction_answer_for_repeats(world: World, own
     again = (await send_in(world, own, first, is_repeated=True)).enqueued[0]
     await own.commit()
     assert {one.job.id for one in (repeat, duplicate, again)} == {first.id}
-    assert not any(one.is_created for one in (repeat, duplicate, again))
+    assert [one.is_created for one in (repeat, duplicate, again)] == [False, False, True]
     assert len(await world.find_all()) == 1
 
 
@@ -309,6 +309,26 @@ async def test_the_same_key_waits_for_an_open_transaction_and_nobody_else_does(
         await own.commit()
     one = repeat.result().enqueued[0]
     assert (one.job.id, one.is_created) == (first.id, False)
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
+async def test_a_dead_job_that_an_open_transaction_replaces_is_waited_for(
+    world: World, own: Own, is_committed: bool
+) -> None:
+    """S13: whoever replaces it too gets the new job, or replaces it after a rollback; nobody else waits."""
+    dead = await world.bring_to(State.DEAD, idempotency_key="k")
+    first, second = (world.new(idempotency_key="k", on_duplicate="replace_dead") for _ in range(2))
+    await own.begin()
+    reply = await send_in(world, own, first)
+    assert (reply.enqueued[0].is_created, reply.enqueued[0].job.correlation_id) == (True, str(dead.job.id))
+    async with asyncio.TaskGroup() as tasks:
+        again = tasks.create_task(world.send(second))
+        async with asyncio.timeout(60):  # as above
+            assert (await world.send(world.new(idempotency_key="another"))).enqueued[0].is_created
+        assert not again.done()
+        await (own.commit() if is_committed else own.rollback())
+    one = again.result().enqueued[0]
+    assert (one.job.id, one.is_created) == ((first.id, False) if is_committed else (second.id, True))
 
 
 async def test_a_key_that_stays_taken_makes_it_busy_in_bounded_time(world: World) -> None:

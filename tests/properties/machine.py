@@ -264,7 +264,7 @@ class StoreMachine(RuleBasedStateMachine):
             expires_in=rng.choice((None, None, None, None, 2 * SECOND, 70 * SECOND)),
             idempotency_key=key,
             fingerprint=b"" if key is None else rng.choice((b"f1", b"f1", b"f2")),
-            on_duplicate=rng.choice(("return", "return", "raise")),
+            on_duplicate=rng.choice(("return", "replace_dead", "raise")),
             dedup_key=rng.choice((None, None, None, "d1")),
             dedup_until=rng.choice(("settled", "started")),
             correlation_id=rng.choice((None, None, "c1")),
@@ -278,7 +278,7 @@ class StoreMachine(RuleBasedStateMachine):
         if reply is None:
             return  # a tenant outside the scope: both raised
         for one in reply.enqueued:
-            if one.is_created:
+            if one.is_created and one.job.id not in self.ids:
                 self.ids.append(one.job.id)
                 self.visits.transitions[None, Event.ENQUEUE] += 1
 

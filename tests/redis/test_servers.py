@@ -102,7 +102,7 @@ async def test_an_enqueue_whose_answer_was_lost_is_unknown_and_can_be_repeated(
     server.start()
     repeated = EnqueueRequest(scope=ALL, jobs=(new,), is_repeated=True)
     reply = await world.store.jobs.enqueue(repeated)
-    assert [(one.job.id, one.is_created) for one in reply.enqueued] == [(new.id, False)]
+    assert [(one.job.id, one.is_created) for one in reply.enqueued] == [(new.id, True)]
 
 
 def _die_before_answering(monkeypatch: pytest.MonkeyPatch, server: ValkeyServer) -> None:

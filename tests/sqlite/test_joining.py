@@ -75,6 +75,17 @@ async def test_a_job_vanishes_with_the_applications_rollback(world: World, own: 
     assert (await world.send(new)).enqueued[0].is_created
 
 
+async def test_a_rollback_leaves_the_key_with_the_dead_job(world: World, own: apsw.Connection) -> None:
+    """S13: what would have replaced it is gone; the next one replaces it."""
+    dead = await world.bring_to(State.DEAD, idempotency_key="k")
+    new = world.new(idempotency_key="k", on_duplicate="replace_dead")
+    own.execute("BEGIN IMMEDIATE")
+    assert (await send_in(world, own, new)).enqueued[0].is_created
+    own.execute("ROLLBACK")
+    assert (await world.send(world.new(idempotency_key="k"))).enqueued[0].job.id == dead.job.id
+    assert (await world.send(new)).enqueued[0].job.correlation_id == str(dead.job.id)
+
+
 async def test_a_rollback_to_a_savepoint_takes_back_what_came_after_it(
     world: World, own: apsw.Connection
 ) -> None:
@@ -159,7 +170,7 @@ async def test_a_repeat_under_the_same_id_is_answered_from_the_transaction(
     new = world.new()
     with own:
         await send_in(world, own, new)
-        assert not (await send_in(world, own, new, is_repeated=True)).enqueued[0].is_created
+        assert (await send_in(world, own, new, is_repeated=True)).enqueued[0].is_created
         assert (await send_in(world, own, new)).refused[0].kind is RefusalKind.ID_TAKEN
 
 

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import msgspec
 
-from fairlane.model.job import NewJob
+from fairlane.model.job import JobRecord, NewJob
 from fairlane.model.limits import NO_LIMITS, Limits, has_room
 from fairlane.model.scope import SYSTEM
 
@@ -30,10 +30,11 @@ class RefusalKind(StrEnum):
 
 
 class KeyHolder(msgspec.Struct, frozen=True):
-    """The job that first used an idempotency key, and the fingerprint of its task and arguments."""
+    """The job that has an idempotency key, the fingerprint of its task and arguments, whether it is dead."""
 
     id: UUID
     fingerprint: bytes
+    is_dead: bool = False
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,13 +71,20 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class Admitted(msgspec.Struct, frozen=True):
-    """The job comes in; `over` tells that it is above a limit whose policy is to warn (S17)."""
+    """The job comes in; `over` tells that it is above a limit whose policy is to warn (S17).
+
+    `replaces` names the dead job whose idempotency key it takes over (S13): see `linked`.
+    """
 
     over: int | None = None
+    replaces: UUID | None = None
 
 
 class Repeat(msgspec.Struct, frozen=True):
-    """An earlier job answers for this enqueue; nothing is stored."""
+    """An earlier job answers for this enqueue; nothing is stored.
+
+    If it has the id of the new job, it is what the same enqueue has made when it was sent before.
+    """
 
     existing: UUID
 
@@ -107,14 +115,28 @@ def admit(index: int, job: NewJob, standing: Standing, *, repeated: bool) -> Adm
         return _refuse(index, RefusalKind.ID_TAKEN, job, existing=standing.same_id)
     holder = standing.same_key
     if holder is not None:
+        if repeated and holder.id == job.id:
+            return Repeat(holder.id)  # of the first sending only the key is left
         if holder.fingerprint != job.fingerprint:
             return _refuse(index, RefusalKind.IDEMPOTENCY_MISMATCH, job, existing=holder.id)
         if job.on_duplicate == "raise":
             return _refuse(index, RefusalKind.DUPLICATE, job, existing=holder.id)
-        return Repeat(holder.id)
+        if job.on_duplicate != "replace_dead" or not holder.is_dead:
+            return Repeat(holder.id)
     if standing.same_dedup is not None:
         return Repeat(standing.same_dedup)
-    return _within_limits(index, job, standing)
+    admission = _within_limits(index, job, standing)
+    if holder is None or isinstance(admission, Refusal):
+        return admission
+    return msgspec.structs.replace(admission, replaces=holder.id)
+
+
+def linked(job: NewJob, dead: JobRecord | None) -> NewJob:
+    """Give the job that replaces a dead one: it keeps the correlation id, by which both are found (S13).
+
+    If the dead job itself is no longer kept, there is nothing to link to.
+    """
+    return job if dead is None else msgspec.structs.replace(job, correlation_id=dead.correlation_id)
 
 
 def _within_limits(index: int, job: NewJob, standing: Standing) -> Admitted | Refusal:

@@ -15,7 +15,8 @@ AttemptOutcome: TypeAlias = Literal[
     "running", "succeeded", "failed", "snoozed", "returned", "lost", "cancelled"
 ]
 DedupUntil: TypeAlias = Literal["started", "settled"]
-OnDuplicate: TypeAlias = Literal["return", "raise"]
+OnDuplicate: TypeAlias = Literal["return", "raise", "replace_dead"]
+"""What a repeated idempotency key does (S13)."""
 
 ATTEMPTS_KEPT = 10
 """How many attempts of a job its history holds (S24)."""

@@ -13,7 +13,7 @@ from uuid import UUID
 
 import msgspec
 
-from fairlane.model.admission import Admitted, KeyHolder, Refusal, Repeat, Standing, admit
+from fairlane.model.admission import Admitted, KeyHolder, Refusal, Repeat, Standing, admit, linked
 from fairlane.model.errors import StoreBusy
 from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord, NewJob
@@ -77,6 +77,8 @@ class Admitting:
         self._keys: dict[Key, KeyHolder] = {}
         self._dedup: dict[Key, UUID] = {}
         self._husks: dict[Key, tuple[State, Instant]] = {}
+        self._dead: dict[UUID, JobRecord] = {}  # those that an item may replace
+        self._replaced: set[Key] = set()
         self._taken: dict[Key, UUID] = {}
         self._taken_dedup: dict[Key, UUID] = {}
         self._waiting: dict[tuple[str, str], int] = {}
@@ -89,7 +91,7 @@ class Admitting:
         admissions = []
         for index, (new, row) in enumerate(zip(self._request.jobs, rows, strict=True)):
             admission = admit(index, new, self._standing(new, row), repeated=self._request.is_repeated)
-            waiting = self._let_in(new) if isinstance(admission, Admitted) else 0
+            waiting = self._let_in(new, admission) if isinstance(admission, Admitted) else 0
             admissions.append((new, admission, waiting))
         refused = tuple(one for _, one, _ in admissions if isinstance(one, Refusal))
         if refused:
@@ -109,15 +111,18 @@ class Admitting:
         """Take each key, or know who has it. One that was freed between the two looks is tried again."""
         keyed = [new for new in self._request.jobs if new.idempotency_key is not None]
         firsts = {(new.tenant, str(new.idempotency_key)): new for new in reversed(keyed)}
+        replacing = {(new.tenant, str(new.idempotency_key)) for new in keyed if new.on_duplicate == "replace_dead"}
         for open_keys in _nobodys(firsts, self._taken, self._keys):
             values = [(*key, firsts[key].id, firsts[key].fingerprint) for key in open_keys]
             for tenant, key in await self._ask(self._sql.take_keys, values):
                 self._taken[tenant, key] = firsts[tenant, key].id
             others = [key for key in open_keys if key not in self._taken]
             for tenant, key, id, fingerprint, state, settled_at in await self._ask(self._sql.holders, others):
-                self._keys[tenant, key] = KeyHolder(plain_uuid(id), bytes(fingerprint))
+                is_dead = state == State.DEAD
+                self._keys[tenant, key] = KeyHolder(plain_uuid(id), bytes(fingerprint), is_dead)
                 if state is not None:
                     self._husks[tenant, key] = (State(state), settled_at)
+            await self._hold_dead([key for key in others if key in replacing])
         single = [new for new in self._request.jobs if new.dedup_key is not None]
         ids = {(new.tenant, new.task, str(new.dedup_key)): new.id for new in reversed(single)}
         for open_dedup in _nobodys(ids, self._taken_dedup, self._dedup):
@@ -128,6 +133,21 @@ class Admitting:
             rest = [key for key in open_dedup if key not in self._taken_dedup]
             for tenant, task, key, id in await self._ask(self._sql.duplicates, rest):
                 self._dedup[tenant, task, key] = plain_uuid(id)
+
+    async def _hold_dead(self, keys: Sequence[Key]) -> None:
+        """Keep others from the keys of dead jobs that may be replaced, and know these jobs.
+
+        One that was replaced or freed meanwhile is nobody's again: it is looked at once more.
+        """
+        dead = [key for key in keys if key in self._keys and self._keys[key].is_dead]
+        held = {(tenant, key) for tenant, key in await self._ask(self._sql.hold_dead, dead)}
+        for key in dead:
+            if key not in held:
+                del self._keys[key]
+        ids = sorted(self._keys[key].id for key in dead if key in held)
+        for row in await self._link.fetch(self._find.by_id, ids) if ids else ():
+            job = whole_record(row)
+            self._dead[job.id] = job
 
     async def _ask(self, statement: str, keys: Sequence[Sequence[Any]]) -> Sequence[Row]:
         return await self._link.fetch(statement, *_columns(keys)) if keys else ()
@@ -160,8 +180,11 @@ class Admitting:
 
     # ── what comes in ─────────────────────────────────────────────────────────
 
-    def _let_in(self, new: NewJob) -> int:
+    def _let_in(self, new: NewJob, admitted: Admitted) -> int:
         """Note a job that comes in, for the items after it; give how many of its tenant wait then."""
+        if admitted.replaces is not None:
+            self._replaced.add((new.tenant, str(new.idempotency_key)))
+            new = linked(new, self._dead.get(admitted.replaces))
         self._jobs[new.id] = born(new, self._now)
         self._arrivals.append(new)
         if new.idempotency_key is not None:
@@ -182,8 +205,8 @@ class Admitting:
     def _answer(self, new: NewJob, admission: Admitted | Repeat | Refusal) -> Enqueued:
         if not isinstance(admission, Repeat):
             return Enqueued(self._jobs[new.id], is_created=True)
-        job = self._jobs.get(admission.existing)
-        return Enqueued(self._husk(new, admission.existing) if job is None else job, is_created=False)
+        job = self._jobs.get(admission.existing) or self._husk(new, admission.existing)
+        return Enqueued(job, is_created=admission.existing == new.id)
 
     def _husk(self, new: NewJob, existing: UUID) -> JobRecord:
         """Give the husk of a job of which only the key is left (S13)."""
@@ -203,8 +226,12 @@ class Admitting:
             raise IdRaceError
 
     async def _settle_keys(self) -> None:
-        """Leave the keys whose item did not come in; another item of the batch may have come in with one."""
+        """Leave the keys whose item did not come in, and those of dead jobs that are replaced.
+
+        Another item of the batch may have come in with one.
+        """
         left = [key for key, id in self._taken.items() if key not in self._keys or self._keys[key].id != id]
+        left += sorted(self._replaced)
         if left:
             await self._link.fetch(self._sql.leave_keys, *_columns(left))
             holders = [(key, self._keys[key]) for key in left if key in self._keys]

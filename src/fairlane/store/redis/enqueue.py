@@ -23,6 +23,8 @@ from fairlane.store.redis.scripts import STAGED_LASTS
 _PART_MOST: Final = 80
 """How much one script takes in, as `_weight` counts it."""
 
+_ON_DUPLICATE: Final = {"return": 0, "raise": 1, "replace_dead": 2}
+
 
 async def enqueue(wire: Wire, request: EnqueueRequest) -> EnqueueReply:
     """Store a batch whole, or nothing of it."""
@@ -31,12 +33,13 @@ async def enqueue(wire: Wire, request: EnqueueRequest) -> EnqueueReply:
         answer = await wire.run("enqueue", _options(request), _packed(jobs), enqueues=True)
     else:
         answer = await Batch(wire, request).send()
-    now, refused, repeats, over = answer
+    now, refused, repeats, over, linked = answer
     if refused:
         return EnqueueReply(refused=tuple(_refusal(jobs[one[0]], one) for one in refused))
     earlier = {one[0]: one[1:] for one in repeats}
+    links = dict(linked)
     enqueued = (
-        Enqueued(_earlier(new, *earlier[index]), is_created=False) if index in earlier else Created(new, now)
+        _repeated(new, earlier[index]) if index in earlier else _created(new, now, links.get(index))
         for index, new in enumerate(jobs)
     )
     above = (OverLimit(jobs[i].tenant, jobs[i].queue, waiting, limit) for i, waiting, limit in over)
@@ -136,7 +139,7 @@ def _item(new: NewJob) -> bytes:
         0 if new.expires_at is None else new.expires_at,
         -1 if new.expires_in is None else new.expires_in,
         -1 if new.timeout is None else new.timeout,
-        new.on_duplicate == "raise",
+        _ON_DUPLICATE[new.on_duplicate],
         new.dedup_until == "started",
     )
     names = f"{new.tenant}\0{new.queue}\0{new.task}\0{new.idempotency_key or ''}\0"
@@ -160,6 +163,18 @@ def _refusal(new: NewJob, answer: list[Any]) -> Refusal:
         waiting,
         limit,
     )
+
+
+def _created(new: NewJob, now: Instant, correlation: bytes | None) -> Created:
+    """Give a job that came in; one that replaces a dead one has its correlation id (S13)."""
+    if correlation is None:
+        return Created(new, now)
+    return Created(msgspec.structs.replace(new, correlation_id=correlation.decode()), now)
+
+
+def _repeated(new: NewJob, kept: Sequence[Any]) -> Enqueued:
+    job = _earlier(new, *kept)
+    return Enqueued(job, is_created=job.id == new.id)
 
 
 def _earlier(new: NewJob, existing: bytes, *kept: Any) -> JobRecord:

@@ -50,7 +50,7 @@ ITEM: Final = Form(
         "expires_at": "q",  # 0
         "expires_in": "q",  # -1
         "timeout": "q",  # -1
-        "raises": "?",
+        "on_duplicate": "B",  # 0: return, 1: raise, 2: replace a dead one
         "is_short": "?",
         "tenant": "s",
         "queue": "s",

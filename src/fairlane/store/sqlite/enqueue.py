@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from fairlane.model.admission import Admitted, KeyHolder, Refusal, Repeat, Standing, admit
+from fairlane.model.admission import Admitted, KeyHolder, Refusal, Repeat, Standing, admit, linked
 from fairlane.model.job import JobRecord, NewJob
 from fairlane.model.layers import Kind, Subject
 from fairlane.model.lifecycle import State
@@ -58,6 +58,7 @@ class _Batch:
         self.owners = _owners(tx, self.ids)
         self.created: dict[bytes, Created] = {}
         self.keys: dict[tuple[str, str], KeyHolder] = {}
+        self.replaced: list[tuple[str, str]] = []  # keys that dead jobs had
         self.dedup: dict[tuple[str, str, str], UUID] = {}
         self._waiting: dict[tuple[str, str], int] = {}
         self.queue_waiting: dict[str, int] = {}
@@ -124,13 +125,16 @@ def enqueue(tx: Tx, request: EnqueueRequest) -> EnqueueReply:
             continue
         admission = admit(index, new, batch.standing(new, id, terms), repeated=request.is_repeated)
         if isinstance(admission, Admitted):
+            if admission.replaces is not None:
+                new = _replacing(tx, new, admission.replaces, batch)  # noqa: PLW2901 (it is this that comes in)
             enqueued.append(batch.let_in(new, id))
             batch.take_keys(new)
             waiting = batch.count_in(new)
             if admission.over is not None:
                 over.append(OverLimit(new.tenant, new.queue, waiting, admission.over))
         elif isinstance(admission, Repeat):
-            enqueued.append(Enqueued(_earlier(tx, new, admission.existing, batch), is_created=False))
+            earlier = _earlier(tx, new, admission.existing, batch)
+            enqueued.append(Enqueued(earlier, is_created=admission.existing == new.id))
         else:
             refused.append(admission)
     if refused:
@@ -162,8 +166,14 @@ def _holder(tx: Tx, tenant: str, key: str, batch: _Batch) -> KeyHolder | None:
     found = batch.keys.get((tenant, key))
     if found is None:
         row = one_row(tx.db, _SQL.same_key, (tenant, key))
-        return None if row is None else KeyHolder(UUID(bytes=row[0]), row[1])
+        return None if row is None else KeyHolder(UUID(bytes=row[0]), row[1], row[2] == State.DEAD)
     return found
+
+
+def _replacing(tx: Tx, new: NewJob, dead: UUID, batch: _Batch) -> NewJob:
+    """Give the job that comes in for a dead one, whose key it takes (S13)."""
+    batch.replaced.append((new.tenant, str(new.idempotency_key)))
+    return linked(new, find_any(tx, (dead,)).get(dead))
 
 
 def _duplicate(tx: Tx, new: NewJob, key: str, batch: _Batch) -> UUID | None:
@@ -182,6 +192,8 @@ def _queue_waiting(tx: Tx, queue: str, batch: _Batch) -> int:
 
 def _write(tx: Tx, batch: _Batch) -> None:
     bring_in(tx, batch.created)
+    if batch.replaced:
+        tx.write_all(_SQL.key_out, batch.replaced)
     keys = [(*key, holder.id.bytes, holder.fingerprint) for key, holder in batch.keys.items()]
     tx.write_all(_SQL.key_in, keys)
     tx.write_all(_SQL.dedup_in, [(*key, id.bytes) for key, id in batch.dedup.items()])

@@ -73,6 +73,25 @@ BEGIN
   SELECT array_agg(tenant), array_agg(key) INTO tenants, keys FROM taken;
 END $$;
 
+-- Lock the keys of dead jobs, in their order, until the end of the transaction; give those that still are. Whoever
+-- replaces the same job waits here, and finds it replaced.
+CREATE OR REPLACE FUNCTION {s}.hold_dead(p_tenant text[], p_key text[]) RETURNS TABLE (tenant text, key text)
+LANGUAGE plpgsql SET lock_timeout = '5s'
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+DECLARE
+  v_held record; u record;
+BEGIN
+  FOR u IN SELECT * FROM unnest(p_tenant, p_key) wanted (tenant, key) ORDER BY wanted.tenant, wanted.key LOOP
+    SELECT k.tenant, k.key INTO v_held FROM {s}.idempotency k
+    WHERE k.tenant = u.tenant AND k.key = u.key AND k.state = {dead} FOR UPDATE;
+    IF FOUND THEN
+      tenant := v_held.tenant;
+      key := v_held.key;
+      RETURN NEXT;
+    END IF;
+  END LOOP;
+END $$;
+
 CREATE OR REPLACE FUNCTION {s}.take_dedup(p_tenant text[], p_task text[], p_key text[], p_id uuid[],
   OUT tenants text[], OUT tasks text[], OUT keys text[])
 LANGUAGE plpgsql SET lock_timeout = '5s' AS $$

@@ -33,6 +33,9 @@ SELECT k.tenant, k.task, k.key, k.id FROM unnest($1::text[], $2::text[], $3::tex
 CROSS JOIN LATERAL (SELECT * FROM {s}.dedup d WHERE d.tenant = u.tenant AND d.task = u.task AND d.key = u.key
                     ORDER BY d.tenant, d.task, d.key LIMIT 1) k
 
+-- name: hold_dead
+SELECT tenant, key FROM {s}.hold_dead($1::text[], $2::text[])
+
 -- name: leave_keys
 SELECT {s}.leave_keys($1::text[], $2::text[])
 

@@ -8,6 +8,7 @@ end
 local batch = unpack_one(stored)
 NOW = batch.now
 outcome.refused, outcome.repeats, outcome.over = batch.refused, batch.repeats, batch.over
+outcome.linked = batch.linked or {} -- an older client publishes none
 
 local function take_in(key)
   local items = read_items(call('GET', key))
@@ -38,7 +39,7 @@ if batch.at <= batch.count or (#outcome.refused > 0 and batch.made ~= '') then
   call('SET', P .. '$batch', pack(batch))
   return 1
 end
-local answer = pack({batch.now, outcome.refused, outcome.repeats, outcome.over})
+local answer = pack({batch.now, outcome.refused, outcome.repeats, outcome.over, outcome.linked})
 call('SET', P .. '$staged' .. batch.name .. '\0', answer, 'PX', STAGED_LASTS)
 call('DEL', P .. '$batch')
 return 0

@@ -6,5 +6,5 @@ if not stored then
   return {}
 end
 call('DEL', key)
-local now, refused, repeats, over = unpack(unpack_one(stored))
-return {now, refused, answers(repeats), over}
+local now, refused, repeats, over, linked = unpack(unpack_one(stored))
+return {now, refused, answers(repeats), over, linked or {}} -- an older client may have brought it to its end

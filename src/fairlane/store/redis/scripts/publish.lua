@@ -14,7 +14,7 @@ for _, part in ipairs(parts) do
 end
 local batch = {
   name = name, now = NOW, count = count, at = 1, seen = 0, options = unpack_one(ARGV[4]),
-  made = '', refused = {}, repeats = {}, over = {},
+  made = '', refused = {}, repeats = {}, over = {}, linked = {},
 }
 call('SET', P .. '$batch', pack(batch))
 return 1

@@ -16,6 +16,9 @@ SELECT id FROM dedup WHERE tenant = ?1 AND task = ?2 AND key = ?3
 -- name: key_in
 INSERT INTO idempotency (tenant, key, id, fingerprint) VALUES (?1, ?2, ?3, ?4)
 
+-- name: key_out
+DELETE FROM idempotency WHERE tenant = ?1 AND key = ?2
+
 -- name: dedup_in
 INSERT INTO dedup (tenant, task, key, id) VALUES (?1, ?2, ?3, ?4)
 

@@ -1,6 +1,6 @@
 -- Let new jobs in (S12-S18). The checks stand in the order of `admission.admit`; each item sees those before it, of
--- scripts before this one too. What was refused, what an earlier job answers for and who is above a limit is noted in
--- `outcome`, by the number of the item in its batch.
+-- scripts before this one too. What was refused, what an earlier job answers for, who is above a limit and what replaces a
+-- dead job is noted in `outcome`, by the number of the item in its batch.
 
 -- An item is unpacked by the form of enqueue.py; the field after its last is where the next one begins.
 local function read_items(bytes)
@@ -66,7 +66,7 @@ local function know_items(items)
   know_owners(ids)
 end
 
-local outcome = {refused = {}, repeats = {}, over = {}, made = {}}
+local outcome = {refused = {}, repeats = {}, over = {}, linked = {}, made = {}}
 
 local function refuse(i, kind, detail, existing, waiting, limit)
   local refused = outcome.refused
@@ -98,6 +98,21 @@ local function is_over_limit(i, item, turn)
   return false
 end
 
+local uuid_form = ('%02x'):rep(4) .. ('-%02x%02x'):rep(3) .. '-' .. ('%02x'):rep(6)
+
+-- Let a job take over the key of a dead one, and its correlation id, by which both are found (S13). The key notes whose it
+-- was, for a batch that is taken out again.
+local function replace(i, item, holder, name)
+  local head = look('$heads', holder[1])
+  if head then
+    local correlation = read_head(head)[CORRELATION_ID]
+    item[CORRELATION_IN] = correlation ~= '' and correlation or uuid_form:format(holder[1]:byte(1, 16))
+    outcome.linked[#outcome.linked + 1] = {i - 1, item[CORRELATION_IN]}
+  end
+  item.replaces = {holder[1], holder[4]}
+  sorted('$keys_ended'):remove(name)
+end
+
 local function let_in(item, turn)
   local id, tenant, task = item[ID_IN], item[TENANT_IN], item[TASK_IN]
   local run_at = item[RUN_AT_IN] >= 0 and item[RUN_AT_IN] or NOW + item[DELAY_IN]
@@ -124,7 +139,7 @@ local function let_in(item, turn)
   end
   count_task(task, 1)
   if item[KEY_IN] ~= '' then
-    put('$keys', tenant .. '\0' .. item[KEY_IN], pack({id, item[FINGERPRINT_IN], 0, 0}))
+    put('$keys', tenant .. '\0' .. item[KEY_IN], pack({id, item[FINGERPRINT_IN], 0, 0, item.replaces}))
     add('$keys_named', 0, tenant .. '\0' .. item[KEY_IN])
   end
   if item[DEDUP_IN] ~= '' then
@@ -156,13 +171,18 @@ local function admit(i, item, options)
   local stored = name and look('$keys', name)
   if stored then
     local holder = unpack_one(stored)
+    if options.is_repeated and holder[1] == id then
+      return answer(i, id, name)
+    end
     if holder[2] ~= item[FINGERPRINT_IN] then
       return refuse(i, 'idempotency_mismatch', '', holder[1])
     end
-    if item[RAISES_IN] == 1 then
+    if item[ON_DUPLICATE_IN] == 1 then
       return refuse(i, 'duplicate', '', holder[1])
     end
-    return answer(i, holder[1], name)
+    if item[ON_DUPLICATE_IN] ~= 2 or holder[3] ~= DEAD then
+      return answer(i, holder[1], name)
+    end
   end
   local duplicate = item[DEDUP_IN] ~= '' and look('$dedup', tenant .. '\0' .. task .. '\0' .. item[DEDUP_IN])
   if duplicate then
@@ -170,6 +190,9 @@ local function admit(i, item, options)
   end
   local turn = turn_named(queue_named(item[QUEUE_IN]), tenant)
   if not is_over_limit(i, item, turn) then
+    if stored then
+      replace(i, item, unpack_one(stored), name)
+    end
     let_in(item, turn)
   end
 end
@@ -180,8 +203,14 @@ local function withdraw(id)
   local turn, name = turn_of(head), head[TENANT] .. '\0' .. head[IDEMPOTENCY_KEY]
   free_dedup(id, head)
   if head[IDEMPOTENCY_KEY] ~= '' then
-    put('$keys', name, false)
-    sorted('$keys_named'):remove(name)
+    local holder = unpack_one(look('$keys', name))
+    if holder[5] then
+      put('$keys', name, pack({holder[5][1], holder[2], DEAD, holder[5][2]}))
+      sorted('$keys_ended'):add(holder[5][2], name)
+    else
+      put('$keys', name, false)
+      sorted('$keys_named'):remove(name)
+    end
   end
   drop(id, head)
   count_out(turn, head[TASK])

@@ -341,7 +341,7 @@ async def test_after_one_repeat_the_caller_is_told_with_the_ids(
         await task.aenqueue("a")
     assert world.verbs() == ["enqueue", "enqueue"]
     assert str(world.one().id) in str(caught.value)
-    assert caught.value.retry_safe
+    assert not caught.value.retry_safe
 
 
 async def test_a_store_that_is_away_is_not_asked_twice(world: World, task: Task[..., None]) -> None:

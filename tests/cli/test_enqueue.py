@@ -196,8 +196,8 @@ def test_a_published_task_is_enqueued_by_its_name_alone(store: Desk) -> None:
     assert (job.tenant, job.queue, job.max_attempts, job.priority) == ("acme", "bulk", 3, 4)
     refused = store.run("enqueue", "send_fax", "pages=x", "--tenant", "acme")
     assert refused.code == 1
-    assert "[0] arguments.to: is missing" in refused.err
-    assert "[0] arguments.pages: is of type str" in refused.err
+    assert "  arguments.to: is missing" in refused.err
+    assert "  arguments.pages: is of type str" in refused.err
 
 
 def test_a_task_that_nobody_has_published_is_not_found(store: Desk) -> None:

@@ -40,7 +40,7 @@ async def fail_at_random(
         disk.failures = 0
         for error in errors:
             assert isinstance(error, StoreUnavailable | EnqueueUnknown), error
-            assert error.retry_safe
+            assert error.retry_safe is isinstance(error, StoreUnavailable)
             assert str(file) in str(error)
         if fault == "full":
             assert not any(isinstance(error, EnqueueUnknown) for error in errors)

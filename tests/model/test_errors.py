@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 import re
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -205,7 +206,7 @@ def test_a_bad_batch_lists_every_problem_on_a_line_of_its_own() -> None:
         Problem(0, "queue", "'Bulk' is not a legal name", "use lower case", "name"),
         Problem(7, "payload", "is too large", "send a reference", "too_large"),
     ]
-    error = InvalidJob(iter(problems))
+    error = InvalidJob(iter(problems), is_batch=True)
     assert error.problems == tuple(problems)
     assert str(error).splitlines() == [
         "nothing was enqueued, 2 problem(s):",
@@ -247,7 +248,7 @@ def test_the_narrowest_class_speaks_only_if_all_problems_are_of_its_kind(
         (StoreUnavailable, True),
         (StoreBusy, True),
         (StoreGone, False),
-        (EnqueueUnknown, True),
+        (EnqueueUnknown, False),
         (SchemaTooOld, False),
         (SchemaTooNew, False),
         (Unsupported, False),
@@ -259,3 +260,35 @@ def test_a_store_error_says_whether_the_call_may_be_repeated(kind: type[StoreErr
     assert kind("gone", retry_safe=not is_safe).retry_safe is not is_safe
     assert kind("gone").retry_safe is is_safe
     assert str(kind("gone")) == "gone"
+
+
+def test_what_is_wrong_with_one_job_is_shown_without_a_number() -> None:
+    """It is no item of a batch."""
+    error = invalid_job([Problem(0, "queue", "'Bulk' is not a legal name", "use lower case", "name")])
+    assert str(error).splitlines()[1:] == ["  queue: 'Bulk' is not a legal name; use lower case"]
+
+
+class Sent:
+    """What an enqueue has sent."""
+
+    def repeat(self) -> str:
+        """Say that it was sent again."""
+        return "again"
+
+    async def arepeat(self) -> str:
+        """Say that it was sent again."""
+        return "again, awaited"
+
+
+async def test_an_unknown_enqueue_repeats_what_was_sent() -> None:
+    """And an error that has nothing to send says so, as every copy of one does."""
+    ids = (UUID(int=1),)
+    error = EnqueueUnknown("lost", retry_safe=True, ids=ids, sent=Sent())
+    assert (error.repeat(), await error.arepeat(), error.ids) == ("again", "again, awaited", ids)
+    bare = pickle.loads(pickle.dumps(error))  # noqa: S301 (our own)
+    assert (str(bare), bare.ids, bare.retry_safe) == ("lost", ids, True)
+    for nothing in (bare, EnqueueUnknown("lost")):
+        with pytest.raises(RuntimeError, match="nothing to repeat"):
+            nothing.repeat()
+        with pytest.raises(RuntimeError, match="nothing to repeat"):
+            await nothing.arepeat()

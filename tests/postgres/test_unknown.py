@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -64,7 +65,7 @@ async def test_a_repeat_under_the_same_ids_is_one_job(
     plan_cut(proxy, way)
     with pytest.raises(EnqueueUnknown) as caught:
         await store.jobs.enqueue(EnqueueRequest(scope=ALL, jobs=jobs))
-    assert caught.value.retry_safe
+    assert not caught.value.retry_safe
     assert len(await world.find_all()) == (0 if way == WAYS[0] else 3)
     reply = await store.jobs.enqueue(EnqueueRequest(scope=ALL, jobs=jobs, is_repeated=True))
     assert [one.job.id for one in reply.enqueued] == [job.id for job in jobs]
@@ -99,8 +100,14 @@ async def test_an_application_that_is_cut_off_twice_is_told(world: World, proxy:
         plan_cut(proxy, WAYS[0], b"BEGIN ")  # of the repeat, which looks before it stores
         with pytest.raises(EnqueueUnknown) as caught:
             await write.using(tenant="acme").aenqueue(text=MARK.decode())
-    (job,) = await world.find_all()
-    assert str(job.id) in str(caught.value)
+        (job,) = await world.find_all()
+        assert str(job.id) in str(caught.value)
+        repeated = await caught.value.arepeat()
+        assert (repeated.id, repeated.created) == (job.id, True)
+    again = await asyncio.to_thread(caught.value.repeat)
+    await asyncio.to_thread(app.close)
+    assert again.id == job.id
+    assert len(await world.find_all()) == 1
 
 
 async def test_an_enqueue_that_never_left_is_not_unknown(world: World, proxy: Proxy, url: str) -> None:

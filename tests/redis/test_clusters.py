@@ -197,7 +197,7 @@ async def test_an_enqueue_can_wait_for_a_replica(monkeypatch: pytest.MonkeyPatch
         new = world.new()
         with pytest.raises(EnqueueUnknown, match="replicas") as caught:
             await world.store.jobs.enqueue(EnqueueRequest(scope=ALL, jobs=(new,)))
-        assert caught.value.retry_safe
+        assert not caught.value.retry_safe
         assert (await world.get(new.id)).id == new.id
         await world.store.upkeep.aclose()
     finally:

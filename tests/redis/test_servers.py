@@ -97,7 +97,7 @@ async def test_an_enqueue_whose_answer_was_lost_is_unknown_and_can_be_repeated(
     _die_before_answering(monkeypatch, server)
     with pytest.raises(EnqueueUnknown) as caught:
         await world.store.jobs.enqueue(request)
-    assert caught.value.retry_safe
+    assert not caught.value.retry_safe
     monkeypatch.undo()
     server.start()
     repeated = EnqueueRequest(scope=ALL, jobs=(new,), is_repeated=True)

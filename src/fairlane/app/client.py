@@ -28,6 +28,7 @@ from fairlane.app.job import Job, job_of
 from fairlane.app.opened import OpenStores
 from fairlane.app.refusals import error_of
 from fairlane.app.remarks import remark, tell_over_limit
+from fairlane.app.repeating import unknown
 from fairlane.app.settings import Settings
 from fairlane.app.sync import Portal
 from fairlane.model.enums import NO_ENUMS
@@ -49,7 +50,6 @@ TenantContext: TypeAlias = Callable[[Context], AbstractContextManager[Any] | Abs
 
 _FIRST_LOOK: Final[Micros] = SECOND // 20
 _LATER_LOOKS: Final[Micros] = SECOND
-_IDS_SHOWN: Final = 10
 
 _log: Final = getLogger("fairlane")
 
@@ -98,25 +98,34 @@ class Client:
 
     # ── enqueue ───────────────────────────────────────────────────────────────
 
-    async def aenqueue(self, calls: Iterable[Call[Any]], connection: Any = None) -> list[Job[Any]]:
+    async def aenqueue(
+        self, calls: Iterable[Call[Any]], connection: Any = None, *, is_batch: bool = True
+    ) -> list[Job[Any]]:
         """Enqueue all calls, atomically: either every one is stored or answered for, or none is (S12).
 
-        With a connection, given or named by the calls, that is part of the transaction that is open there.
+        With a connection, given or named by the calls, that is part of the transaction that is open there, whose
+        fate the jobs share. Errors of what is no batch speak of one job.
         """
         taken = taken_from(calls)
-        jobs = self.formed(taken, connection)
+        jobs = self.formed(taken, connection, is_batch=is_batch)
         if not jobs:
             return []
         request = self._request(ambient.scope_for(None), jobs)
         connection = connection_of(taken, connection)
         if connection is None:
-            reply = await self._send(request)
+            reply = await self._send(request, is_batch=is_batch)
         else:
             reply = await self.joining.jobs.enqueue_in(connection, request)
-        if reply.refused:
-            raise error_of(reply.refused, jobs)
-        tell_over_limit(reply.over)
-        return [job_of(one, self) for one in reply.enqueued]
+        return self._answered(reply, jobs, is_batch=is_batch)
+
+    async def arepeat(self, jobs: tuple[NewJob, ...], *, is_batch: bool) -> list[Job[Any]]:
+        """Send jobs again whose first sending was not confirmed, on behalf of whoever asks now (S15, S9)."""
+        scope, around = ambient.scope_for(None), ambient.current()
+        if around is not None:
+            for job in jobs:
+                around.allow(job.tenant)
+        reply = await self._send_again(self._request(scope, jobs), is_batch=is_batch)
+        return self._answered(reply, jobs, is_batch=is_batch)
 
     async def astore(self, jobs: tuple[NewJob, ...]) -> EnqueueReply:
         """Store jobs that were formed before, for any tenants, perhaps not for the first time (S15)."""
@@ -125,10 +134,12 @@ class Client:
         tell_over_limit(reply.over)
         return reply
 
-    def formed(self, calls: Iterable[Call[Any]], connection: Any = None) -> tuple[NewJob, ...]:
+    def formed(
+        self, calls: Iterable[Call[Any]], connection: Any = None, *, is_batch: bool = True
+    ) -> tuple[NewJob, ...]:
         """Make well-formed jobs of calls, with ids, or raise what is wrong with them. Asks no store."""
         about = About(self.settings, self.registry, ambient.current(), self._next_ids, connection)
-        formed = form(calls, about)
+        formed = form(calls, about, is_batch=is_batch)
         remark(formed, self.settings)
         return tuple(item.job for item in formed)
 
@@ -139,16 +150,26 @@ class Client:
     def _next_ids(self, count: int) -> list[UUID]:
         return self._makers.maker.many(self.clock.wall(), count)
 
-    async def _send(self, request: EnqueueRequest) -> EnqueueReply:
+    def _answered(self, reply: EnqueueReply, jobs: Sequence[NewJob], *, is_batch: bool) -> list[Job[Any]]:
+        if reply.refused:
+            raise error_of(reply.refused, jobs, is_batch=is_batch)
+        tell_over_limit(reply.over)
+        return [job_of(one, self) for one in reply.enqueued]
+
+    async def _send(self, request: EnqueueRequest, *, is_batch: bool) -> EnqueueReply:
         """Ask the store; if it cannot say what became of the request, ask once more under the same ids."""
         try:
             return await self.store.jobs.enqueue(request)
         except EnqueueUnknown:
             _log.info("the fate of an enqueue is unknown, asking again", extra={"event": "enqueue_repeated"})
+        return await self._send_again(request, is_batch=is_batch)
+
+    async def _send_again(self, request: EnqueueRequest, *, is_batch: bool) -> EnqueueReply:
+        """Ask again; whatever keeps the store from an answer leaves unknown what became of the first sending."""
         try:
             return await self.store.jobs.enqueue(msgspec.structs.replace(request, is_repeated=True))
         except StoreError as error:
-            raise EnqueueUnknown(_unknown(request.jobs)) from error
+            raise unknown(self, request.jobs, is_batch=is_batch) from error
 
     # ── jobs ──────────────────────────────────────────────────────────────────
 
@@ -234,15 +255,6 @@ def _scope_around(job: Job[Any]) -> Scope:
     """A job in hand is asked after as its own tenant, but from inside another tenant it is out of sight."""
     around = ambient.current()
     return Scope(job.tenant if around is None or around.is_wide else around.tenant)
-
-
-def _unknown(jobs: Sequence[NewJob]) -> str:
-    shown = ", ".join(str(job.id) for job in jobs[:_IDS_SHOWN])
-    more = f" and {len(jobs) - _IDS_SHOWN} more" if len(jobs) > _IDS_SHOWN else ""
-    return (
-        f"sent twice and not confirmed, so the jobs may or may not be stored: {shown}{more}; "
-        "look for them with app.jobs.get, or repeat the enqueue with the same idempotency key"
-    )
 
 
 def _warn_in_handler(job: Job[Any]) -> None:

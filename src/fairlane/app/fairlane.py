@@ -115,7 +115,7 @@ class Fairlane(Tasks):
     ) -> Job[Any]:
         """Store a job of a task that workers have published, without its handler; see `enqueue_by_name`."""
         call = await call_by_name(self.client, task, arguments, tenant, options)
-        (job,) = await self.client.aenqueue([call])
+        (job,) = await self.client.aenqueue([call], is_batch=False)
         return job
 
     def tenant(self, name: str, /) -> AbstractContextManager[None]:

@@ -34,7 +34,8 @@ from fairlane.model.sensitive import Finding, are_plain_numbers, check_sensitive
 from fairlane.store.contract.jobs import BATCH_BYTES, BATCH_MOST
 
 _NOTHING: Final = Encoded(b"", 0, large=False)
-_SMALLER: Final = "send it in smaller batches"
+_LIGHTER: Final = "send it in smaller parts, as fairlane.chunks(calls, size) makes them"
+_SMALLER: Final = "send it in parts: for part in fairlane.chunks(calls): app.enqueue_many(part)"
 
 
 class About(msgspec.Struct, frozen=True):
@@ -85,7 +86,7 @@ def connection_of(calls: Sequence[Call[Any]], given: Any) -> Any:
     return None
 
 
-def form(calls: Iterable[Call[Any]], about: About) -> list[Formed]:
+def form(calls: Iterable[Call[Any]], about: About, *, is_batch: bool = True) -> list[Formed]:
     """Check all calls and give the jobs they make, in order.
 
     `InvalidJob`, or the narrower error if all problems are of one kind, lists every bad field of every item.
@@ -97,7 +98,7 @@ def form(calls: Iterable[Call[Any]], about: About) -> list[Formed]:
     formed = list(map(shaper.shape, about.next_ids(len(fitting)), fitting))
     problems = shaper.sheet.problems + _batch_problems(len(taken), formed)
     if problems:
-        raise invalid_job(problems)
+        raise invalid_job(problems, is_batch=is_batch)
     if about.ambient is not None:
         for item in formed:
             about.ambient.allow(item.job.tenant)
@@ -114,7 +115,7 @@ def _batch_problems(count: int, formed: Sequence[Formed]) -> list[Problem]:
         size += item.size
         if size > BATCH_BYTES:
             message = f"is over {BATCH_BYTES:,} bytes from this job on"
-            problems.append(Problem(index, "batch", message, _SMALLER, "too_large"))
+            problems.append(Problem(index, "batch", message, _LIGHTER, "too_large"))
             break
     return problems
 
@@ -246,12 +247,13 @@ def _correlation(sheet: Sheet, options: Options, settings: Settings, running: Jo
 
 def _on_duplicate(sheet: Sheet, options: Options) -> OnDuplicate:
     match options.on_duplicate:
-        case "raise":
-            return "raise"
+        case "raise" | "replace_dead" as given:
+            return given
         case "return" | msgspec.UnsetType():
             return "return"
         case _:
-            sheet.add("on_duplicate", "is not one of its values", "use return or raise", "type")
+            hint = "use return, raise or replace_dead"
+            sheet.add("on_duplicate", "is not one of its values", hint, "type")
             return "return"
 
 

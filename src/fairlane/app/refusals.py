@@ -19,14 +19,16 @@ from fairlane.model.errors import (
 from fairlane.model.job import NewJob
 
 
-def error_of(refused: Sequence[Refusal], jobs: Sequence[NewJob]) -> FairlaneError:
+def error_of(
+    refused: Sequence[Refusal], jobs: Sequence[NewJob], *, is_batch: bool = False
+) -> FairlaneError:
     """Give the error of the first refusal; the others stand in its message.
 
     Unknown tenants are problems of the items, so they are all listed as such.
     """
     unknown = [refusal for refusal in refused if refusal.kind is RefusalKind.UNKNOWN_TENANT]
     if unknown:
-        error: FairlaneError = invalid_job([_problem(refusal) for refusal in unknown])
+        error: FairlaneError = invalid_job([_problem(refusal) for refusal in unknown], is_batch=is_batch)
         others = [refusal for refusal in refused if refusal.kind is not RefusalKind.UNKNOWN_TENANT]
     else:
         error, others = _error(refused[0], jobs[refused[0].index]), list(refused[1:])

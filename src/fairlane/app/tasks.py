@@ -129,7 +129,7 @@ class Task(Generic[P, R_co]):
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R_co]:
         """Store one job and give it, or the earlier job that answers for it (`created` is then False)."""
-        (job,) = await self._tasks.client.aenqueue([self.bind(*args, **kwargs)])
+        (job,) = await self._tasks.client.aenqueue([self.bind(*args, **kwargs)], is_batch=False)
         return job
 
     def upcast(self, from_version: int) -> Callable[[Upcast], Upcast]:

@@ -37,7 +37,7 @@ async def texts_of(app: Fairlane, task: str) -> set[str]:
 
 
 async def calls_of(
-    app: Fairlane, task: str, rows: Sequence[Arguments], options: Mapping[str, Any]
+    app: Fairlane, task: str, rows: Sequence[Arguments], options: Mapping[str, Any], *, is_batch: bool
 ) -> list[Call[Any]]:
     """Make one call for each row of arguments; `InvalidJob` lists what is wrong with any of them."""
     declared = app.registry.find(task)
@@ -58,7 +58,7 @@ async def calls_of(
         except InvalidJob as error:
             problems += [replace(problem, index=index) for problem in error.problems]
     if problems:
-        raise invalid_job(problems)
+        raise invalid_job(problems, is_batch=is_batch)
     return calls
 
 

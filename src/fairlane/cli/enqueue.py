@@ -5,19 +5,22 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import click
 import msgspec
 
-from fairlane import Fairlane, Job
+from fairlane import EnqueueUnknown, Fairlane, Job
 from fairlane.cli import kinds
 from fairlane.cli.calls import Arguments, calls_of, texts_of
 from fairlane.cli.command import Command
 from fairlane.cli.output import View
 from fairlane.cli.session import Session
 from fairlane.cli.shown import job_json
+from fairlane.model.job import OnDuplicate
 from fairlane.store.contract.jobs import BATCH_MOST
+
+_IDS_SHOWN: Final = 10
 
 _VIEW: Final[View[Job[Any]]] = View(
     {
@@ -42,7 +45,11 @@ _VIEW: Final[View[Job[Any]]] = View(
 @click.option("--expires-in", type=kinds.DURATION, help="Do not start later than so long from now.")
 @click.option("--expires-at", type=kinds.MOMENT, help="Do not start after this time.")
 @click.option("--idempotency-key", help="The same key gives the same job again.")
-@click.option("--on-duplicate", type=click.Choice(["return", "raise"]), help="What a repeated key does.")
+@click.option(
+    "--on-duplicate",
+    type=click.Choice(get_args(OnDuplicate)),
+    help="What a repeated key does; replace_dead makes a new job of a dead one.",
+)
 @click.option("--dedup-key", help="At most one unfinished job with this key.")
 @click.option("--correlation", "correlation_id", help="The correlation id.")
 @click.option("--parent", type=kinds.JOB, help="The job that this one belongs to.")
@@ -74,7 +81,7 @@ def enqueue(
         # Lines are read outside of the event loop, where Ctrl-C ends a read that waits.
         rows, number = _lines(sys.stdin), 0
         while batch := list(islice(rows, BATCH_MOST)):
-            number += len(_send(session, task, batch, options))
+            number += len(_send(session, task, batch, options, is_batch=True))
         session.output.remark(f"{number} job(s) enqueued.")
     elif whole is not None:
         _send(session, task, [_object(whole, "--args")], options)
@@ -84,12 +91,26 @@ def enqueue(
 
 
 def _send(
-    session: Session, task: str, rows: Sequence[Arguments], options: Mapping[str, Any]
+    session: Session,
+    task: str,
+    rows: Sequence[Arguments],
+    options: Mapping[str, Any],
+    *,
+    is_batch: bool = False,
 ) -> Sequence[Job[Any]]:
     """Store one batch, and show what became of it."""
 
     async def work(app: Fairlane) -> list[Job[Any]]:
-        return await app.aenqueue_many(await calls_of(app, task, rows, options))
+        calls = await calls_of(app, task, rows, options, is_batch=is_batch)
+        try:
+            return await app.client.aenqueue(calls, is_batch=is_batch)
+        except EnqueueUnknown as error:
+            shown = ", ".join(map(str, error.ids[:_IDS_SHOWN])) + (", …" if len(error.ids) > _IDS_SHOWN else "")
+            message = (
+                f"sent and not confirmed, so the jobs may or may not be stored: {shown}; look for them with "
+                "`fairlane jobs show`. The same command makes other jobs, unless it has an --idempotency-key"
+            )
+            raise EnqueueUnknown(message, retry_safe=error.retry_safe, ids=error.ids) from error
 
     jobs = session.run(work)
     if session.is_json:

@@ -26,7 +26,7 @@ FairlaneError
     ├── StoreUnavailable
     ├── StoreBusy
     ├── StoreGone              what was open is not there any more; only a new start can help
-    ├── EnqueueUnknown         sent, not confirmed; repeat with the same id
+    ├── EnqueueUnknown         .ids; sent, not confirmed: repeat() sends the same jobs again
     ├── SchemaTooOld
     ├── SchemaTooNew
     └── Unsupported            e.g. connection= where the store cannot join a transaction
@@ -37,7 +37,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 
@@ -77,16 +77,25 @@ class Problem:
         >>> print(Problem(3, "tenant", "has a space", "use letters"))
         [3] tenant: has a space; use letters
         """
-        return f"[{self.index}] {self.field}: {self.message}; {self.hint}"
+        return f"[{self.index}] {self.text}"
+
+    @property
+    def text(self) -> str:
+        """The same for one item that is no batch, and has no place in one.
+
+        >>> print(Problem(0, "tenant", "has a space", "use letters").text)
+        tenant: has a space; use letters
+        """
+        return f"{self.field}: {self.message}; {self.hint}"
 
 
 class InvalidJob(FairlaneError, ValueError):
     """A job is badly formed. Nothing was stored; `problems` lists every bad item and field at once."""
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
-        """Keep every problem and show them all, one a line."""
+    def __init__(self, problems: Iterable[Problem], *, is_batch: bool = False) -> None:
+        """Keep every problem and show them all, one a line; of a batch with the place of the item."""
         self.problems: Sequence[Problem] = tuple(problems)
-        lines = "\n".join(f"  {problem}" for problem in self.problems)
+        lines = "\n".join(f"  {problem if is_batch else problem.text}" for problem in self.problems)
         super().__init__(f"nothing was enqueued, {len(self.problems)} problem(s):\n{lines}")
 
 
@@ -119,7 +128,7 @@ _BY_CODE: dict[str, type[InvalidJob]] = {
 }
 
 
-def invalid_job(problems: Sequence[Problem]) -> InvalidJob:
+def invalid_job(problems: Sequence[Problem], *, is_batch: bool = False) -> InvalidJob:
     """Choose the narrowest error for these problems: a subclass only if all are of its kind.
 
     >>> a = Problem(0, "payload", "is too large", "send a reference", "too_large")
@@ -129,7 +138,7 @@ def invalid_job(problems: Sequence[Problem]) -> InvalidJob:
     """
     codes = {problem.code for problem in problems}
     kind = _BY_CODE.get(codes.pop(), InvalidJob) if len(codes) == 1 else InvalidJob
-    return kind(problems)
+    return kind(problems, is_batch=is_batch)
 
 
 class Refused(FairlaneError):
@@ -296,10 +305,62 @@ class StoreGone(StoreError):
     """The store that was open was deleted or replaced: waiting brings nothing, and nothing can be settled."""
 
 
-class EnqueueUnknown(StoreError):
-    """The enqueue was sent and not confirmed; repeating it under the same ids is safe."""
+class Repeatable(Protocol):
+    """The jobs of an enqueue as they were sent, and the way to send them once more."""
 
-    retry_safe = True
+    def repeat(self) -> Any:
+        """Send them and give what the enqueue would have given."""
+
+    async def arepeat(self) -> Any:
+        """Send them and give what the enqueue would have given."""
+
+
+class EnqueueUnknown(StoreError):
+    """The enqueue was sent and not confirmed: its jobs, `ids`, are stored, or they are not.
+
+    `repeat()` sends the very same jobs again, and makes none twice. `retry_safe` is about the call itself: made
+    again it makes other jobs, unless each has an idempotency key.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        retry_safe: bool | None = None,
+        ids: Sequence[UUID] = (),
+        sent: Repeatable | None = None,
+    ) -> None:
+        """Keep what was sent, and show nothing of it."""
+        super().__init__(message, retry_safe=retry_safe)
+        self.ids = tuple(ids)
+        self._sent = sent
+
+    def repeat(self) -> Any:
+        """Send the same jobs again under the same ids, and return what the first call would have returned.
+
+        One `Job`, or the list of `enqueue_many`. Jobs that are there already answer for themselves, `created` and
+        as they are now; the others are stored now. May be called any number of times, from any thread, also after
+        `app.close()`. Raises what an enqueue raises; `EnqueueUnknown` if the outcome is still unknown.
+        """
+        return self._repeatable().repeat()
+
+    async def arepeat(self) -> Any:
+        """Send the same jobs again under the same ids; see `repeat`. Any event loop may await it."""
+        return await self._repeatable().arepeat()
+
+    def _repeatable(self) -> Repeatable:
+        if self._sent is None:
+            message = (
+                "there is nothing to repeat here: the error is a copy from another process, or was not raised by an "
+                "enqueue; look for the jobs with app.jobs.get(id)"
+            )
+            raise RuntimeError(message)
+        return self._sent
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Leave behind what was sent: it belongs to the application of this process."""
+        state = {**self.__dict__, "_sent": None}
+        return type(self), self.args, state
 
 
 class SchemaTooOld(StoreError):

@@ -46,8 +46,9 @@ class Outbox:
 
     def add(self, execute: Execute, call: Call[Any]) -> UUID:
         """Add one job and give the id that it will have."""
-        (id,) = self.add_many(execute, [call])
-        return id
+        (one,) = self._statements([call], is_batch=False)
+        execute(one.sql, one.values)
+        return one.id
 
     def add_many(self, execute: Execute, calls: Iterable[Call[Any]]) -> list[UUID]:
         """Add at most 1,000 jobs and give their ids; with one bad call nothing is executed."""
@@ -58,10 +59,13 @@ class Outbox:
 
     def statements(self, calls: Iterable[Call[Any]]) -> list[Statement]:
         """Give what adds these jobs, for libraries whose `execute` is awaited."""
+        return self._statements(calls, is_batch=True)
+
+    def _statements(self, calls: Iterable[Call[Any]], *, is_batch: bool) -> list[Statement]:
         taken = taken_from(calls)
         _refuse_connections(taken)
         now = self._client.clock.wall()
-        rows = [(job.id, to_row(job, now)) for job in self._client.formed(taken)]
+        rows = [(job.id, to_row(job, now)) for job in self._client.formed(taken, is_batch=is_batch)]
         return [Statement(id, insert(self._style, list(row)), bound(self._style, row)) for id, row in rows]
 
 

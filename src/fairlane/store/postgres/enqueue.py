@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
-from fairlane.model.errors import EnqueueUnknown, StoreBusy, TenantMismatch
+from fairlane.model.errors import EnqueueUnknown, StoreBusy, StoreError, TenantMismatch
 from fairlane.model.instants import Instant
 from fairlane.model.job import NewJob
 from fairlane.store.contract.jobs import Created, EnqueueReply, EnqueueRequest
@@ -84,9 +85,13 @@ async def _carefully(server: Server, request: EnqueueRequest) -> EnqueueReply:
 
 
 async def _relieve(server: Server, created: Sequence[NewJob]) -> None:
-    """Fold once in a while, where many deltas wait: without workers nobody else would. Waits for nobody."""
+    """Fold once in a while, where many deltas wait: without workers nobody else would. Waits for nobody.
+
+    The jobs are stored: whatever becomes of this must not be told as if they were not.
+    """
     strands = {(new.queue, new.tenant, new.task) for new in created}
     for queue in sorted({queue for queue, _, _ in strands}):
         appended = sum(strand[0] == queue for strand in strands)
         if random.random() < appended / _LOOK_EVERY:  # noqa: S311 (no secret)
-            await server.value(load("enqueue", server.schema).relieve, server.now(), queue)
+            with suppress(StoreError):
+                await server.value(load("enqueue", server.schema).relieve, server.now(), queue)

@@ -73,7 +73,7 @@ async def test_where_the_task_is_not_known_its_enums_are_text(world: World) -> N
 
 
 async def test_arguments_are_those_of_the_version_that_was_enqueued(world: World) -> None:
-    """What is stored is shown, an Enum member that is gone too; a handler gets what its upcasts make of it."""
+    """What is stored is shown, a member that is gone too; upcasts are for the handler."""
     first = world.app()
     made = await first.task(name="paint")(paint).using(tenant="acme").aenqueue(**GIVEN)
 
@@ -93,7 +93,7 @@ async def test_arguments_are_those_of_the_version_that_was_enqueued(world: World
 
 
 async def test_arguments_that_are_gone_or_spoilt(world: World) -> None:
-    """A forgotten tenant's are empty, as its tags are; bytes that have changed are not shown as if they had not."""
+    """A forgotten tenant's are empty, as its tags are; bytes that have changed are not shown."""
     app = world.app()
     made = await app.task(name="paint")(paint).using(tenant="acme").aenqueue(**GIVEN)
     books = world.oracle.jobs._core.books.jobs
@@ -135,9 +135,7 @@ async def settle(world: World, claim: Claim, log: str | None, *, is_last: bool =
     """End an attempt that has logged something."""
     ending = Succeeded(None) if is_last else Snoozed(SECOND, "later")
     settlements = (msgspec.structs.replace(judge(claim, ending, draw=0.5), log=log),)
-    await world.oracle.claims.settle(
-        SettleRequest(scope=Scope.all(), worker=WORKER, settlements=settlements)
-    )
+    await world.oracle.claims.settle(SettleRequest(scope=Scope.all(), worker=WORKER, settlements=settlements))
     world.clock.advance(2)
 
 
@@ -168,5 +166,3 @@ async def test_logs_are_lines_by_attempt(world: World) -> None:
     job = await job.arefresh()
     assert job.state is State.SUCCEEDED
     assert list(job.logs.items()) == [(1, ("INFO one", "INFO two")), (3, ("ERROR three",))]
-
-

@@ -209,7 +209,7 @@ def test_flags_come_back_as_they_are(member: Any) -> None:
 
 
 def test_whoever_only_looks_sees_the_text_of_members_that_are_not_known() -> None:
-    """Also in a set; members that are known are themselves, and what has no form of a member stays unreadable."""
+    """Also in a set; known ones are themselves, and what has no form of a member stays unreadable."""
     given = {"c": {Colour.RED}, "m": Mode.READ | Mode.RUN, "s": Size.L}
     data = encode_arguments(given).data
     shown = decode_arguments(data, enums={"Size": Size}, is_showing=True)

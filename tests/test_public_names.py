@@ -18,7 +18,7 @@ WORDS = "SYSTEM Duration Json State ErrorClass CancelReply"
 POLICIES = "Backoff RetryPolicy Rate Limits Queue Share Lane Gate Breaker Budget"
 OUTCOMES = "Outcome Retry Snooze Fail Cancel SoftTimeout"
 APPLICATION = "Fairlane Tasks Task TaskDecorator Call Context chunks current_tenant current_job Outbox Relay"
-JOBS = "Job Attempt Jobs Page Waiting"
+JOBS = "Job Attempt Progress Jobs Page Waiting"
 STEERING = "Tenant Tenants QueueView Queues Held Overridden"
 ERRORS = """
     FairlaneError ConfigError InvalidJob Problem UnknownTask UnknownTenant TenantRequired PayloadTooLarge
@@ -41,7 +41,7 @@ METHODS = {
     "Context": "asucceed_in cancelled check job log progress succeed_in",
     "Outbox": "add add_many ddl statements",
     "Relay": "drain run session start stop",
-    "Job": "acancel arefresh aresult cancel is_finished refresh result",
+    "Job": "acancel arefresh aresult arguments cancel is_finished logs refresh result",
 }
 
 

@@ -49,6 +49,7 @@ from fairlane.model.errors import (
 )
 from fairlane.model.failure import ErrorClass
 from fairlane.model.instants import Duration
+from fairlane.model.job import Progress
 from fairlane.model.lifecycle import CancelReply, State
 from fairlane.model.limits import Limits, Rate
 from fairlane.model.outcome import Cancel, Fail, Outcome, Retry, Snooze
@@ -98,6 +99,7 @@ __all__ = [
     "Page",
     "PayloadTooLarge",
     "Problem",
+    "Progress",
     "Queue",
     "QueueFull",
     "QueueView",

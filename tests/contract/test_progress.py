@@ -120,3 +120,17 @@ async def test_a_long_log_is_kept_whole(world: World) -> None:
     claim = await world.claim_one()
     await world.settle_reply(world.verdict(claim, log=log))
     assert (await world.get(claim.job.id)).attempts[0].log == log
+
+
+async def test_a_list_shows_the_same_progress_and_logs_as_a_look_at_one_job(world: World) -> None:
+    """S51, S62: while a handler runs and after it ended."""
+    await world.enqueue()
+    claim = await world.claim_one()
+    await world.settle_reply(world.verdict(claim, HANDED_BACK, log="first"))
+    claim = await world.claim_one()
+    await world.renew(claim, progress=HALF)
+    (found,) = await world.find_all()
+    assert (found.progress, [one.log for one in found.attempts]) == (HALF, ["first"])
+    await world.settle_reply(world.verdict(claim, log="second"))
+    (found,) = await world.find_all()
+    assert (found.progress, [one.log for one in found.attempts]) == (None, ["first", "second"])

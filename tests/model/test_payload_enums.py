@@ -206,3 +206,17 @@ def test_flags_come_back_as_they_are(member: Any) -> None:
     read = decode_arguments(encode_arguments({"c": member}).data, enums={kind.__qualname__: kind})
     assert read == {"c": member}
     assert type(read["c"]) is kind
+
+
+def test_whoever_only_looks_sees_the_text_of_members_that_are_not_known() -> None:
+    """Also in a set; known ones are themselves, and what has no form of a member stays unreadable."""
+    given = {"c": {Colour.RED}, "m": Mode.READ | Mode.RUN, "s": Size.L}
+    data = encode_arguments(given).data
+    shown = decode_arguments(data, enums={"Size": Size}, is_showing=True)
+    assert shown == {"c": {"Colour.RED"}, "m": "Mode.READ|RUN", "s": Size.L}
+    assert decode_arguments(data, enums=ENUMS, is_showing=True) == given
+    gone = b'{"v":1,"arguments":{"s":{"$enum":["Size","GONE"]}}}'
+    assert decode_arguments(gone, enums={"Size": Size}, is_showing=True) == {"s": "Size.GONE"}
+    for is_showing, bad in ((False, gone), (True, b'{"v":1,"arguments":{"s":{"$enum":[7]}}}')):
+        with pytest.raises(Undecodable):
+            decode_arguments(bad, enums={"Size": Size}, is_showing=is_showing)

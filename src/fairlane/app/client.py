@@ -177,6 +177,11 @@ class Client:
         """Make a snapshot of a stored job."""
         return job_of(Enqueued(record, created), self)
 
+    def argument_enums(self, task: str) -> Mapping[str, type[Enum]]:
+        """Return the Enum classes that arguments of this task may hold."""
+        known = self.registry.find(task)
+        return NO_ENUMS if known is None else known.handler.argument_enums
+
     def result_enums(self, task: str) -> Mapping[str, type[Enum]]:
         """Give the Enum classes that a result of this task may hold."""
         known = self.registry.find(task)

@@ -19,6 +19,7 @@ from fairlane.app.ambient import Ambient
 from fairlane.app.call import Call
 from fairlane.app.checks import Sheet, kind_of
 from fairlane.app.declaration import Declaration, Registry, in_force
+from fairlane.app.fitting import Fits
 from fairlane.app.job import Job
 from fairlane.app.options import Options
 from fairlane.app.place import parent_of, queue_of, tenant_of
@@ -60,12 +61,14 @@ class Formed(msgspec.Struct, frozen=True, gc=False):
 class _Pattern(msgspec.Struct, frozen=True):
     """What holds for all calls of one task whose options are of one manner, and what is wrong with it.
 
-    `beside` counts the bytes that are stored beside the arguments of each.
+    `beside` counts the bytes that are stored beside the arguments of each. `fits` is None where nothing says
+    of which types they are, or nobody asks.
     """
 
     job: NewJob
     problems: Sequence[Problem]
     beside: int
+    fits: Fits | None
 
 
 def taken_from(calls: Iterable[Call[Any]]) -> list[Call[Any]]:
@@ -143,6 +146,8 @@ class _Shaper:
         if pattern.problems:
             sheet.take(pattern.problems)
         encoded, findings = _payload(sheet, call, settings, pattern.beside)
+        if pattern.fits is not None and not pattern.fits.allow(call.arguments):
+            _take_misfits(sheet, pattern.fits.problems(call.arguments))
         data = encoded.data
         job = replace(pattern.job, id=id, tenant=tenant, payload=data, checksum=encoded.checksum)
         if self._is_asking or options.has_ties:
@@ -208,7 +213,14 @@ def _pattern_of(call: Call[Any], about: About, connection: Any) -> _Pattern:
         metadata=metadata,
     )
     beside = len(metadata) + sum(len(tag.encode("utf-8", "replace")) for tag in tags)
-    return _Pattern(job, sheet.problems, beside)
+    fits = (call.task.handler.fits or None) if settings.check_types else None
+    return _Pattern(job, sheet.problems, beside, fits)
+
+
+def _take_misfits(sheet: Sheet, misfits: Iterable[Problem]) -> None:
+    """Note what is of another type, unless the payload has refused it with advice of its own."""
+    refused = {problem.field for problem in sheet.problems if problem.index == sheet.index}
+    sheet.take(one for one in misfits if one.field not in refused)
 
 
 def _payload(

@@ -14,6 +14,8 @@ from types import FunctionType
 from typing import Any, Final, NoReturn
 
 from fairlane.app.context import Context
+from fairlane.app.fitting import Fits
+from fairlane.app.shapes import Shape, shape_of, with_default
 from fairlane.model.enums import enums_of
 from fairlane.model.errors import ConfigError
 
@@ -71,6 +73,20 @@ class Handler:
         """The annotations of the parameters that have one, as far as they can be resolved."""
         hints = _hints(self.func)
         return {name: hints[name] for name in self.signature.parameters if name in hints}
+
+    @cached_property
+    def shapes(self) -> dict[str, Shape]:
+        """What each parameter with a hint takes, by the hint and its default."""
+        known = {name: shape_of(hint) for name, hint in self.argument_hints.items()}
+        return {
+            name: shape if (usual := self._usual[name]) is Parameter.empty else with_default(shape, usual)
+            for name, shape in known.items()
+        }
+
+    @cached_property
+    def fits(self) -> Fits:
+        """Hold a call to the hints."""
+        return Fits(self.shapes)
 
     @cached_property
     def result_enums(self) -> dict[str, type[Enum]]:

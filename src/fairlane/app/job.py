@@ -20,9 +20,9 @@ from fairlane.app.sync import Portal
 from fairlane.model.errors import JobCancelled, JobFailed, ResultGone
 from fairlane.model.failure import ErrorClass
 from fairlane.model.instants import Duration, Instant, Micros, to_datetime, to_micros
-from fairlane.model.job import AttemptOutcome, AttemptRecord, JobRecord
+from fairlane.model.job import AttemptOutcome, AttemptRecord, JobRecord, Progress
 from fairlane.model.lifecycle import CancelReply, State, is_finished
-from fairlane.model.payload import decode_result
+from fairlane.model.payload import decode_arguments, decode_result, verify
 from fairlane.model.priority import at_edge
 
 R = TypeVar("R")
@@ -46,9 +46,10 @@ class Attempt:
     outcome: AttemptOutcome
     error_class: ErrorClass | None
     error_type: str | None
-    message: str | None
-    traceback: str | None
-    log: str | None = None
+    # Free text may quote what is secret (S6), and a job's repr ends up in logs.
+    message: str | None = field(repr=False)
+    traceback: str | None = field(repr=False)
+    log: str | None = field(repr=False, default=None)
 
 
 class Keeper(Protocol):
@@ -62,6 +63,10 @@ class Keeper(Protocol):
     @property
     def settings(self) -> Settings:
         """What holds for the application."""
+        ...
+
+    def argument_enums(self, task: str) -> Mapping[str, type[Enum]]:
+        """Return the Enum classes that arguments of this task may hold."""
         ...
 
     def result_enums(self, task: str) -> Mapping[str, type[Enum]]:
@@ -87,6 +92,7 @@ class Job(Generic[R_co]):
 
     `created` is False if an earlier job answered for this enqueue. `because` says why a job is delayed, dead
     or cancelled. `attempts` holds the last ones, oldest first; a running job's last is the live one.
+    `progress` is what its handler said last, None unless an attempt runs and has said something (S62).
     """
 
     id: UUID
@@ -111,6 +117,9 @@ class Job(Generic[R_co]):
     tags: frozenset[str]
     metadata: Mapping[str, Json]
     attempts: Sequence[Attempt]
+    progress: Progress | None = field(repr=False)
+    _payload: bytes = field(repr=False)
+    _checksum: int = field(repr=False)
     _stored: bytes | None = field(repr=False)
     _is_emptied: bool = field(repr=False)
     _enums: Mapping[str, type[Enum]] = field(repr=False, compare=False)
@@ -135,6 +144,26 @@ class Job(Generic[R_co]):
     def is_finished(self) -> bool:
         """Whether nothing will ever happen to the job again."""
         return is_finished(self.state)
+
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        """The arguments as they are stored, by name; decoded when asked for, anew each time.
+
+        Datetimes, Decimals and the others come back as they were given; an Enum member does where its task is
+        known, and is its text (`Colour.RED`) elsewhere. Values are in clear. Of a tenant that was forgotten
+        there are none. ValueError if the stored bytes cannot be read.
+        """
+        if not self._payload:
+            return MappingProxyType({})
+        verify(self._payload, self._checksum)
+        enums = self._keeper.argument_enums(self.task)
+        return MappingProxyType(decode_arguments(self._payload, enums=enums, is_showing=True))
+
+    @property
+    def logs(self) -> Mapping[int, Sequence[str]]:
+        """The lines that `ctx.log` kept, by number of the attempt; stored when the attempt ends (S62)."""
+        kept = {one.number: tuple(one.log.splitlines()) for one in self.attempts if one.log}
+        return MappingProxyType(kept)
 
     def refresh(self) -> Job[R_co]:
         """Give the job as it is now; `JobNotFound` if it is no longer kept."""
@@ -225,6 +254,9 @@ def _fields(stored: Stored, keeper: Keeper) -> dict[str, Any]:
         "tags": frozenset(record.tags),
         "metadata": MappingProxyType(msgspec.json.decode(record.metadata, type=dict[str, Any])),
         "attempts": _attempts(record),
+        "progress": record.progress,
+        "_payload": record.payload,
+        "_checksum": record.checksum,
         "_stored": record.result,
         # A succeeded job was claimed at least once, so one without an attempt is the husk of a job that is
         # no longer kept; a tenant that was forgotten leaves jobs without payload.

@@ -37,6 +37,7 @@ class PayloadSettings(TypedDict, total=False):
     warn_over: int
     max_size: int
     max_depth: int
+    check_types: bool
     sensitive: SensitivePolicy
     require: Sequence[Required]
 
@@ -76,6 +77,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     payload: PayloadRules
     sensitive: SensitivePolicy
     require: tuple[Required, ...]
+    check_types: bool = True
     tasks: Mapping[str, TaskSettings] = {}
     tenants: Mapping[str, TenantRules] = {}
     worker: WorkerSettings = WorkerSettings()
@@ -139,6 +141,7 @@ def settings_of(
         payload=rules,
         sensitive=sensitive,
         require=require,
+        check_types=_flag("payload.check_types", (payload or {}).get("check_types", True)),
     )
 
 
@@ -163,6 +166,12 @@ def _payload(table: PayloadSettings) -> tuple[PayloadRules, SensitivePolicy, tup
         return PayloadRules(**sizes), sensitive, tuple(require)
     except ValueError as error:
         raise ConfigError(str(error), key="payload.max_depth") from None
+
+
+def _flag(key: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        _refuse(key, f"it is {value!r}", "true or false")
+    return value
 
 
 def _served(key: str, lanes: Iterable[Lane], known: Mapping[str, Queue]) -> None:

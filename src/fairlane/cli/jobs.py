@@ -1,4 +1,4 @@
-"""`fairlane jobs`: list, show, count, peek."""
+"""`fairlane jobs`: list, show, logs, count, peek."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fairlane import Fairlane, Job, State
 from fairlane.cli import kinds
 from fairlane.cli.command import Command, Group
 from fairlane.cli.session import Session, now_of
-from fairlane.cli.shown import Veil, full_fields, full_json, jobs_view
+from fairlane.cli.shown import Veil, full_fields, full_json, jobs_view, logs_json, logs_text
 from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord
 from fairlane.model.scope import Scope
@@ -28,7 +28,7 @@ ALL: Final = Scope.all()
 
 @click.group(cls=Group)
 def jobs() -> None:
-    """Look at jobs: list, show, count, peek."""
+    """Look at jobs: list, show, logs, count, peek."""
 
 
 @jobs.command("list", cls=Command)
@@ -111,6 +111,36 @@ def show(session: Session, id: UUID, *, reveal: bool, with_traceback: bool) -> N
         traces = [attempt.traceback for attempt in job.attempts if attempt.traceback]
         fields["traceback"] = veil.text(traces[-1]) if traces else "none is kept"
     session.output.record(fields, full_json(record, job, veil))
+
+
+@jobs.command(cls=Command)
+@click.argument("id", type=kinds.JOB)
+@click.option("--attempt", "number", type=click.IntRange(1), help="Of this attempt alone.")
+@click.option("--reveal", is_flag=True, help="Show secrets in clear.")
+@click.pass_obj
+def logs(session: Session, id: UUID, *, number: int | None, reveal: bool) -> None:
+    """Show what the handler of a job wrote with `ctx.log`, attempt by attempt.
+
+    The last 200 lines or 16 KB of each of the last ten attempts are kept, from when the attempt ends. As JSON
+    there is one object for each attempt.
+    """
+
+    async def read(app: Fairlane) -> tuple[Job[Any], Veil]:
+        record = await app.client.aget(id, ALL)
+        veil = Veil(is_lifted=reveal, names=await _secret_names(app, record.task))
+        return app.client.show(record), veil
+
+    job, veil = session.run(read)
+    attempts = [one for one in job.attempts if number in {None, one.number}]
+    if number is not None and not attempts:
+        kept = ", ".join(str(one.number) for one in job.attempts) or "none"
+        message = f"attempt {number} is not kept; these are: {kept}"
+        raise click.BadParameter(message, param_hint="--attempt")
+    if session.is_json:
+        for attempt in attempts:
+            session.output.answer("", logs_json(attempt, veil))
+    else:
+        session.output.answer(logs_text(attempts, veil), {})
 
 
 async def _secret_names(app: Fairlane, task: str) -> tuple[str, ...]:

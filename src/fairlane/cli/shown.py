@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
-from fairlane import Attempt, Job
+from fairlane import Attempt, Job, Progress
 from fairlane.cli.moments import ago, iso, moment, span
 from fairlane.cli.output import Cell, View
 from fairlane.cli.safe import cut
@@ -50,7 +50,7 @@ def jobs_view(now: Instant) -> View[Job[Any]]:
     return View(
         {
             "ID": lambda job: str(job.id),
-            "STATE": lambda job: job.state.value,
+            "STATE": _state,
             "TENANT": lambda job: job.tenant,
             "QUEUE": lambda job: job.queue,
             "TASK": lambda job: job.task,
@@ -86,6 +86,7 @@ def job_json(job: Job[Any], veil: Veil = CLOSED) -> dict[str, Any]:
         "parent_id": None if job.parent_id is None else str(job.parent_id),
         "tags": sorted(veil.text(tag) or "" for tag in job.tags),
         "metadata": veil.value(dict(job.metadata)),
+        "progress": _progress_json(job.progress, veil),
     }
 
 
@@ -99,7 +100,6 @@ def full_json(record: JobRecord, job: Job[Any], veil: Veil) -> dict[str, Any]:
         "started_at": iso(record.started_at),
         "lease_until": iso(record.lease_until),
         "cancel_asked": record.is_cancel_asked,
-        "progress": None if record.progress is None else record.progress.fraction,
         "attempts": [_attempt_json(attempt, veil) for attempt in job.attempts],
         "arguments": _arguments(record, veil),
         "result": _result(record, veil),
@@ -129,7 +129,7 @@ def full_fields(record: JobRecord, job: Job[Any], veil: Veil, now: Instant) -> d
         "timeout": "none" if record.timeout is None else span(record.timeout),
         "worker": record.worker,
         "lease until": at(record.lease_until),
-        "progress": _progress(record, veil),
+        "progress": _progress(job.progress, veil),
         "correlation": None if job.correlation_id == str(job.id) else said["correlation_id"],
         "key": None if job.idempotency_key == str(job.id) else said["idempotency_key"],
         "dedup key": said["dedup_key"],
@@ -144,10 +144,37 @@ def full_fields(record: JobRecord, job: Job[Any], veil: Veil, now: Instant) -> d
     }
 
 
-def _progress(record: JobRecord, veil: Veil) -> str | None:
-    if record.progress is None:
+def logs_json(attempt: Attempt, veil: Veil) -> dict[str, Any]:
+    """Return the log lines of an attempt, for programs."""
+    lines = (veil.text(attempt.log) or "").splitlines()
+    return {"attempt": attempt.number, "outcome": attempt.outcome, "lines": lines}
+
+
+def logs_text(attempts: Sequence[Attempt], veil: Veil) -> str:
+    """Return the log lines of these attempts, for people."""
+    lines: list[str] = []
+    for attempt in attempts:
+        lines += [f"attempt {attempt.number}, {attempt.outcome}:", veil.text(attempt.log) or _no_log(attempt)]
+    return "\n".join(lines) or "It has not been started."
+
+
+def _no_log(attempt: Attempt) -> str:
+    is_running = attempt.ended_at is None
+    return "  its lines are stored when it ends" if is_running else "  nothing was logged"
+
+
+def _state(job: Job[Any]) -> str:
+    return job.state.value if job.progress is None else f"{job.state.value} {job.progress.fraction:.0%}"
+
+
+def _progress_json(progress: Progress | None, veil: Veil) -> dict[str, Any] | None:
+    if progress is None:
         return None
-    return f"{record.progress.fraction:.0%} {veil.text(record.progress.note)}".strip()
+    return {"fraction": progress.fraction, "note": veil.text(progress.note)}
+
+
+def _progress(progress: Progress | None, veil: Veil) -> str | None:
+    return None if progress is None else f"{progress.fraction:.0%} {veil.text(progress.note)}".strip()
 
 
 def _arguments(record: JobRecord, veil: Veil) -> Any:
@@ -191,6 +218,7 @@ def _attempt_json(attempt: Attempt, veil: Veil) -> Mapping[str, Any]:
         "error_type": attempt.error_type,
         "message": veil.text(attempt.message),
         "traceback": veil.text(attempt.traceback),
+        "log": veil.text(attempt.log),
     }
 
 

@@ -24,6 +24,10 @@ _ANNOTATE = "annotate the parameter with the Enum class, so that a worker knows 
 _FORM = "is not of the form that $enum has"
 
 
+class UnknownMember(Unreadable):
+    """A well-formed member of a class, or a name of one, that is not known here."""
+
+
 def write_enum(member: Enum, known: Enums | None) -> Node:
     """Name the class and the member; a combination of flags is named by its parts.
 
@@ -66,19 +70,34 @@ def _parts(member: Flag) -> list[str] | None:
     return names if whole is member else None
 
 
-def read_enum(node: Node, known: Enums) -> Enum:
-    """Give the member back, through the classes that the application named and no others."""
+def name_enum(node: Node) -> str:
+    """Return a member's text, as Python writes it, for a reader that does not have its class.
+
+    >>> name_enum({"$enum": ["Colour", "RED"]}), name_enum({"$enum": ["Mode", "READ", "RUN"]})
+    ('Colour.RED', 'Mode.READ|RUN')
+    """
+    wire_name, names = _content(node)
+    return f"{wire_name}.{'|'.join(names)}"
+
+
+def _content(node: Node) -> tuple[str, list[str]]:
     content = as_array(node["$enum"]) or [None]
     wire_name, *names = [part for part in content if isinstance(part, str)] or [""]
     if len(node) != 1 or len(names) + 1 != len(content) or not wire_name:
         raise Unreadable(_FORM)
+    return wire_name, names
+
+
+def read_enum(node: Node, known: Enums) -> Enum:
+    """Give the member back, through the classes that the application named and no others."""
+    wire_name, names = _content(node)
     kind = known.get(wire_name)
     if kind is None:
-        raise Unreadable(f"is of the Enum {shown(wire_name)}, which the task does not name; {_ANNOTATE}")
+        raise UnknownMember(f"is of the Enum {shown(wire_name)}, which the task does not name; {_ANNOTATE}")
     try:
         members = [kind.__members__[name] for name in names]
     except KeyError:
-        raise Unreadable(f"is no member that the Enum {shown(wire_name)} still has") from None
+        raise UnknownMember(f"is no member that the Enum {shown(wire_name)} still has") from None
     if issubclass(kind, Flag):
         whole = kind(0)
         for name in names:

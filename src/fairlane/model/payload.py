@@ -118,8 +118,12 @@ def encode_numbers(arguments: Mapping[str, Any], rules: PayloadRules, beside: in
     return _enclosed(_ENCODE(arguments), rules, beside)
 
 
-def decode_arguments(data: bytes, *, enums: Mapping[str, type[Enum]] = NO_ENUMS) -> dict[str, Any]:
+def decode_arguments(
+    data: bytes, *, enums: Mapping[str, type[Enum]] = NO_ENUMS, is_showing: bool = False
+) -> dict[str, Any]:
     """Give back what was encoded, or raise `Undecodable`, whatever the bytes are.
+
+    `is_showing` is for whoever only looks: an Enum member whose class is not among `enums` becomes its text.
 
     >>> decode_arguments(b'{"v":1,"arguments":{"due":{"$date":"2026-01-02"}}}')
     {'due': datetime.date(2026, 1, 2)}
@@ -128,7 +132,7 @@ def decode_arguments(data: bytes, *, enums: Mapping[str, type[Enum]] = NO_ENUMS)
     if found is not None and is_plain(found):
         return found
     content = _opened(data, "arguments") if found is None else found
-    arguments = as_object(Reader(enums).read(content, "arguments", 0))
+    arguments = as_object(Reader(enums, is_showing=is_showing).read(content, "arguments", 0))
     if arguments is None:
         raise Undecodable("arguments is not an object")
     return arguments

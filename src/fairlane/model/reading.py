@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NoReturn
 
-from fairlane.model.enums import Enums, read_enum
+from fairlane.model.enums import Enums, UnknownMember, name_enum, read_enum
 from fairlane.model.tagged import INT64, TAGS, Node, Unreadable, as_array, as_object, read_tagged
 from fairlane.model.trail import Step, Trail, path_of, shown
 
@@ -24,12 +24,16 @@ class Undecodable(ValueError):  # noqa: N818 (named like its error class, S27)
 
 
 class Reader:
-    """Turn plain JSON values back; the first thing that cannot be read ends it with `Undecodable`."""
+    """Turn plain JSON values back; the first thing that cannot be read ends it with `Undecodable`.
 
-    __slots__ = ("_enums",)
+    A reader that only shows (`is_showing`) takes the text of an Enum member whose class it does not have.
+    """
 
-    def __init__(self, enums: Enums) -> None:
+    __slots__ = ("_enums", "_is_showing")
+
+    def __init__(self, enums: Enums, *, is_showing: bool = False) -> None:
         self._enums = enums
+        self._is_showing = is_showing
 
     def read(self, value: object, root: str, depth: int) -> Any:
         """Give the value that was written."""
@@ -75,10 +79,18 @@ class Reader:
             if tag in TAGS:
                 return read_tagged(tag, node)
             if tag == "$enum":
-                return read_enum(node, self._enums)
+                return self._member(node)
         except Unreadable as no:
             _unreadable(here, str(no))
         return self._nesting(tag, node, here, depth)
+
+    def _member(self, node: Node) -> Any:
+        try:
+            return read_enum(node, self._enums)
+        except UnknownMember:
+            if self._is_showing:
+                return name_enum(node)
+            raise
 
     def _nesting(self, tag: str, node: Node, here: Trail, depth: int) -> Any:
         if tag not in _NESTING:

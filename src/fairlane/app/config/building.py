@@ -202,6 +202,7 @@ def _with_payload(settings: Settings, values: Values) -> Settings:
     return msgspec.structs.replace(
         settings,
         payload=rules or settings.payload,
+        check_types=said.get("check_types", settings.check_types),
         sensitive=said.get("sensitive", settings.sensitive),
         require=said.get("require", settings.require),
     )

@@ -140,6 +140,7 @@ TREE: Final[Mapping[str, Node]] = {
         "warn_over": Key(size(), '"10KB"', "the size from which on a payload is remarked upon"),
         "max_size": Key(size(), '"1MB"', "the size above which a payload is refused (S5)"),
         "max_depth": Key(count(1), "32", "how deep values may be nested"),
+        "check_types": Key(FLAG, "true", "whether arguments must be of the types that the hints name"),
         "sensitive": Key(
             one_of("allow", "warn", "reject"), '"warn"', "what happens to secrets in arguments (S6)"
         ),

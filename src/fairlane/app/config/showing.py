@@ -134,6 +134,7 @@ def _tables(settings: Settings) -> dict[str, Any]:
         },
         "payload": {
             **msgspec.structs.asdict(settings.payload),
+            "check_types": settings.check_types,
             "sensitive": settings.sensitive,
             "require": settings.require,
         },

@@ -102,6 +102,29 @@ def test_lanes_and_gates_of_code_and_file_come_together_by_name(world: World) ->
     assert settings.gates == (Gate("screens", 5, Rate(1)), Gate("api", None, Rate(10)))
 
 
+@pytest.mark.parametrize(
+    ("code", "file", "variable", "kept"),
+    [
+        (None, "", None, 1),
+        (None, "slots = 32", None, 4),
+        (0, "slots = 32", None, 0),
+        (0, "headroom = 3", None, 3),
+        (None, "headroom = 0", None, 0),
+        (None, "headroom = 0", "2", 2),
+        (3, "headroom = 2", "0", 0),
+    ],
+)
+def test_a_headroom_is_of_the_slots_in_force_unless_somebody_gives_one(
+    world: World, code: int | None, file: str, variable: str | None, kept: int
+) -> None:
+    """S48: none is a number, too."""
+    if variable is not None:
+        world.environ = {"FAIRLANE_LANES__MAIN__HEADROOM": variable}
+    lanes = [Lane("main", 8, ["default"], headroom=code)]
+    (lane,) = world.settings(f"[lanes.main]\n{file}\n", lanes=lanes).lanes
+    assert lane.headroom_slots == kept
+
+
 def test_the_rest_of_the_code_is_overruled_key_by_key(world: World) -> None:
     """Tenancy, priorities, payload."""
     text = "[app]\ntenancy = 'required'\npriority = 'lower_first'\n[payload]\nmax_size = '2KB'\n"

@@ -87,7 +87,7 @@ def test_what_has_no_effect_is_told_once_a_table(world: World, caplog: pytest.Lo
             "[schedules]",
             "[escalations]",
             "[channels]",
-            "processes, max_memory in [worker]",
+            "processes, max_memory, max_crashes in [worker]",
             "dead_reviewed, attempts_per_job in [retention]",
         )
     ]

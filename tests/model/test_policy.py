@@ -79,8 +79,8 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     (lane, {"slots": 0}, "slots must be a whole number, 1 or more, not 0"),
     (lane, {"slots": 2.5}, "slots must be"),
     (lane, {"slots": None}, "slots must be"),
-    (lane, {"headroom": None}, "headroom must be"),
-    (lane, {"headroom": -1}, "headroom must be a whole number, 0 or more, not -1"),
+    (lane, {"headroom": "1"}, "headroom must be"),
+    (lane, {"headroom": -1}, "headroom must be a whole number, 0 or more, or None, not -1"),
     (lane, {"headroom": 4}, "headroom must be below the lane's 4 slots, not 4"),
     (lane, {"headroom": 9}, "headroom must be below"),
     (lane, {"poll": 0}, "poll must be a finite duration above 0, or None, not 0"),
@@ -142,6 +142,8 @@ def test_a_value_that_means_nothing_is_refused_by_name(make: Any, values: dict[s
         (Share, {"weight": 0.01, "max_slots": 1, "min_share": 1}),
         (Share, {"weight": 1000, "min_share": 0}),
         (lane, {"headroom": 3}),
+        (lane, {"headroom": None}),
+        (lane, {"headroom": None, "slots": 1}),
         (lane, {"poll": 0.5}),
         (lane, {"queues": ("a",)}),
         (lane, STRICT | {"queues": {"a": Share(min_share=0.5), "b": Share(min_share=0.5)}}),
@@ -213,3 +215,13 @@ def test_a_lane_gives_the_shares_of_its_queues_in_the_listed_order(
 ) -> None:
     """Names alone have equal weight; a number is a weight."""
     assert list(lane(queues=queues).shares().items()) == list(shares.items())
+
+
+@pytest.mark.parametrize(
+    ("slots", "kept"), [(1, 0), (2, 1), (3, 1), (8, 1), (15, 1), (16, 2), (23, 2), (24, 3), (1_000, 125)]
+)
+def test_an_eighth_of_a_lane_is_kept_unless_it_says_otherwise(slots: int, kept: int) -> None:
+    """S48: at least one, but not the only one; what the lane says holds, be it none."""
+    assert lane(slots=slots).headroom_slots == kept
+    assert lane(slots=slots, headroom=0).headroom_slots == 0
+    assert lane(slots=1_001, headroom=slots).headroom_slots == slots

@@ -355,10 +355,11 @@ class World:
 
 
 def _draw_lanes(rng: Random) -> list[Lane]:
-    headroom = rng.choice((0, 0, 1))
+    headroom = rng.choice((0, None, 1))
     slots = rng.choice((1, 2, 4))
-    rest = Lane("rest", max(slots, headroom + 1), ["mail", "bulk"], headroom=headroom)
-    fair = Lane("fair", rng.choice((1, 2)), ["fair", "mail"] if rng.random() < 0.5 else ["fair"])
+    rest = Lane("rest", max(slots, (headroom or 0) + 1), ["mail", "bulk"], headroom=headroom)
+    # Without headroom, which goes out of turn: here the turns of every claim are judged.
+    fair = Lane("fair", rng.choice((1, 2)), ["fair", "mail"] if rng.random() < 0.5 else ["fair"], headroom=0)
     return [rest, fair]
 
 

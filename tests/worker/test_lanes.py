@@ -27,6 +27,7 @@ def test_without_lanes_there_is_one_of_sixteen_slots_over_all_queues() -> None:
 
     (lane,) = lanes_of(app, None)
     assert (lane.name, lane.slots, lane.queues) == ("main", 16, ("default", "mail", "fax"))
+    assert lane.headroom_slots == 2
 
 
 def test_lanes_are_chosen_by_name_or_given() -> None:
@@ -44,7 +45,7 @@ def test_lanes_are_chosen_by_name_or_given() -> None:
 async def test_a_lane_never_runs_more_than_its_slots(world: World, turns: int, asked: int) -> None:
     """A slot is taken from the claim until the settlement is accepted; one may be taken for long."""
     world.turns_at_once = turns
-    app = world.app(lanes=[Lane("main", 3, ["default"])])
+    app = world.app(lanes=[Lane("main", 3, ["default"], headroom=0)])
     now, most, ended = 0, 0, 0
     release = asyncio.Event()
 
@@ -66,7 +67,7 @@ async def test_a_lane_never_runs_more_than_its_slots(world: World, turns: int, a
 
 async def test_jobs_are_claimed_in_batches_and_settled_in_the_same_round_trip(world: World) -> None:
     """S35: a hundred short jobs with ten slots take about ten calls, each settling ten and claiming ten."""
-    app = world.app(lanes=[Lane("main", 10, ["default"])])
+    app = world.app(lanes=[Lane("main", 10, ["default"], headroom=0)])
 
     @app.task(name="noop")
     async def noop() -> None: ...
@@ -83,9 +84,9 @@ async def test_jobs_are_claimed_in_batches_and_settled_in_the_same_round_trip(wo
 @pytest.mark.parametrize(
     ("lane", "under_way"),
     [
-        (Lane("main", 4, ["default"]), 2),
-        (Lane("main", 4, ["default", "other"]), 1),
-        (Lane("main", 4, ["default"], headroom=1), 1),
+        (Lane("main", 4, ["default"], headroom=0), 2),
+        (Lane("main", 4, ["default", "other"], headroom=0), 1),
+        (Lane("main", 4, ["default"]), 1),
     ],
 )
 async def test_while_a_server_settles_half_of_the_slots_the_other_half_works(
@@ -128,7 +129,7 @@ async def test_while_a_server_settles_half_of_the_slots_the_other_half_works(
 
 async def test_only_free_slots_are_claimed_for(world: World) -> None:
     """S32: nothing is fetched ahead."""
-    app = world.app(lanes=[Lane("main", 4, ["default"])])
+    app = world.app(lanes=[Lane("main", 4, ["default"], headroom=0)])
     release = asyncio.Event()
     began: list[int] = []
 
@@ -156,7 +157,7 @@ async def test_weights_share_a_lane_between_its_queues(world: World) -> None:
 async def test_a_strict_lane_keeps_minimum_shares(world: World) -> None:
     """S49: the listed order, but a tenth of the starts goes to the last."""
     queues = {"first": Share(), "last": Share(min_share=0.1)}
-    app = world.app(lanes=[Lane("main", 5, queues, order="strict")])
+    app = world.app(lanes=[Lane("main", 5, queues, order="strict", headroom=0)])
     order = await _order(world, app, {"first": 150, "last": 50}, 5)
     assert Counter(order[:100]) == {"first": 90, "last": 10}
 

@@ -66,7 +66,7 @@ async def test_plain_handlers_run_side_by_side_as_slots_allow(world: World, app:
     def meet() -> None:
         barrier.wait()
 
-    jobs = [await meet.using(tenant="acme").aenqueue() for _ in range(16)]
+    jobs = [await meet.using(tenant=f"t{number}").aenqueue() for number in range(16)]
     worker = await world.burst(app)
     assert (worker.settled, worker.failed) == (len(jobs), 0)
 

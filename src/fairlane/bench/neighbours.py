@@ -93,7 +93,7 @@ async def _headroom(setting: Setting, number: int) -> Round:
     arrivals = quiet(setting, number, FEW, FILL * setting.seconds / 2)
     ahead = [Arrival(0, NOISY, slots_of(setting), long)]
     alone = await stage.play("alone", arrivals)
-    without = await stage.play("headroom 0", arrivals, ahead=ahead)
+    without = await stage.play("headroom 0", arrivals, ahead=ahead, headroom=0)
     with_one = await stage.play("headroom 1", arrivals, ahead=ahead, headroom=1)
     amounts = {
         **in_ms(waits(alone), "p99", before="alone "),

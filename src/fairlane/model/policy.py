@@ -19,6 +19,8 @@ Tenancy: TypeAlias = Literal["open", "required", "declared"]
 DEFAULT_TIMEOUT: Final = 1800.0
 DEFAULT_ATTEMPTS: Final = 5
 DEFAULT_SLOTS: Final = 16
+SLOTS_A_HEADROOM: Final = 8
+"""A lane that does not say otherwise keeps one slot in so many as headroom (S48)."""
 
 WHOLE: Final = 10_000
 
@@ -74,21 +76,24 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A group of slots in a worker and the queues it serves; `poll` bounds how long a lost hint is missed."""
+    """A group of slots in a worker and the queues it serves; `poll` bounds how long a lost hint is missed.
+
+    A `headroom` of None is the usual one of so many slots: `headroom_slots` says how many slots that are.
+    """
 
     name: str
     slots: int
     queues: Sequence[str] | Mapping[str, float | Share]
     order: Literal["weighted", "strict"] = "weighted"
-    headroom: int = 0
+    headroom: int | None = None
     poll: Duration | None = None
 
     def __post_init__(self) -> None:
         """Refuse a lane that means nothing."""
         _legal("lane", self.name)
         _counted("slots", self.slots, 1)
-        _counted("headroom", self.headroom, 0)
-        if self.headroom >= self.slots:
+        _counted("headroom", self.headroom, 0, is_optional=True)
+        if self.headroom_slots >= self.slots:
             _refuse("headroom", self.headroom, f"below the lane's {self.slots} slots")
         _one_of("order", self.order, "weighted", "strict")
         _positive("poll", self.poll, is_optional=True)
@@ -103,6 +108,19 @@ class Lane:
             _refuse("min_share", "weighted", 'used only with order="strict"')
         if sum(share.min_parts for share in shares) > WHOLE:
             _refuse("min_share", "their sum", "at most 1 over the lane")
+
+    @property
+    def headroom_slots(self) -> int:
+        """How many slots are headroom: as many as the lane says, else an eighth, at least one of several.
+
+        >>> [Lane("main", slots, ["a"]).headroom_slots for slots in (1, 2, 8, 15, 16, 100)]
+        [0, 1, 1, 1, 2, 12]
+        >>> Lane("main", 16, ["a"], headroom=0).headroom_slots
+        0
+        """
+        if self.headroom is not None:
+            return self.headroom
+        return min(self.slots - 1, max(1, self.slots // SLOTS_A_HEADROOM))
 
     def shares(self) -> dict[str, Share]:
         """Give each queue's share, in the listed order; a bare name has weight 1.

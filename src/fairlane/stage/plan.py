@@ -44,7 +44,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     queue: str = "default"
     cost: Cost = "jobs"
     slots: int = DEFAULT_SLOTS
-    headroom: int = 0
+    headroom: int | None = None
     min_share: float = 0.0
     tasks: tuple[str, ...] = (WORK,)
 

@@ -89,7 +89,7 @@ class Fetch:
             lease=self._floor.lease,
             wishes=tuple(Wish(queue, most) for queue, most in desk.wishes()),
             total=room,
-            headroom=desk.lane.headroom,
+            headroom=desk.lane.headroom_slots,
         )
 
     async def _turn(self, batch: list[Done], claim: ClaimRequest | None) -> None:

@@ -42,7 +42,7 @@ class Desk:
         self.bell = Bell()
         self.done: list[Done] = []
         self.is_hungry = True
-        self.turns = turns_at_once if len(self.queues) == 1 and not lane.headroom else 1
+        self.turns = turns_at_once if len(self.queues) == 1 and not lane.headroom_slots else 1
         self.asking = 0
         self.due_at: Micros | None = None
         self._clock = LaneClock(lane)

@@ -102,7 +102,8 @@ TREE: Final[Mapping[str, Node]] = {
         "slots": Key(count(1), "required", "jobs that run at once (S47)"),
         "queues": Key(QUEUES, "required", "the queues it serves, with their shares"),
         "order": Key(one_of("weighted", "strict"), '"weighted"', "whose turn it is between its queues (S49)"),
-        "headroom": Key(count(0), "0", "slots kept for tenants with nothing running (S48)"),
+        "headroom": Key(count(0), "slots / 8, at least 1; 0 of 1",
+                        "slots kept for tenants with nothing running (S48); 0 keeps none"),
         "poll": _planned(duration(0.01), "how long a lost wake-up may go unnoticed"),
     }),
     "gates": Named("gate", name_hint, {
@@ -133,7 +134,12 @@ TREE: Final[Mapping[str, Node]] = {
         "shutdown_deadline": Key(duration(), '"30s"', "how long running jobs may go on after a stop (S32)"),
         "max_jobs": Key(or_none(count(1)), "none", "jobs after which a worker stops in good order"),
         "max_memory": _planned(or_none(size()), "memory at which a process is replaced", "none"),
-        "max_crashes": Key(count(1), "3", "lost claims after which a job is dead (S40)"),
+        "max_crashes": _planned(
+            count(1),
+            "lost claims after which a job is to be dead (S40); now a job that kills its worker is run until its "
+            "`max_attempts` are used up, and each time all jobs beside it lose an attempt, too",
+            "3",
+        ),
         "duties": Key(FLAG, "true", "whether workers share in the duties (S61)"),
     },
     "payload": {

@@ -46,7 +46,11 @@ def rows(configuration: Configuration) -> list[Row]:
     said, usual = _values(configuration.code), _values(_USUAL)
     queue = {path[1:]: value for path, value in usual.items() if path[0] == "defaults"}
     found: list[Row] = []
+    lanes = {lane.name: lane for lane in configuration.settings.lanes}
     for path, value in _values(configuration.settings).items():
+        if value is None and path[-1] == "headroom":
+            found.append(Row(dotted(path), str(lanes[path[1]].headroom_slots), DEFAULT))
+            continue
         before = queue[path[2:]] if path[0] == "queues" else usual.get(path)
         shown = _shown(_key(path).kind, value, given.get(path))
         if path in given:

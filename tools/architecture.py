@@ -71,12 +71,19 @@ HOMES: Final[dict[str, tuple[str, ...]]] = {
     "utcnow": (),
     # The first runs the application's classifier and `__str__`, the second carries what a verb raised from
     # its thread to its caller, the third makes an ending of whatever a handler raises, the relay outlasts
-    # whatever the application's database library raises, the duties outlast a fault in one of them. A
-    # handler that ends in `raise` swallows nothing and may stand anywhere.
+    # whatever the application's database library raises, the duties outlast a fault in one of them. The
+    # endings outlast a result's own code, the
+    # floor settles the attempt around which anything was raised, the salvage the one that a store could not
+    # take, the report outlasts the application's log handlers. A handler that ends in `raise` swallows
+    # nothing and may stand anywhere.
     "except Exception": (
         "fairlane.model.failure",
         "fairlane.store.sqlite.writer",
         "fairlane.worker.run",
+        "fairlane.worker.endings",
+        "fairlane.worker.floor",
+        "fairlane.worker.salvage",
+        "fairlane.worker.report",
         "fairlane.outbox.relay",
         "fairlane.duties.duties",
     ),

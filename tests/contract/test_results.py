@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairlane.model.failure import ErrorClass
+from fairlane.model.failure import ErrorClass, Failure
 from fairlane.model.judge import Succeeded
 from fairlane.model.lifecycle import State
 from tests.contract.world import World, failed, payload, ruined
@@ -19,7 +19,7 @@ async def test_a_result_is_kept_with_the_job(world: World, result: bytes | None)
     assert await world.find_all() == [job]
 
 
-async def test_a_result_that_cannot_be_kept_makes_the_job_dead(world: World) -> None:
+async def test_a_result_that_cannot_be_kept_makes_the_job_dead_if_asked(world: World) -> None:
     """S34: `non_retryable`; the letter says that the work itself ran, and there is no result."""
     await world.enqueue(max_attempts=9)
     job = await world.run(ruined(message="the work ran; its result takes 70,000 bytes"))
@@ -27,6 +27,16 @@ async def test_a_result_that_cannot_be_kept_makes_the_job_dead(world: World) -> 
     assert letter is not None
     assert (letter.error_class, job.result) == (ErrorClass.NON_RETRYABLE, None)
     assert job.because == "failed: the work ran; its result takes 70,000 bytes"
+
+
+async def test_a_result_that_was_dropped_leaves_its_job_succeeded(world: World) -> None:
+    """S34: as one that is kept no longer; the attempt says why, here and wherever the job is found."""
+    await world.enqueue(max_attempts=9)
+    why = Failure(ErrorClass.NON_RETRYABLE, "ResultDropped", "result takes 70,000 bytes")
+    job = await world.run(Succeeded(None, why))
+    assert (job.state, job.result, job.failures, job.because) == (State.SUCCEEDED, b"", 0, None)
+    assert (job.attempts[-1].outcome, job.attempts[-1].failure) == ("succeeded", why)
+    assert await world.find_all() == [job]
 
 
 async def test_a_result_outlives_its_retries(world: World) -> None:

@@ -158,6 +158,11 @@ def test_two_errors_are_also_the_kind_that_python_users_expect() -> None:
         (JobCancelled(JOB, "asked"), f"job {ID} was cancelled: asked", {"job": JOB}),
         (ResultGone(JOB), f"job {ID} succeeded, but its result is no longer kept", {"job": JOB}),
         (
+            ResultGone(JOB, "too large"),
+            f"job {ID} succeeded, but its result was dropped: too large",
+            {"job": JOB},
+        ),
+        (
             BreakerOpen("maps", NOON),
             "breaker maps is open until 2026-03-01T12:00:00+00:00",
             {"name": "maps", "until": NOON},

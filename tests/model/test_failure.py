@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+import traceback
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
@@ -43,6 +45,68 @@ CLASSES = {
 def test_the_classes_are_closed_and_five_are_retried() -> None:
     """Adding a class means deciding whether it is retried."""
     assert {one.value: one in RETRIED for one in ErrorClass} == CLASSES
+
+
+def _deep(depth: int) -> RecursionError:
+    """Raise through so many frames."""
+
+    def sink(left: int) -> None:
+        if not left:
+            message = "deep"
+            raise RecursionError(message)
+        sink(left - 1)
+
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(depth + 1_000)
+    try:
+        sink(depth)
+    except RecursionError as error:
+        return error
+    finally:
+        sys.setrecursionlimit(before)
+    raise AssertionError
+
+
+def _chained(links: int) -> BaseException:
+    last = ValueError("link 0")
+    for number in range(1, links):
+        error = ValueError(f"link {number}")
+        error.__context__ = last
+        last = error
+    return last
+
+
+@pytest.mark.parametrize(
+    "error",
+    [_deep(20_000), _chained(20_000), ExceptionGroup("all", [ValueError(f"{n}") for n in range(20_000)])],
+    ids=["frames", "causes", "members"],
+)
+def test_an_error_without_end_is_described_by_its_innermost_frames(
+    error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python would format every frame: of a recursion through millions for minutes, and serve nobody."""
+    seen: list[int] = []
+    real = traceback.FrameSummary
+
+    def summary(*args: Any, **named: Any) -> traceback.FrameSummary:
+        seen.append(1)
+        return real(*args, **named)
+
+    monkeypatch.setattr(traceback, "FrameSummary", summary)
+    found = describe(error, ErrorClass.RETRYABLE)
+    assert len(seen) <= 100
+    assert "too deep to be shown whole" in str(found.traceback)
+    assert str(found.traceback).endswith(f"{type(error).__name__}: {error}")
+
+
+def test_a_traceback_of_usual_depth_is_python_s_own() -> None:
+    """With its causes, also if one of them is its own cause in the end."""
+    error = _deep(200)
+    error.__cause__ = ValueError("first")
+    error.__cause__.__context__ = error
+    trace = str(describe(error, ErrorClass.RETRYABLE).traceback)
+    assert "too deep" not in trace
+    assert "direct cause" in trace
 
 
 # ── order ────────────────────────────────────────────────────────────────────

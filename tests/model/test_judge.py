@@ -523,6 +523,14 @@ def test_a_task_that_runs_at_most_once_may_be_retried_after_an_orderly_failure()
     assert settled(failed(), at_most_once=True).event is Event.RETRY
 
 
+def test_a_success_whose_result_was_dropped_says_why_and_counts_no_failure() -> None:
+    """S34: the result is empty, as one that is kept no longer; the attempt has the reason."""
+    why = Failure(ErrorClass.NON_RETRYABLE, "ResultDropped", "too large")
+    found = settled(Succeeded(None, why), failures=2)
+    assert (found.event, found.outcome, found.result, found.failure) == (Event.SUCCEED, "succeeded", b"", why)
+    assert (found.failures, found.because) == (2, None)
+
+
 # ── what handlers say ────────────────────────────────────────────────────────
 
 
@@ -532,15 +540,18 @@ def test_a_task_that_runs_at_most_once_may_be_retried_after_an_orderly_failure()
         (Retry(), None),
         (Retry(after=90), 90 * SECOND),
         (Retry(after=timedelta(minutes=2)), 120 * SECOND),
-        (Retry(after=-5), 0),
         (Retry(after=0), 0),
+        (Retry(after=" 90 "), 90 * SECOND),
+        (Retry(after="Thu, 01 Jan 1970 00:02:30 GMT"), 90 * SECOND),
+        (Retry(after="Thu, 01 Jan 1970 00:00:30 GMT"), 0),
+        (Retry(after="Fri, 31 Dec 9999 23:59:59 GMT"), DAY),
         (Retry(after=timedelta(days=9)), DAY),
         (Retry(after=timedelta.max), DAY),
     ],
 )
 def test_a_retry_may_name_a_time_that_is_bounded_to_a_day(said: Retry, after: int | None) -> None:
-    """Never negative either (S26)."""
-    ending = interpret(said, None, [])
+    """S26: a date counts from the instant at which it is read; one that has passed means at once."""
+    ending = interpret(said, None, [], now=60 * SECOND)
     assert isinstance(ending, Failed)
     assert ending.after == after
 

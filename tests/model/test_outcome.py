@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from fairlane.model.failure import ErrorClass
+from fairlane.model.instants import DAY, SECOND, to_instant
 from fairlane.model.outcome import Cancel, Fail, Outcome, Retry, Snooze
 
 
@@ -55,6 +56,54 @@ def test_a_retry_after_a_time_that_means_nothing_is_refused_in_the_handler(after
     """Not when the attempt is settled, where nobody could answer for it."""
     with pytest.raises(ValueError, match="finite number of seconds"):
         Retry(after=after)
+
+
+@pytest.mark.parametrize(
+    ("after", "delay"),
+    [
+        ("120", 120 * SECOND),
+        ("0", 0),
+        ("1.5", 3 * SECOND // 2),
+        ("Sun, 06 Nov 1994 08:49:37 GMT", 37 * SECOND),
+        ("Sunday, 06-Nov-94 08:49:37 GMT", 37 * SECOND),
+        ("Sun Nov  6 08:49:37 1994", 37 * SECOND),
+        ("sun, 06 nov 1994 08:49:60 gmt", 59 * SECOND),
+        ("Sun, 06 Nov 1994 08:48:00 GMT", 0),
+        ("Thursday, 06-Nov-25 08:49:37 GMT", DAY),
+        ("999999999999", DAY),
+        (timedelta(seconds=3), 3 * SECOND),
+        (None, None),
+    ],
+)
+def test_a_retry_reads_what_a_retry_after_header_says(after: Any, delay: int | None) -> None:
+    """All three dates of RFC 9110, and seconds; never before now, and at most a day."""
+    now = to_instant(datetime(1994, 11, 6, 8, 49, 0, tzinfo=UTC))
+    assert Retry(after=after).delay(now) == delay
+    assert Retry(after=after).after == after
+
+
+@pytest.mark.parametrize(
+    "after",
+    [-1, -0.001, timedelta(seconds=-1), "-1", "soon", "", "١٢", "1e3", True, b"5", [5], object(),
+     "Sun, 31 Feb 1994 08:49:37 GMT", "Sun, 06 Nov 1994 25:49:37 GMT", "Sun, 06 Nov 1994 08:49:37 CET"],
+)  # fmt: skip
+def test_a_retry_after_anything_else_is_refused_in_the_handler(after: Any) -> None:
+    """It names the field and what it may be, and the attempt fails by it."""
+    with pytest.raises(ValueError, match="after of a Retry must be seconds or a timedelta, 0 or more"):
+        Retry(after=after)
+
+
+@pytest.mark.parametrize("reason", [42, ValueError("no such page"), b"bytes", None])
+def test_a_reason_may_be_anything(reason: Any) -> None:
+    """`raise Cancel(error)` is written in haste, and means what it says."""
+    assert Cancel(reason).reason == ("" if reason is None else str(reason))
+
+
+@pytest.mark.parametrize("delay", [True, "5", None, object()])
+def test_a_snooze_takes_a_duration_and_nothing_else(delay: Any) -> None:
+    """A text would be repeated a million times before anybody noticed."""
+    with pytest.raises(ValueError, match="delay of a Snooze must be seconds or a timedelta"):
+        Snooze(delay)
 
 
 @pytest.mark.parametrize("delay", [1, 1.0, timedelta(seconds=1), 3600, 2_592_000, timedelta(days=30)])

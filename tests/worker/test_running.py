@@ -19,6 +19,7 @@ from fairlane import (
     Fail,
     Fairlane,
     JobFailed,
+    ResultGone,
     Queue,
     Retry,
     Snooze,
@@ -29,7 +30,7 @@ from fairlane import (
 from fairlane.model.instants import SECOND
 from fairlane.model.payload import RESULT_SIZE
 from fairlane.worker.attempt import Attempt
-from tests.worker.world import World, thread_name, until
+from tests.worker.world import World, events, thread_name, until
 
 
 async def test_an_async_handler_runs_in_the_worker_s_loop(world: World, app: Fairlane) -> None:
@@ -308,12 +309,45 @@ async def test_a_task_s_classifier_decides_and_one_that_raises_is_silent(
     ],
     ids=["of no known type", "too large", "no number", "a proxy for nothing"],
 )
-async def test_a_result_that_cannot_be_kept_makes_the_job_dead_and_says_that_the_work_was_done(
-    world: World, app: Fairlane, result: object, said: str
+async def test_a_result_that_cannot_be_kept_is_dropped_and_the_job_has_succeeded(
+    world: World, app: Fairlane, caplog: pytest.LogCaptureFixture, result: object, said: str
 ) -> None:
-    """S34: running the work again would not help."""
+    """S34: the work was done; whoever asks for the result hears what became of it, and the log warns."""
 
     @app.task(name="odd", retry=Backoff.delays(0))
+    async def odd() -> Any:
+        return result
+
+    job = await odd.using(tenant="acme").aenqueue()
+    await world.burst(app)
+    done = await job.arefresh()
+    last = done.attempts[-1]
+    assert (done.state, done.failures, last.outcome) == (State.SUCCEEDED, 0, "succeeded")
+    assert said in str(last.message)
+    assert "result_dropped" in events(caplog)
+    with pytest.raises(ResultGone, match="result was dropped: .*" + said):
+        await job.aresult()
+
+
+@pytest.mark.parametrize("is_configured", [False, True], ids=["in code", "in the configuration"])
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [
+        (object(), "result"),
+        ("x" * (RESULT_SIZE + 1), "the limit is"),
+        (float("nan"), "result"),
+        (Unbound(), "Unbound"),
+    ],
+    ids=["of no known type", "too large", "no number", "a proxy for nothing"],
+)
+async def test_a_result_that_cannot_be_kept_makes_the_job_dead_if_its_task_wants_that(
+    world: World, result: object, said: str, *, is_configured: bool
+) -> None:
+    """S34: running the work again would not help; the letter says that the work was done."""
+    config = {"tasks": {"odd": {"on_bad_result": "dead"}}} if is_configured else {}
+    app = world.app(config=config)
+
+    @app.task(name="odd", retry=Backoff.delays(0), on_bad_result="drop" if is_configured else "dead")
     async def odd() -> Any:
         return result
 

@@ -15,6 +15,7 @@ from fairlane.app.attempt_log import AttemptLog, Tail
 from fairlane.app.job import Job
 from fairlane.app.sync import run_here
 from fairlane.model.errors import Unsupported
+from fairlane.model.failure import bounded
 from fairlane.model.job import Progress
 from fairlane.model.outcome import Cancel
 
@@ -145,7 +146,7 @@ class Context:
         if math.isnan(fraction):
             message = "progress is a fraction from 0 to 1, not NaN"
             raise ValueError(message)
-        self._rein.note(Progress(min(1.0, max(0.0, float(fraction))), note[:NOTE_CHARS]))
+        self._rein.note(Progress(min(1.0, max(0.0, float(fraction))), bounded(note, NOTE_CHARS)))
 
     def succeed_in(self, connection: Any, result: Any = None) -> None:
         """Let the attempt succeed with the commit of the transaction that is open on this connection (S63).

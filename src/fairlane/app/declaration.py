@@ -27,6 +27,8 @@ _log: Final = getLogger("fairlane")
 
 Isolation: TypeAlias = Literal["auto", "process"]
 OnShutdown: TypeAlias = Literal["finish", "requeue"]
+OnBadResult: TypeAlias = Literal["drop", "dead"]
+"""What becomes of a job whose result is too large or cannot be encoded (S34)."""
 
 
 class Declaration(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +58,7 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
     system: bool = False
     at_most_once: bool = False
     keep_result: bool = True
+    on_bad_result: OnBadResult = "drop"
     on_shutdown: OnShutdown = "finish"
     dedup_until: DedupUntil = "settled"
     sensitive: tuple[str, ...] = ()
@@ -160,6 +163,7 @@ def _check_words(said: Declaration) -> None:
     allowed: tuple[tuple[str, Any], ...] = (
         ("isolation", Isolation),
         ("on_shutdown", OnShutdown),
+        ("on_bad_result", OnBadResult),
         ("dedup_until", DedupUntil),
     )
     for option, values in allowed:

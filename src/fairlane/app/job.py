@@ -185,7 +185,7 @@ class Job(Generic[R_co]):
         """Wait for the job's end and give what its handler returned.
 
         `JobFailed` if it is dead, `JobCancelled` if it was cancelled, `ResultGone` if its result is no longer
-        kept, `TimeoutError` if it has not ended in time.
+        kept or could not be, `TimeoutError` if it has not ended in time.
         """
         return self._keeper.portal.run(self.aresult(timeout))
 
@@ -199,9 +199,14 @@ class Job(Generic[R_co]):
         if self.state is State.CANCELLED:
             raise JobCancelled(self, self.because or "")
         if self._stored == b"" or (self._stored is None and self._is_emptied):
-            raise ResultGone(self)
+            raise ResultGone(self, self._why_dropped())
         result: R_co = decode_result(self._stored, enums=self._enums)
         return result
+
+
+    def _why_dropped(self) -> str:
+        last = self.attempts[-1] if self.attempts else None
+        return (last.message or "") if last is not None and last.outcome == "succeeded" else ""
 
 
 class Stored(Protocol):

@@ -51,6 +51,7 @@ class TaskSettings(msgspec.Struct, frozen=True, kw_only=True):
     retry: RetryPolicy | UnsetType = UNSET
     gate: str | UnsetType = UNSET
     rate: Rate | UnsetType = UNSET
+    on_bad_result: Literal["drop", "dead"] | UnsetType = UNSET
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

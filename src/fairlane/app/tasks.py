@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from fairlane.app.call import Call
 from fairlane.app.client import Client
 from fairlane.app.context import Context
-from fairlane.app.declaration import Declaration, Isolation, OnShutdown, Registry, declare
+from fairlane.app.declaration import Declaration, Isolation, OnBadResult, OnShutdown, Registry, declare
 from fairlane.app.handler import name_of
 from fairlane.app.job import Job, Json
 from fairlane.app.options import NO_OPTIONS, Options
@@ -215,6 +215,7 @@ class Tasks:
         system: bool = False,
         at_most_once: bool = False,
         keep_result: bool = True,
+        on_bad_result: OnBadResult = "drop",
         on_shutdown: OnShutdown = "finish",
         dedup_until: DedupUntil = "settled",
         sensitive: Iterable[str] = (),

@@ -250,9 +250,15 @@ class JobCancelled(_Ended):
 
 
 class ResultGone(_Ended):
-    """The job succeeded, but its result is no longer kept."""
+    """The job succeeded, but its result is no longer kept, or could not be."""
 
     verb = "succeeded, but its result is no longer kept"
+
+    def __init__(self, job: Any, why: str = "") -> None:
+        """Say why it was never kept, where that is so."""
+        super().__init__(job, why)
+        if why:
+            self.args = (f"job {job.id} succeeded, but its result was dropped: {why}",)
 
 
 class BreakerOpen(FairlaneError):

@@ -5,13 +5,20 @@ from __future__ import annotations
 import traceback as tracebacks
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
-from typing import Final, TypeAlias
+from types import TracebackType
+from typing import Final, TypeAlias, cast
 
 import msgspec
 
 TYPE_CHARS: Final = 200
 MESSAGE_CHARS: Final = 2_000
+REASON_CHARS: Final = 2_000
 TRACEBACK_CHARS: Final = 16_000
+
+MOST_FRAMES: Final = 1_000
+"""Frames of an error and its causes that are formatted as Python does; of more only the innermost are."""
+
+_INNERMOST: Final = 50
 
 
 class ErrorClass(StrEnum):
@@ -102,10 +109,24 @@ def describe(error: BaseException, error_class: ErrorClass) -> Failure:
     kind = type(error)
     name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
     try:
-        trace = "".join(tracebacks.format_exception(error))
+        trace = _trace(error)
     except BaseException:  # noqa: BLE001 (formatting runs the error's own code)
         trace = ""
     return Failure(error_class, bounded(name, TYPE_CHARS), shown(error), _tail(trace) or None)
+
+
+def text_of(value: object, most: int) -> str:
+    """Give the text of anything, bounded; None has none.
+
+    >>> text_of(ValueError("no"), 80), text_of(None, 80)
+    ('no', '')
+    """
+    if value is None:
+        return ""
+    try:
+        return bounded(str(value), most)
+    except BaseException:  # noqa: BLE001 (a user's __str__)
+        return f"<{bounded(type(value).__name__, TYPE_CHARS)} without text>"
 
 
 def shown(error: BaseException) -> str:
@@ -116,10 +137,7 @@ def shown(error: BaseException) -> str:
     >>> shown(Mute())
     '<Mute without text>'
     """
-    try:
-        return bounded(str(error), MESSAGE_CHARS)
-    except BaseException:  # noqa: BLE001 (a user's __str__)
-        return f"<{bounded(type(error).__name__, TYPE_CHARS)} without text>"
+    return text_of(error, MESSAGE_CHARS)
 
 
 def bounded(text: str, most: int) -> str:
@@ -132,6 +150,48 @@ def bounded(text: str, most: int) -> str:
     """
     kept = text[:most].encode("utf-8", "backslashreplace").decode()
     return kept.replace("\x00", "\\x00")[:most]
+
+
+def _trace(error: BaseException) -> str:
+    """Write an error's traceback in a time that does not depend on how deep it was.
+
+    A million frames take Python fifteen seconds to format, and whoever calls this serves nobody meanwhile.
+    """
+    if _is_modest(error):
+        return "".join(tracebacks.format_exception(error))
+    inner = tracebacks.format_tb(_innermost(error.__traceback__))
+    return "".join(
+        ["(too deep to be shown whole; its end is)\n", *inner, f"{type(error).__name__}: {shown(error)}"]
+    )
+
+
+def _is_modest(error: BaseException) -> bool:
+    """Whether an error, its causes and what is grouped in it have few frames; looks at no more than these."""
+    left, rest = MOST_FRAMES, [error]
+    seen: set[int] = set()
+    while rest and left > 0:
+        one = rest.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        left -= 1
+        trace = one.__traceback__
+        while trace is not None and left > 0:
+            trace, left = trace.tb_next, left - 1
+        rest += [other for other in (one.__cause__, one.__context__) if other is not None]
+        if isinstance(one, BaseExceptionGroup):
+            rest += cast("BaseExceptionGroup[BaseException]", one).exceptions[:MOST_FRAMES]
+    return left > 0
+
+
+def _innermost(trace: TracebackType | None) -> TracebackType | None:
+    """Skip all but the last frames."""
+    ahead, skipped = trace, 0
+    while ahead is not None:
+        ahead, skipped = ahead.tb_next, skipped + 1
+        if skipped > _INNERMOST and trace is not None:
+            trace = trace.tb_next
+    return trace
 
 
 def _tail(trace: str) -> str:

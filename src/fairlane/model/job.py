@@ -58,7 +58,10 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class AttemptRecord(msgspec.Struct, frozen=True):
-    """One ended execution of a job. `failure` says why, where it failed, was lost or was returned."""
+    """One ended execution of a job. `failure` says why, where it failed, was lost or was returned.
+
+    Where it succeeded, `failure` says why its result was dropped (S34).
+    """
 
     number: int
     worker: str

@@ -17,7 +17,7 @@ from fairlane.model.instants import HOUR, SECOND, Instant, Micros, to_micros
 from fairlane.model.job import AttemptOutcome, AttemptRecord, Claim, JobRecord, Settlement
 from fairlane.model.lifecycle import Because, Event, State, because, is_expired
 from fairlane.model.outcome import Cancel, Fail, Outcome, Retry, Snooze
-from fairlane.model.retry import RetryPolicy, backoff_for, retry_after
+from fairlane.model.retry import RetryPolicy, backoff_for
 
 MOST_SNOOZES: Final = 1_000
 MAX_CRASHES: Final = 3
@@ -28,9 +28,10 @@ _UNKNOWN_FOR: Final[Micros] = HOUR
 
 
 class Succeeded(msgspec.Struct, frozen=True):
-    """The handler returned; the result is encoded already."""
+    """The handler returned; the result is encoded already, or `dropped` says why it could not be kept."""
 
     result: bytes | None = None
+    dropped: Failure | None = None
 
 
 class Failed(msgspec.Struct, frozen=True):
@@ -78,16 +79,19 @@ class Unknown(msgspec.Struct, frozen=True):
 Ending: TypeAlias = Succeeded | Failed | Snoozed | Ruined | Cancelled | HandedBack | Unknown
 
 
-def interpret(said: BaseException, classifier: Classifier | None, maps: Iterable[ClassMap]) -> Ending:
+def interpret(
+    said: BaseException, classifier: Classifier | None, maps: Iterable[ClassMap], now: Instant = 0
+) -> Ending:
     """Read an exception, or an `Outcome` that was returned, as an ending (S27, S28).
+
+    `now` is what a `Retry` counts from that names an instant.
 
     >>> interpret(Snooze(5), None, [])
     Snoozed(delay=5000000, reason='', word=<Because.SNOOZE: 'snooze'>)
     """
     match said:
         case Retry():
-            after = None if said.after is None else retry_after(said.after)
-            return Failed(describe(said, _survived(said.error_class)), after)
+            return Failed(describe(said, _survived(said.error_class)), said.delay(now))
         case Snooze():
             return Snoozed(to_micros(said.delay), said.reason)
         case Fail():
@@ -134,8 +138,11 @@ def judge(
     )
     with_ = msgspec.structs.replace
     match ending:
-        case Succeeded():
+        case Succeeded(dropped=None):
             return base
+        case Succeeded():
+            # Empty is what a result is that is kept no longer (S34); the attempt says why.
+            return with_(base, result=b"", failure=ending.dropped)
         case Failed():
             return _failed(claim, ending, base, policies, draw, max_crashes)
         case Ruined():

@@ -10,18 +10,24 @@ Outcome
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Final, TypeGuard
 
-from fairlane.model.failure import ErrorClass
-from fairlane.model.instants import DAY, SECOND, Duration, to_micros
+from fairlane.model.failure import REASON_CHARS, ErrorClass, text_of
+from fairlane.model.instants import DAY, SECOND, Duration, Instant, Micros, to_micros
+from fairlane.model.retry import retry_after
+from fairlane.model.retry_header import instant_in, seconds_in
+
+_WIDTH: Final = 60
 
 
 class Outcome(Exception):  # noqa: N818 (an outcome is no error)
     """The base of what a handler may raise or return instead of a result."""
 
     def __init__(self, reason: str = "") -> None:
-        """Keep the reason for the attempt's history."""
-        super().__init__(reason)
-        self.reason = reason
+        """Keep the reason for the attempt's history; what is no text, an error for example, as its text."""
+        said = reason if type(reason) is str else text_of(reason, REASON_CHARS)
+        super().__init__(said)
+        self.reason = said
 
 
 class Retry(Outcome):
@@ -31,15 +37,34 @@ class Retry(Outcome):
         self,
         reason: str = "",
         *,
-        after: Duration | None = None,
+        after: Duration | str | None = None,
         error_class: ErrorClass = ErrorClass.RETRYABLE,
     ) -> None:
-        """`after` replaces the policy's delay, bounded to 24 hours."""
-        if after is not None:
-            to_micros(after)  # a delay that means nothing is the handler's error, raised where it stands
+        """`after` replaces the policy's delay, bounded to 24 hours.
+
+        Seconds, a timedelta, or what a Retry-After header says: seconds as text, or a date of HTTP, which
+        means at once if it has passed. Anything else is the handler's error, raised where it stands.
+        """
         super().__init__(reason)
         self.after = after
-        self.error_class = ErrorClass(error_class)
+        self.error_class = _class_of(error_class, "Retry")
+        self._until: Instant | None = None
+        self._wait: Micros | None = None
+        if isinstance(after, str):
+            self._until, seconds = instant_in(after), seconds_in(after)
+            if self._until is None and seconds is None:
+                raise ValueError(_no_delay(after))
+            self._wait = None if seconds is None else retry_after(seconds)
+        elif after is not None:
+            self._wait = _waited(after)
+
+    def delay(self, now: Instant) -> Micros | None:
+        """Give what replaces the policy's delay, from this instant on; None if nothing does.
+
+        >>> Retry(after="Thu, 01 Jan 1970 00:01:00 GMT").delay(45_000_000)
+        15000000
+        """
+        return self._wait if self._until is None else retry_after((self._until - now) / SECOND)
 
 
 class Snooze(Outcome):
@@ -47,6 +72,9 @@ class Snooze(Outcome):
 
     def __init__(self, delay: Duration, reason: str = "") -> None:
         """Take 1 second to 30 days (S29)."""
+        if not _is_duration(delay):
+            message = f"delay of a Snooze must be seconds or a timedelta, not {text_of(delay, _WIDTH)!r}"
+            raise ValueError(message)
         if not SECOND <= to_micros(delay) <= 30 * DAY:
             shown = delay.total_seconds() if isinstance(delay, timedelta) else delay
             message = f"a snooze lasts 1 second to 30 days, not {shown} s"
@@ -61,8 +89,32 @@ class Fail(Outcome):
     def __init__(self, reason: str = "", *, error_class: ErrorClass = ErrorClass.NON_RETRYABLE) -> None:
         """Keep the class for the dead letter."""
         super().__init__(reason)
-        self.error_class = ErrorClass(error_class)
+        self.error_class = _class_of(error_class, "Fail")
 
 
 class Cancel(Outcome):
     """Cancelled, without a dead letter, regardless of attempts left."""
+
+
+def _is_duration(value: object) -> TypeGuard[Duration]:
+    return isinstance(value, timedelta | int | float) and not isinstance(value, bool)
+
+
+def _no_delay(value: object) -> str:
+    wanted = "seconds or a timedelta, 0 or more, or the text of a Retry-After header"
+    return f"after of a Retry must be {wanted}, not {text_of(value, _WIDTH)!r}"
+
+
+def _waited(after: object) -> Micros:
+    if not _is_duration(after) or to_micros(after) < 0:
+        raise ValueError(_no_delay(after))
+    return retry_after(after)
+
+
+def _class_of(word: object, outcome: str) -> ErrorClass:
+    try:
+        return ErrorClass(word)
+    except ValueError:
+        allowed = ", ".join(ErrorClass)
+        message = f"error_class of a {outcome} must be one of {allowed}, not {text_of(word, _WIDTH)!r}"
+        raise ValueError(message) from None

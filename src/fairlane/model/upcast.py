@@ -83,7 +83,7 @@ class Upcasters:
             raise Undecodable(f"{said} is missing; declare it, or the arguments cannot be read")
         try:
             stepped: object = fn(arguments)
-        except Exception as error:
+        except BaseException as error:
             # The error's own text may quote an argument; it stays behind, as the cause.
             raise Undecodable(f"{said} raised {type(error).__qualname__}") from error
         if not _is_arguments(stepped):

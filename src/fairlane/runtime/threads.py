@@ -36,12 +36,13 @@ class Threads:
     def submit(self, work: Callable[[], None]) -> Ticket:
         """Run a function that raises nothing, at once: there is always a thread for it."""
         ticket = Ticket(work)
-        self._busy += 1
-        if self._busy > self._threads:
+        if self._busy >= self._threads:
+            name = f"{self._name}-{self._started + 1}"
+            # Counted once it is there: the system may refuse another thread.
+            threading.Thread(target=self._live, name=name, daemon=True).start()
             self._threads += 1
             self._started += 1
-            name = f"{self._name}-{self._started}"
-            threading.Thread(target=self._live, name=name, daemon=True).start()
+        self._busy += 1
         self._queue.put(ticket)
         return ticket
 

@@ -31,7 +31,7 @@ class Attempt:
 
     `leased_at` is when the lease was last known to be good, `hard_at` and `soft_at` are its time limits.
     Until it `has_begun`, nothing of its handler was run. Once `is_over`, the handler counts as ended: what it
-    still does changes nothing.
+    still does changes nothing. `trouble` is what went wrong before the loop knew of it.
     """
 
     __slots__ = (
@@ -49,6 +49,7 @@ class Attempt:
         "soft_at",
         "task",
         "ticket",
+        "trouble",
     )
 
     def __init__(self, claim: Claim, declared: Declaration, desk: Desk, leased_at: Micros) -> None:
@@ -66,6 +67,7 @@ class Attempt:
         self.is_over = False
         self.task: asyncio.Task[None] | None = None
         self.ticket: Ticket | None = None
+        self.trouble: BaseException | None = None
 
     def begin(self, now: Micros) -> None:
         """Set the time limits: they run from the start of the handler (S31).

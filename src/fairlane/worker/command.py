@@ -10,12 +10,12 @@ import sys
 import threading
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, cast
 
 from fairlane.app.ambient import walled
 from fairlane.app.fairlane import Fairlane
 from fairlane.model.policy import Lane
-from fairlane.runtime.exits import OK, STOOD_STILL, STORE_GONE
+from fairlane.runtime.exits import BROKEN_DOWN, OK, STOOD_STILL, STORE_GONE
 from fairlane.runtime.signals import on_stop
 from fairlane.worker import report
 from fairlane.worker.worker import Worker
@@ -84,13 +84,25 @@ def _switching_often() -> Generator[None]:
 
 async def _work(app: Fairlane, worker: Worker) -> int:
     with on_stop(worker.stop):
-        await worker.run()
+        try:
+            await worker.run()
+        except BaseExceptionGroup as group:
+            # Handlers may run on that nobody could settle: a supervisor replaces the whole process.
+            report.broken_down(worker.id, _first(group))
+            exit_now(BROKEN_DOWN)
     await app.aclose()
     code = STORE_GONE if worker.has_lost_its_store else OK
     if worker.has_abandoned:
         # A handler that ignores its cancellation would keep the loop, and so the process, for ever.
         exit_now(code)
     return code
+
+
+def _first(error: BaseException) -> BaseException:
+    """Find what a group of errors began with."""
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    return error if error.__cause__ is None else error.__cause__
 
 
 def _give_up(worker: Worker) -> None:

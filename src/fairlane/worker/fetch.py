@@ -22,6 +22,7 @@ from fairlane.store.contract.request import Request
 from fairlane.worker.attempt import Attempt
 from fairlane.worker.floor import Floor
 from fairlane.worker.lane import Desk, Done
+from fairlane.worker.salvage import settle_all
 
 _UNTIL_RUNG: Final[Micros] = 3_600 * SECOND
 """A lane with nothing to do waits for its bell; coming back by itself would find nothing either."""
@@ -103,7 +104,9 @@ class Fetch:
         answer = await self._client.portal.aside(self._ask(batch, claim, asked_at))
         if batch:
             self._floor.settled(self._heard_of(batch, answer.settled), answer.settled)
-        if claim is not None and answer.claimed is not None:
+        if claim is not None and answer.claimed is None:
+            self._desk.is_hungry = True  # it could not be asked for, beside what had to be settled alone
+        elif claim is not None and answer.claimed is not None:
             await self._came(claim, answer.claimed, answer.arrived, asked_at)
             await self._look_at(answer.claimed.next_due_at)
 
@@ -112,7 +115,11 @@ class Fetch:
         verbs = self._client.store.claims
         settled, claimed = SettleReply(), None
         if batch:
-            settled = await verbs.settle(self._settling(batch, claim))
+            settled = await settle_all(
+                batch,
+                lambda whole: verbs.settle(self._settling(whole, claim)),
+                lambda one: verbs.settle(self._settling(one)),
+            )
             claimed = settled.claimed
         elif claim is not None:
             claimed = await verbs.claim(claim)

@@ -1,4 +1,8 @@
-"""Where attempts begin and end: claims become attempts, endings become settlements. Loops nowhere."""
+"""Where attempts begin and end: claims become attempts, endings become settlements. Loops nowhere.
+
+Whatever is raised on the way from a claim to its settlement settles that attempt as failed, and concerns no
+other; if even that cannot be done, the worker ends. A slot is never left behind.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +14,11 @@ from fairlane.app.client import Client
 from fairlane.app.declaration import Declaration, in_force
 from fairlane.app.worker_settings import WorkerSettings
 from fairlane.model.errors import StoreError
-from fairlane.model.instants import SECOND, Micros
+from fairlane.model.failure import ErrorClass, describe
+from fairlane.model.instants import SECOND, Instant, Micros
 from fairlane.model.job import Claim
 from fairlane.model.judge import Ending, Failed, HandedBack, Unknown, judge
+from fairlane.model.lifecycle import State
 from fairlane.model.payload import Undecodable
 from fairlane.model.retry import RetryPolicy
 from fairlane.runtime.clock import Clock
@@ -37,7 +43,8 @@ LAST_WORD: Final[Micros] = SECOND
 class Floor:
     """What the parts of a worker share. Everything here happens in the worker's loop, except `receive`.
 
-    While `is_closing` nothing is claimed or begun; `gone` is set when the lanes have ended, or have to.
+    While `is_closing` nothing is claimed or begun; `gone` is set when the lanes have ended, or have to, be it
+    because the worker's own code is `broken`.
     """
 
     def __init__(
@@ -53,6 +60,7 @@ class Floor:
         self.is_closing = False
         self.is_burst = False
         self.gone = asyncio.Event()
+        self.broken: BaseException | None = None
         self._leave_at: Micros | None = None
         self._open = set(desks)
         self.times = StoreTime(0, 0)
@@ -70,7 +78,11 @@ class Floor:
         """Hold claims from the moment they are here. For the renewing thread: the loop may be blocked."""
         attempts: list[Attempt] = []
         for claim in claims:
-            attempt = Attempt(claim, self._declared(claim.job.task) or STRANGER, desk, asked_at)
+            attempt = Attempt(claim, STRANGER, desk, asked_at)
+            try:
+                attempt.declared = self._declared(claim.job.task) or STRANGER
+            except BaseException as error:  # noqa: BLE001 (one broken task is no other's matter)
+                attempt.trouble = error
             self.holdings.arrive(attempt)
             attempts.append(attempt)
         return attempts
@@ -82,19 +94,31 @@ class Floor:
         unknown: list[Attempt] = []
         now = self._clock.elapsed()
         for attempt in attempts:
-            older = self.holdings.take(attempt)
-            if older is not None:
-                self.watch.stop(older, Cause.STALE)
-            is_late = attempt.cause is not None or may_be_lost(attempt, now, self.lease)
-            if self.is_closing or is_late:
-                self._finish(attempt, HandedBack())
-            elif attempt.declared is STRANGER:
+            try:
+                is_known = self._begin_one(attempt, now)
+            except BaseException as error:  # noqa: BLE001 (ends this attempt and no other)
+                self._fail(attempt, error)
+                continue
+            if not is_known:
                 attempt.is_over = True
                 unknown.append(attempt)
-            else:
-                self._start(attempt)
         if unknown:
             await self._hand_back(unknown, asked_at)
+
+    def _begin_one(self, attempt: Attempt, now: Micros) -> bool:
+        """Start an attempt or give it back; False, and nothing is done, if its task is not known here."""
+        older = self.holdings.take(attempt)
+        if older is not None:
+            self.watch.stop(older, Cause.STALE)
+        if attempt.trouble is not None:
+            raise attempt.trouble
+        if self.is_closing or attempt.cause is not None or may_be_lost(attempt, now, self.lease):
+            self._finish(attempt, HandedBack())
+        elif attempt.declared is STRANGER:
+            return False
+        else:
+            self._start(attempt)
+        return True
 
     def _declared(self, task: str) -> Declaration | None:
         """Give what holds for a task here, the configuration laid over its decorator; None if unknown."""
@@ -120,6 +144,10 @@ class Floor:
             endings = await self._client.portal.aside(asking)
         except StoreError:
             endings = [Unknown() for _ in jobs]
+        except Exception as error:  # noqa: BLE001 (settles these attempts, and the lane goes on)
+            for attempt in attempts:
+                self._fail(attempt, error)
+            return
         for attempt, ending in zip(attempts, endings, strict=True):
             report.unknown(attempt)
             self._finish(attempt, ending)
@@ -129,13 +157,42 @@ class Floor:
     def _over(self, attempt: Attempt, result: Any, error: BaseException | None) -> None:
         if attempt.is_over:
             return  # given up before: what it did since changes nothing
-        ending = ending_of(attempt, result, error)
-        if ending is None:
-            attempt.is_over = True
-            self._release(attempt)
-            attempt.desk.bell.ring()
-        else:
-            self._finish(attempt, ending)
+        try:
+            ending = ending_of(attempt, result, error, self._store_now)
+            if ending is None:
+                attempt.is_over = True
+                self._release(attempt)
+                attempt.desk.bell.ring()
+            else:
+                self._finish(attempt, ending)
+        except BaseException as broken:  # noqa: BLE001 (called from the loop and from tasks, which drop it)
+            self._fail(attempt, broken)
+
+    def _store_now(self) -> Instant:
+        return self.times.store(self._clock.elapsed())
+
+    def _fail(self, attempt: Attempt, error: BaseException) -> None:
+        """Settle as failed an attempt around which something was raised that is no handler's ending.
+
+        As its policies say or, where it was these that raised, with nothing but the claim. If that is raised
+        upon, too, the worker must end.
+        """
+        try:
+            report.broken(attempt, error)
+            ending = Failed(describe(error, ErrorClass.RETRYABLE))
+            try:
+                self._finish(attempt, ending)
+            except BaseException:  # noqa: BLE001 (a policy or the log: it goes without)
+                settlement = judge(attempt.claim, ending, draw=random.random())  # noqa: S311 (as below)
+                attempt.desk.done.append(Done(attempt, settlement))
+                attempt.desk.bell.ring()
+        except BaseException as worse:  # noqa: BLE001 (nothing is left but to end)
+            self.give_up(worse)
+
+    def give_up(self, error: BaseException) -> None:
+        """End the worker: its own code cannot go on. Called in the worker's loop."""
+        self.broken = self.broken or error
+        self.gone.set()
 
     def _finish(self, attempt: Attempt, ending: Ending) -> None:
         attempt.is_over = True
@@ -177,18 +234,10 @@ class Floor:
         """Hear what became of settlements, and have the slots back."""
         states = {one.id.int: one.state for one in reply.settled}  # numbers: see `Holdings`
         for done in batch:
-            state = states.get(done.settlement.id.int)
-            if state is not None:
-                self.settled_count += done.settlement.outcome != "returned"
-                self.failed_count += done.settlement.outcome == "failed"
-                report.settled(done, state)
-            elif not done.attempt.rein.has_succeeded:
-                report.stale(done)
-            elif done.settlement.id in reply.stale:
-                self.settled_count += 1
-                report.succeeded_by_itself(done)
-            else:
-                report.left_open(done)
+            try:
+                self._hear(done, states.get(done.settlement.id.int), reply)
+            except Exception as error:  # noqa: BLE001 (it is settled: its slot is free, whoever hears of it)
+                report.broken(done.attempt, error)
             self._release(done.attempt)
         if self.is_burst:
             self.wake()  # what has ended may have made something claimable, in any lane
@@ -196,6 +245,19 @@ class Floor:
         if most is not None and self.settled_count >= most and not self.is_closing:
             report.had_enough(self.id, self.settled_count)
             self.close(self._clock.elapsed() + self._settings.shutdown_deadline)
+
+    def _hear(self, done: Done, state: State | None, reply: SettleReply) -> None:
+        if state is not None:
+            self.settled_count += done.settlement.outcome != "returned"
+            self.failed_count += done.settlement.outcome == "failed"
+            report.settled(done, state)
+        elif not done.attempt.rein.has_succeeded:
+            report.stale(done)
+        elif done.settlement.id in reply.stale:
+            self.settled_count += 1
+            report.succeeded_by_itself(done)
+        else:
+            report.left_open(done)
 
     def _release(self, attempt: Attempt) -> None:
         self.holdings.drop(attempt)
@@ -214,9 +276,12 @@ class Floor:
 
     def lose(self, attempt: Attempt, cause: Cause) -> None:
         """Stop a handler for what the renewing thread has heard."""
-        if cause is Cause.STALE:
-            self.holdings.stray(attempt)
-        self.watch.stop(attempt, cause)
+        try:
+            if cause is Cause.STALE:
+                self.holdings.stray(attempt)
+            self.watch.stop(attempt, cause)
+        except BaseException as error:  # noqa: BLE001 (a callback: its loop would only log it)
+            self.give_up(error)
 
     def close(self, deadline: Micros, *, in_haste: bool = False) -> None:
         """Claim nothing more; stop at the deadline what still runs, and soon after it be gone."""
@@ -231,12 +296,19 @@ class Floor:
             # Lanes end a burst together: the last job of one may have made work for another.
             self.is_closing = True
             self.wake()
-        if self.is_closing and desk.free == desk.lane.slots and not desk.asking:
+        if self.is_closing and not desk.asking and (desk.free == desk.lane.slots or self._is_left(desk)):
             self._open.discard(desk)
             if not self._open:
                 self.gone.set()
             return True
         return False
+
+    def _is_left(self, desk: Desk) -> bool:
+        """Whether nothing of a lane runs or waits to be settled, although a slot is taken: by nobody."""
+        if desk.done or any(attempt.desk is desk for attempt in self.holdings.running()):
+            return False
+        report.slots_left(self.id, desk.lane.name, desk.lane.slots - desk.free)
+        return True
 
     def _is_quiet(self) -> bool:
         return not self.holdings and not any(

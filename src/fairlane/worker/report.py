@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
+import sys
+from contextlib import suppress
 from logging import getLogger
 from typing import Final
 
+from fairlane.model.failure import ErrorClass, describe, shown
 from fairlane.model.lifecycle import State
 from fairlane.store.contract.registry import WorkerCard
 from fairlane.worker.attempt import Attempt, Cause
@@ -18,7 +21,10 @@ def settled(done: Done, state: State) -> None:
     """Tell how an attempt ended. A success is for the curious alone: it is the hot path."""
     settlement = done.settlement
     if settlement.outcome != "failed" and state is not State.DEAD:
-        if log.isEnabledFor(logging.DEBUG):
+        if settlement.failure is not None and state is State.SUCCEEDED:
+            text = "job %s of %s, attempt %d: succeeded, but its result was dropped: %s"
+            _tell(logging.WARNING, "result_dropped", text, done.attempt, settlement.failure.message)
+        elif log.isEnabledFor(logging.DEBUG):
             text = "job %s of %s, attempt %d: %s"
             _tell(logging.DEBUG, "job_settled", text, done.attempt, settlement.outcome, state=state.value)
         return
@@ -82,6 +88,13 @@ def unknown(attempt: Attempt) -> None:
     _tell(logging.WARNING, "task_unknown", text, attempt, ", this worker does not know its task")
 
 
+def broken(attempt: Attempt, error: BaseException) -> None:
+    """Tell that something around a handler raised: the attempt fails by it, and nothing else does."""
+    text = "job %s of %s, attempt %d: it could not be run or settled as it should: %s"
+    said = f"{type(error).__name__}: {shown(error)}"
+    _tell(logging.ERROR, "attempt_broken", text, attempt, said, error_type=type(error).__name__)
+
+
 # ── the worker itself ─────────────────────────────────────────────────────────
 
 
@@ -95,7 +108,8 @@ def started(card: WorkerCard) -> None:
         "tasks": len(card.tasks),
     }
     text = "%s (%s) serves %s with %d slots, %d tasks"
-    log.info(
+    _log(
+        logging.INFO,
         text,
         card.id,
         ", ".join(card.labels),
@@ -110,40 +124,60 @@ def stopping(worker: str, running: int, *, in_haste: bool) -> None:
     """Tell that a worker was told to stop."""
     how = "at once" if in_haste else "in good order"
     text = "%s stops %s, %d jobs run"
-    log.info(
-        text, worker, how, running, extra={"event": "worker_stopping", "worker": worker, "running": running}
-    )
+    extra = {"event": "worker_stopping", "worker": worker, "running": running}
+    _log(logging.INFO, text, worker, how, running, extra=extra)
 
 
 def had_enough(worker: str, settled: int) -> None:
     """Tell that a worker has done as many jobs as it may."""
-    log.info(
-        "%s stops after %d jobs",
-        worker,
-        settled,
-        extra={"event": "worker_had_enough", "worker": worker},
-    )
+    extra = {"event": "worker_had_enough", "worker": worker}
+    _log(logging.INFO, "%s stops after %d jobs", worker, settled, extra=extra)
 
 
 def standstill(worker: str) -> None:
     """Tell that the event loop does not turn any more (S31)."""
     text = "%s: the event loop stands still, a handler blocks it beyond its timeout"
-    log.critical(text, worker, extra={"event": "worker_standstill", "worker": worker})
+    _log(logging.CRITICAL, text, worker, extra={"event": "worker_standstill", "worker": worker})
+
+
+def slots_left(worker: str, lane: str, slots: int) -> None:
+    """Tell that a lane ends with slots that nothing is held in any more: a defect of Fairlane."""
+    text = "%s: lane %s ends, %d of its slots are held by nothing; please report this"
+    extra = {"event": "slots_left", "worker": worker, "lane": lane, "slots": slots}
+    _log(logging.ERROR, text, worker, lane, slots, extra=extra)
+
+
+def broken_down(worker: str, error: BaseException) -> None:
+    """Tell that a worker ends because its own code raised."""
+    text = "%s ends, its own code raised %s: %s; what it held runs elsewhere once its leases are over"
+    failure = describe(error, ErrorClass.CRASH)
+    extra = {"event": "worker_broken", "worker": worker, "traceback": failure.traceback}
+    _log(logging.CRITICAL, text, worker, failure.error_type, failure.message, extra=extra)
 
 
 def leaving_failed(error: Exception) -> None:
     """Tell that a worker could not take itself off the list."""
-    log.warning("the worker could not say that it leaves: %s", error, extra={"event": "worker_leave_failed"})
+    text = "the worker could not say that it leaves: %s"
+    _log(logging.WARNING, text, error, extra={"event": "worker_leave_failed"})
 
 
 def left(worker: str, settled: int, failed: int) -> None:
     """Tell that a worker is gone, and what it has done."""
     facts = {"worker": worker, "settled": settled, "failed": failed}
     text = "%s has left, %d attempts settled, %d of them failed"
-    log.info(text, worker, settled, failed, extra={"event": "worker_left", **facts})
+    _log(logging.INFO, text, worker, settled, failed, extra={"event": "worker_left", **facts})
 
 
 def _tell(level: int, event: str, text: str, attempt: Attempt, last: str, **facts: object) -> None:
     job = attempt.claim.job
     extra = {"event": event, **attempt.about(), **facts}
-    log.log(level, text, job.id, job.task, job.attempt, last, extra=extra)
+    _log(level, text, job.id, job.task, job.attempt, last, extra=extra)
+
+
+def _log(level: int, text: str, *args: object, extra: dict[str, object]) -> None:
+    """Log; what a log handler of the application raises is no matter of the attempt that is told of."""
+    try:
+        log.log(level, text, *args, extra=extra, stacklevel=3)
+    except Exception as error:  # noqa: BLE001 (see above; Python's own handlers say so in the same place)
+        with suppress(OSError, ValueError):
+            sys.stderr.write(f"fairlane: a log handler raised {type(error).__name__}\n")

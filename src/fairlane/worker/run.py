@@ -101,8 +101,8 @@ class Runner:
     # ── in the loop ───────────────────────────────────────────────────────────
 
     async def _run_async(self, attempt: Attempt, call: Callable[[], Coroutine[Any, Any, Any]]) -> None:
-        attempt.begin(self._clock.elapsed())
         try:
+            attempt.begin(self._clock.elapsed())
             result = await (call() if attempt.soft_at is None else _softly(call(), attempt))
         except BaseException as error:  # noqa: BLE001 (S28: whatever a handler raises ends its attempt only)
             self._tell(attempt, None, error)
@@ -111,8 +111,8 @@ class Runner:
 
     async def _run_surrounded(self, attempt: Attempt, context: Context, call: Callable[[], Any]) -> None:
         """Run a handler inside what the application's hook gives for its tenant, left whatever happens."""
-        attempt.begin(self._clock.elapsed())
         try:
+            attempt.begin(self._clock.elapsed())
             result = await self._surrounded(attempt, context, call)
         except BaseException as error:  # noqa: BLE001 (as above; the hook is the application's, too)
             self._tell(attempt, None, error)
@@ -152,15 +152,12 @@ class Runner:
 
     async def _in_thread(self, attempt: Attempt, call: Callable[[], Any]) -> Any:
         """Wait in the loop for a function in a thread; being cancelled ends the wait, not the function."""
-        done: asyncio.Future[Any] = self._loop.create_future()
+        # The error is carried as a value: no future takes a StopIteration.
+        done: asyncio.Future[tuple[Any, BaseException | None]] = self._loop.create_future()
 
         def tell(result: Any, error: BaseException | None) -> None:
-            if done.cancelled():
-                return
-            if error is None:
-                done.set_result(result)
-            else:
-                done.set_exception(error)
+            if not done.cancelled():
+                done.set_result((result, error))
 
         def work() -> None:
             try:
@@ -178,9 +175,12 @@ class Runner:
         ticket = self._threads.submit(partial(copy_context().run, work))
         attempt.ticket = ticket
         try:
-            return await done
+            result, error = await done
         finally:
             self._threads.ended(ticket)
+        if error is not None:
+            raise error
+        return result
 
     def _submit(self, attempt: Attempt, call: Callable[[], Any]) -> None:
         attempt.ticket = self._threads.submit(partial(self._work, attempt, call))

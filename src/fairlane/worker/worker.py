@@ -236,6 +236,9 @@ class Worker:
 
 async def _until_gone(floor: Floor) -> None:
     await floor.gone.wait()
+    if floor.broken is not None:
+        message = f"the worker's own code raised {type(floor.broken).__name__}"
+        raise RuntimeError(message) from floor.broken
 
 
 async def _hold(beating: Future[None]) -> None:

@@ -117,6 +117,9 @@ TREE: Final[Mapping[str, Node]] = {
         "retry": Key(RETRY, "the code's", "waits between attempts (S26)"),
         "gate": Key(NAME, "the code's", "which of `[gates]` its jobs pass (S43)"),
         "rate": Key(RATE, "the code's", "starts of all tenants together (S44)"),
+        "on_bad_result": Key(
+            one_of("drop", "dead"), "the code's", "a result that cannot be kept: drop it, or the job is dead (S34)"
+        ),
         "isolation": _planned(one_of("auto", "process"), "where its handler runs"),
         "max_memory": _planned(size(), "memory of its own process"),
         "breaker": _planned(NAME, "which of `[breakers]` guards it (S58)"),

@@ -18,11 +18,11 @@ from tests.contract.world import ALL, SNOOZED, SUCCEEDED, World, failed, ruined
 
 async def tally_all(world: World, scope: Scope = ALL, **filters: Any) -> tuple[int, int]:
     """Count to the end: how many matched, how many were looked at."""
-    request = TallyRequest(scope=scope, **filters)
+    request = TallyRequest(**{"scope": scope, **filters})
     matched = looked_at = 0
-    for _ in range(20):
+    for _ in range(30):
         page = await world.store.jobs.tally(request)
-        assert page.looked_at <= READ_MOST + 1  # and the one that is in no index
+        assert page.looked_at <= request.most + 1  # and the one that is in no index
         assert sum(one.jobs for one in page.tallies) <= page.looked_at
         matched += sum(one.jobs for one in page.tallies)
         looked_at += page.looked_at
@@ -60,6 +60,44 @@ async def test_filters_count_what_they_find(world: World, filters: dict[str, Any
     )
     assert page.cursor is None
     assert len(found) <= page.looked_at <= len(POPULATION)
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, READ_MOST])
+@pytest.mark.parametrize(("filters", "found"), CASES)
+async def test_pages_of_any_size_add_up_to_the_same(
+    world: World, filters: dict[str, Any], found: str, most: int
+) -> None:
+    """S51: no job twice, none left out, also where a page ends exactly at the end."""
+    dawn = world.now
+    for name, values in POPULATION.items():
+        await world.enqueue(**values)
+        if name in "ac":
+            await world.run(SUCCEEDED if name == "a" else ruined(), values["queue"])
+        world.advance(1)
+    times = {key: dawn + value for key, value in filters.items() if key in {"since", "until"}}
+    states = {key: frozenset(value) for key, value in filters.items() if key == "states"}
+    matched, _ = await tally_all(world, **{**filters, **times, **states}, most=most)
+    assert matched == len(found)
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+async def test_what_is_delayed_is_counted_queue_after_queue(world: World, most: int) -> None:
+    """S51: wherever a page ends; also of one queue, and beside jobs that are not delayed."""
+    for number in range(6):
+        await world.enqueue(queue=f"q{number % 3}", delay=(9 - number) * 1_000_000)
+        await world.enqueue(queue=f"q{number % 2}")
+    delayed = frozenset({State.DELAYED})
+    assert (await tally_all(world, states=delayed, most=most))[0] == 6
+    assert (await tally_all(world, states=delayed, queue="q1", most=most))[0] == 2
+    assert (await tally_all(world, Scope("acme"), states=delayed, most=most))[0] == 6
+    assert (await tally_all(world, states=delayed, tag="none", most=most))[0] == 0
+
+
+@pytest.mark.parametrize("most", [0, -1, READ_MOST + 1])
+async def test_a_call_looks_at_one_job_at_least_and_no_more_than_it_may(world: World, most: int) -> None:
+    """S51: what is out of bounds is refused."""
+    with pytest.raises(ValueError, match="looks at 1 to 10000 jobs"):
+        await world.store.jobs.tally(TallyRequest(scope=ALL, most=most))
 
 
 async def test_jobs_are_counted_apart_by_what_they_wait_for(world: World) -> None:

@@ -54,6 +54,7 @@ from fairlane.store.contract.request import (
     Place,
     Request,
     check_page,
+    check_reading,
     from_cursor,
     to_cursor,
 )
@@ -147,6 +148,7 @@ class OracleJobs:
 
     async def tally(self, request: TallyRequest) -> TallyPage:
         """See the contract."""
+        check_reading(request.most)
         start = None if request.cursor is None else from_cursor(request.cursor)
         indexed = TallyRequest(
             scope=request.scope,
@@ -158,11 +160,11 @@ class OracleJobs:
         if start is not None:
             rows = [job for job in rows if _place(job) > (start.enqueued_at, start.id.bytes)]
         found = Tallies()
-        for job in rows[:READ_MOST]:
+        for job in rows[: request.most]:
             if meets(job, request):
                 found.add_job(job)
-        looked_at = min(len(rows), READ_MOST)
-        last = rows[looked_at - 1] if len(rows) > READ_MOST else None
+        looked_at = min(len(rows), request.most)
+        last = rows[looked_at - 1] if len(rows) > request.most else None
         return found.page(looked_at, None if last is None else to_cursor(Place(last.enqueued_at, last.id)))
 
     async def peek(self, request: PeekRequest) -> tuple[JobRecord, ...]:

@@ -14,7 +14,7 @@ from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord, NewJob
 from fairlane.model.lifecycle import CancelReply, State
 from fairlane.model.moves import born
-from fairlane.store.contract.request import PAGE_MOST, Request, check_instant
+from fairlane.store.contract.request import PAGE_MOST, READ_MOST, Request, check_instant
 
 BATCH_MOST: Final = 1_000
 BATCH_BYTES: Final = 16 * 2**20
@@ -147,8 +147,9 @@ class CountPage(msgspec.Struct, frozen=True):
 
 
 class TallyRequest(Filtered, frozen=True, kw_only=True):
-    """Ask how many jobs meet every filter."""
+    """Ask how many jobs meet every filter, looking at no more than `most` of them, up to `READ_MOST`."""
 
+    most: int = READ_MOST
     cursor: str | None = None
 
 
@@ -304,12 +305,12 @@ class Jobs(Protocol):
     async def tally(self, request: TallyRequest) -> TallyPage:
         """Count the jobs of all homes that meet every filter, oldest enqueue first; no job leaves the store.
 
-        Looks at no more than 10,000 jobs a call, and says at how many; to go on, ask again with the cursor and
+        Looks at no more than `most` jobs, and says at how many; to go on, ask again with the cursor and
         the same filters. No cursor means that everything was looked at. A job that matches throughout is
         counted exactly once over all pages, each in the state in which it was met: so, once every page has
         found finished jobs alone, all jobs that were there have finished, also those that a job before them
         has enqueued. `looked_at` counts jobs of the scope only; which jobs need no look is a matter of the
-        store's indexes. A foreign cursor raises ValueError.
+        store's indexes. A foreign cursor, or a `most` that is not 1 to `READ_MOST`, raises ValueError.
         """
 
     async def peek(self, request: PeekRequest) -> tuple[JobRecord, ...]:

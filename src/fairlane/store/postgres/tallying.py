@@ -14,7 +14,7 @@ from fairlane.model.job import JobRecord
 from fairlane.model.lifecycle import Home, State, home
 from fairlane.store.contract.jobs import TallyPage, TallyRequest
 from fairlane.store.contract.reading import Tallies, meets
-from fairlane.store.contract.request import READ_MOST, Place, from_cursor, to_cursor
+from fairlane.store.contract.request import Place, check_reading, from_cursor, to_cursor
 from fairlane.store.postgres.connect import Connection, Server
 from fairlane.store.postgres.finding import are_few, as_id, filters_of, literal
 from fairlane.store.postgres.reading import reading
@@ -30,6 +30,7 @@ _END: Final[_At] = (2**63 - 1, UUID(int=2**128 - 1))
 
 async def tally(server: Server, request: TallyRequest) -> TallyPage:
     """Give what the next rows add up to, and a cursor if there are more."""
+    check_reading(request.most)
     place = None if request.cursor is None else from_cursor(request.cursor)
     start: _At = _START if place is None else (place.enqueued_at, place.id)
     if request.since is not None:
@@ -40,13 +41,13 @@ async def tally(server: Server, request: TallyRequest) -> TallyPage:
     last: Place | None = None
     async with reading(server, in_order=True) as connection:
         statement = await _statement(connection, server.schema, request)
-        values = (*start, *end, READ_MOST + 1, *filters_of(request))
+        values = (*start, *end, request.most + 1, *filters_of(request))
         for queue, state, word, jobs, at, id in await connection.fetch(statement, *values):
             if queue is not None:
                 found.add(queue, State(state), word, jobs, at)
             else:
-                looked_at = min(jobs, READ_MOST)
-                last = Place(at, id) if jobs > READ_MOST else None
+                looked_at = min(jobs, request.most)
+                last = Place(at, id) if jobs > request.most else None
         own = await _own(connection, server.schema, request) if place is None else None
     if own is not None:
         looked_at += 1

@@ -33,7 +33,7 @@ async def find(wire: Wire, request: FindRequest) -> FindReply:
     """Give a page, and a cursor if there may be more."""
     homes = Homes(wire)
     top = _start(request)
-    listed = await few(wire, homes, request)
+    listed = await _few(wire, homes, request)
     jobs = _walk(homes, request, top) if listed is None else _sorted(listed, top)
     found: list[JobRecord] = []
     last: _Place | None = None
@@ -109,7 +109,7 @@ async def own_of(homes: Homes, correlation_id: str | None, top: _Place | None) -
     return job if top is None or place_of(job) < top else None
 
 
-async def few(wire: Wire, homes: Homes, request: Filtered) -> list[JobRecord] | None:
+async def _few(wire: Wire, homes: Homes, request: FindRequest) -> list[JobRecord] | None:
     """Give all jobs in the states asked for, if they are listed and few."""
     if request.correlation_id is not None or not request.states:
         return None

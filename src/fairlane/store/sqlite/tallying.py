@@ -15,7 +15,7 @@ from fairlane.model.job import JobRecord
 from fairlane.model.lifecycle import Home, State, home
 from fairlane.store.contract.jobs import TallyPage, TallyRequest
 from fairlane.store.contract.reading import Tallies, because_word, meets
-from fairlane.store.contract.request import READ_MOST, from_cursor, to_cursor
+from fairlane.store.contract.request import check_reading, from_cursor, to_cursor
 from fairlane.store.sqlite.asking import all_rows, one_value
 from fairlane.store.sqlite.homes import find_any
 from fairlane.store.sqlite.rows import unpack_tags
@@ -42,6 +42,7 @@ _LAST: Final = _At(_END, _END, b"\xff" * 17)
 
 def tally(tx: Tx, request: TallyRequest) -> TallyPage:
     """Give what the next rows add up to, and a cursor if there are more."""
+    check_reading(request.most)
     start = _At() if request.cursor is None else from_cursor(request.cursor, _At)
     if request.since is not None:
         start = max(start, _At(-1, request.since, b""), key=lambda at: (at.enqueued_at, at.id))
@@ -52,7 +53,7 @@ def tally(tx: Tx, request: TallyRequest) -> TallyPage:
     for queue, state, because, tags, jobs, first_at in walk.groups(tx, end):
         if request.tag is None or request.tag in unpack_tags(tags):
             found.add(queue, State(state), because_word(because), jobs, first_at)
-    looked_at = READ_MOST if edge else walk.length(tx, end)
+    looked_at = request.most if edge else walk.length(tx, end)
     own = _own(tx, request) if request.cursor is None else None
     if own is not None:
         looked_at += 1
@@ -77,7 +78,7 @@ class _Walk:
             "seq": start.seq,
             "from": start.enqueued_at,
             "from_id": start.id,
-            "most": READ_MOST - 1,
+            "most": request.most - 1,
         }
 
     def edge(self, tx: Tx) -> _At | None:

@@ -146,7 +146,7 @@ FAILURE = Failure(ErrorClass.TRANSIENT, "OSError", "no line", "trace")
 @pytest.mark.parametrize(
     ("options", "ending", "reason", "seconds"),
     [
-        ({"delay": 60}, None, "schedule", 60),
+        ({"delay": 60}, None, "time", 60),
         ({}, Failed(FAILURE, 30 * SECOND), "retry", 30),
         ({}, Snoozed(90 * SECOND), "snooze", 90),
     ],
@@ -181,5 +181,5 @@ async def test_a_job_that_runs_or_has_ended_says_that(world: World) -> None:
 
 def test_no_reason_is_left_out_here() -> None:
     """A new one needs a case, and advice."""
-    seen = {one[2] for one in READY} | {"no_worker", "schedule", "retry", "snooze", "running", "finished"}
+    seen = {one[2] for one in READY} | {"no_worker", "time", "retry", "snooze", "running", "finished"}
     assert seen == set(get_args(Reason))

@@ -156,7 +156,7 @@ async def test_explain_says_what_holds_a_job_and_what_to_do(
     """From waiting for its time to its end."""
     job = await task.using(delay=60).aenqueue("x")
     why = await app.jobs.aexplain(job.id)
-    assert (why.reason, why.until) == ("schedule", job.run_at)
+    assert (why.reason, why.until) == ("time", job.run_at)
     assert "run_now" in why.advice
     await app.jobs.arun_now(job.id)
     assert (await app.jobs.aexplain(job.id)).reason == "no_worker"

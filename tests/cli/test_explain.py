@@ -25,7 +25,7 @@ async def turn(world: World) -> UUID:
     return (await world.enqueue()).id
 
 
-async def schedule(world: World) -> UUID:
+async def later(world: World) -> UUID:
     """Enqueued for a later time."""
     return (await world.enqueue(delay=90 * SECOND)).id
 
@@ -104,11 +104,11 @@ SCENES: Final[dict[str, tuple[Scene, str, str]]] = {
             "Advice: It waits for its turn."
         ),
     ),
-    "schedule": (
-        schedule,
+    "time": (
+        later,
         "delayed",
         (
-            "Reason: schedule (time), until 2027-01-15 08:01:30 UTC (in 1m 30s).\n"
+            "Reason: time, until 2027-01-15 08:01:30 UTC (in 1m 30s).\n"
             "Advice: It was enqueued for a later time."
         ),
     ),

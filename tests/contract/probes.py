@@ -122,6 +122,10 @@ PROBES: Final[dict[str, tuple[Ask, Callable[[Target], Any]]]] = {
         lambda w, s, _: w.store.jobs.count(jobs.CountRequest(scope=s)),
         lambda _: jobs.CountPage((), None),
     ),
+    "jobs.tally": (
+        lambda w, s, _: w.store.jobs.tally(jobs.TallyRequest(scope=s)),
+        lambda _: jobs.TallyPage((), 0, None),
+    ),
     "jobs.peek": (lambda w, s, _: w.peek(50, scope=s), lambda _: ()),
     "jobs.explain": (
         lambda w, s, t: each(t, lambda id: w.store.jobs.explain(jobs.ExplainRequest(scope=s, id=id))),

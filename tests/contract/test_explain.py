@@ -147,7 +147,7 @@ async def test_only_a_worker_of_the_queue_counts(world: World) -> None:
 @pytest.mark.parametrize(
     ("ending", "reason", "word", "seconds"),
     [
-        (None, "schedule", "time", 60),
+        (None, "time", "time", 60),
         (failed(), "retry", "retry", 1),
         (SNOOZED, "snooze", "snooze", 60),
         (Snoozed(5 * SECOND, "busy"), "snooze", "snooze", 5),
@@ -220,4 +220,4 @@ async def test_an_unknown_id_is_not_explained(world: World) -> None:
 async def test_every_reason_of_the_contract_is_explained_here(world: World) -> None:
     """S23: the tables above leave no reason out."""
     ready = {why(name, 0).reason for name in HOLDS}
-    assert {*ready, "turn", "schedule", "retry", "snooze", "running", "finished"} == set(get_args(Reason))
+    assert {*ready, "turn", "time", "retry", "snooze", "running", "finished"} == set(get_args(Reason))

@@ -42,16 +42,19 @@ from fairlane.store.contract.jobs import (
     PeekRequest,
     RunNowRequest,
     StopRequest,
+    TallyPage,
+    TallyRequest,
     Why,
     check_edit,
 )
-from fairlane.store.contract.reading import explain_by_state, matches
+from fairlane.store.contract.reading import Tallies, explain_by_state, matches, meets
 from fairlane.store.contract.request import (
     READ_MOST,
     CountPlace,
     Place,
     Request,
     check_page,
+    check_reading,
     from_cursor,
     to_cursor,
 )
@@ -144,6 +147,27 @@ class OracleJobs:
         page, rest = counts[: request.limit], counts[request.limit :]
         last = CountPlace(page[-1].tenant, page[-1].queue, page[-1].state.value) if page and rest else None
         return CountPage(tuple(page), None if last is None else to_cursor(last))
+
+    async def tally(self, request: TallyRequest) -> TallyPage:
+        """See the contract."""
+        check_reading(request.most)
+        start = None if request.cursor is None else from_cursor(request.cursor)
+        indexed = TallyRequest(
+            scope=request.scope,
+            correlation_id=request.correlation_id,
+            since=request.since,
+            until=request.until,
+        )
+        rows = sorted((job for job in self._seen(request) if meets(job, indexed)), key=_place)
+        if start is not None:
+            rows = [job for job in rows if _place(job) > (start.enqueued_at, start.id.bytes)]
+        found = Tallies()
+        for job in rows[: request.most]:
+            if meets(job, request):
+                found.add_job(job)
+        looked_at = min(len(rows), request.most)
+        last = rows[looked_at - 1] if len(rows) > request.most else None
+        return found.page(looked_at, None if last is None else to_cursor(Place(last.enqueued_at, last.id)))
 
     async def peek(self, request: PeekRequest) -> tuple[JobRecord, ...]:
         """See the contract."""

@@ -15,7 +15,7 @@ from fairlane.model.lifecycle import State
 from fairlane.model.scope import Scope
 from fairlane.store.contract.dead import DeadRequest
 from fairlane.store.contract.inspection import InspectRequest
-from fairlane.store.contract.jobs import CountRequest, ExplainRequest, FindRequest, Why
+from fairlane.store.contract.jobs import CountRequest, ExplainRequest, FindRequest, TallyRequest, Why
 from fairlane.store.contract.policies import ListRequest
 from fairlane.store.postgres.connect import Server
 from fairlane.store.postgres.finding import FIRST_STRETCH
@@ -166,6 +166,26 @@ async def test_a_page_costs_no_more_than_it_may_read(
         )
         <= most
     )
+
+
+TALLIES: Final[dict[str, tuple[dict[str, Any], int]]] = {
+    "by tag": ({"tag": "missing"}, 40_000),
+    "of what waits": ({"states": WAITING, "tag": "missing"}, 21_000),
+    "of what is delayed": ({"states": frozenset({State.DELAYED})}, 1_000),
+    "of a correlation": ({"correlation_id": "rare"}, 100),
+    "of a tenant": ({"scope": Scope("rare"), "task": "missing"}, 4_000),
+    "of the newest": ({"since": START + JOBS, "tag": "missing"}, 100),
+}
+"""Filters, and how many rows a call may cost: three homes are each read as far as the call might go."""
+
+
+@pytest.mark.parametrize(("filters", "most"), TALLIES.values(), ids=TALLIES)
+async def test_a_tally_costs_no_more_than_it_may_look_at(
+    filled: Filled, filters: dict[str, Any], most: int
+) -> None:
+    """S51: by time, tenant, correlation and current state indexes lead; other filters look at 10,000 jobs."""
+    asked = TallyRequest(**{"scope": ALL, **filters})
+    assert await filled.cost(lambda: filled.store.jobs.tally(asked)) <= most
 
 
 async def test_a_job_is_got_by_its_id_alone(filled: Filled) -> None:

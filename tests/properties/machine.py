@@ -65,6 +65,8 @@ from fairlane.store.contract.jobs import (
     PeekRequest,
     RunNowRequest,
     StopRequest,
+    Tally,
+    TallyRequest,
 )
 from fairlane.store.contract.policies import (
     HoldRequest,
@@ -562,6 +564,8 @@ class StoreMachine(RuleBasedStateMachine):
     def find(self, scope: Scope, filters: dict[str, Any]) -> None:
         """Page through what matches some filters."""
         self.both(lambda s: _find_whole(s, FindRequest(scope=scope, **filters)))
+        plain = {key: value for key, value in filters.items() if key not in {"limit", "where"}}
+        self.both(lambda s: _tallies(s, TallyRequest(scope=scope, **plain)))
 
     @rule(scope=mostly_all, queue=st.sampled_from(QUEUES))
     def peek(self, scope: Scope, queue: str) -> None:
@@ -642,6 +646,11 @@ async def _find_whole(store: Store, request: FindRequest) -> tuple[JobRecord, ..
         reply = await store.jobs.find(msgspec.structs.replace(request, cursor=reply.cursor))
         jobs += reply.jobs
     return jobs
+
+
+async def _tallies(store: Store, request: TallyRequest) -> tuple[Tally, ...]:
+    """Count what matches. How many jobs were looked at is a store's business, and one page holds all of these."""
+    return (await store.jobs.tally(request)).tallies
 
 
 async def _pass_to(verb: Callable[[Any], Awaitable[Any]], request: Any, passes: int) -> list[Any]:

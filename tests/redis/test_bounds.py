@@ -14,7 +14,7 @@ from fairlane.model.limits import Limits
 from fairlane.model.retention import Retention
 from fairlane.model.scope import Scope
 from fairlane.store.contract.claims import ClaimRequest, PassRequest, ReclaimRequest, SettleRequest, Wish
-from fairlane.store.contract.jobs import CountRequest, EnqueueRequest, FindRequest, PeekRequest
+from fairlane.store.contract.jobs import CountRequest, EnqueueRequest, FindRequest, PeekRequest, TallyRequest
 from fairlane.store.contract.upkeep import PruneRequest, PurgeRequest
 from fairlane.store.redis.connect import Wire
 from fairlane.store.redis.scripts import CLAIM_MOST
@@ -113,11 +113,13 @@ async def parked(world: World) -> int:
 
 
 async def test_reading_is_done_a_page_at_a_time(world: World, meter: Meter) -> None:
-    """S51, S65: find, count and peek do not read what they do not give, save for a bounded page."""
+    """S51, S65: find, count, tally and peek do not read what they do not give, save for a bounded page."""
     assert len((await world.store.jobs.find(FindRequest(scope=ALL, limit=50))).jobs) == 50
     await world.store.jobs.count(CountRequest(scope=ALL, limit=50))
     assert len(await world.store.jobs.peek(PeekRequest(scope=ALL, queue="default", most=10))) == 10
+    assert (await world.store.jobs.tally(TallyRequest(scope=ALL, tag="x"))).looked_at == TENANTS
     assert meter.most["walk"] < 20
+    assert meter.most["tally"] < 20
     assert meter.most["books"] < 520
     assert meter.most["peek"] < 60
 

@@ -13,7 +13,7 @@ from fairlane.store.contract.jobs import Reason, Why
 
 _ADVICE: Final[Mapping[Reason, str]] = {
     "turn": "It waits for its turn. If that takes too long, add slots, or give its tenant a higher weight.",
-    "schedule": "It was enqueued for a later time. `run_now` makes it ready at once.",
+    "time": "It was enqueued for a later time. `run_now` makes it ready at once.",
     "retry": "Its last attempt failed; it will be tried again. See its attempts; `run_now` skips the wait.",
     "snooze": "Its handler asked to come back, or nobody knew its task. `run_now` skips the wait.",
     "paused": "Nothing of this is claimed until the pause ends. Resume it, or wait for its end.",

@@ -14,7 +14,7 @@ from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord, NewJob
 from fairlane.model.lifecycle import CancelReply, State
 from fairlane.model.moves import born
-from fairlane.store.contract.request import PAGE_MOST, Request, check_instant
+from fairlane.store.contract.request import PAGE_MOST, READ_MOST, Request, check_instant
 
 BATCH_MOST: Final = 1_000
 BATCH_BYTES: Final = 16 * 2**20
@@ -92,11 +92,8 @@ class GetRequest(Request, frozen=True, kw_only=True):
     ids: tuple[UUID, ...]
 
 
-class FindRequest(Request, frozen=True, kw_only=True):
-    """Filters that must all hold. A time range is of `enqueued_at`: from `since`, before `until`.
-
-    `where` compares arguments: a dotted path into them and the plain value that must stand there.
-    """
+class Filtered(Request, frozen=True, kw_only=True):
+    """Filters that must all hold. A time range is of `enqueued_at`: from `since`, before `until`."""
 
     states: frozenset[State] = frozenset()
     queue: str | None = None
@@ -106,6 +103,14 @@ class FindRequest(Request, frozen=True, kw_only=True):
     parent_id: UUID | None = None
     since: Instant | None = None
     until: Instant | None = None
+
+
+class FindRequest(Filtered, frozen=True, kw_only=True):
+    """Ask for the jobs that meet every filter.
+
+    `where` compares arguments: a dotted path into them and the plain value that must stand there.
+    """
+
     where: tuple[tuple[str, Scalar], ...] = ()
     limit: int = 50
     cursor: str | None = None
@@ -142,6 +147,34 @@ class CountPage(msgspec.Struct, frozen=True):
     cursor: str | None
 
 
+class TallyRequest(Filtered, frozen=True, kw_only=True):
+    """Ask how many jobs meet every filter, looking at no more than `most` of them, up to `READ_MOST`."""
+
+    most: int = READ_MOST
+    cursor: str | None = None
+
+
+class Tally(msgspec.Struct, frozen=True, order=True):
+    """How many jobs of a queue are in one state for one reason, and when the oldest of them was enqueued.
+
+    `word` is the first word of their `because`; "" where they have none.
+    """
+
+    queue: str
+    state: State
+    word: str
+    jobs: int
+    first_at: Instant
+
+
+class TallyPage(msgspec.Struct, frozen=True):
+    """Sorted tallies of the jobs that one call has looked at, and how many it has looked at."""
+
+    tallies: tuple[Tally, ...]
+    looked_at: int
+    cursor: str | None
+
+
 class PeekRequest(Request, frozen=True, kw_only=True):
     """Ask for the next jobs of a queue, at most `PAGE_MOST`."""
 
@@ -157,7 +190,7 @@ class ExplainRequest(Request, frozen=True, kw_only=True):
 
 Reason: TypeAlias = Literal[
     "turn",
-    "schedule",
+    "time",
     "retry",
     "snooze",
     "paused",
@@ -271,6 +304,17 @@ class Jobs(Protocol):
         one. A foreign cursor, or a limit above `PAGE_MOST`, raises ValueError.
         """
 
+    async def tally(self, request: TallyRequest) -> TallyPage:
+        """Count the jobs of all homes that meet every filter, oldest enqueue first; no job leaves the store.
+
+        Looks at no more than `most` jobs, and says at how many; to go on, ask again with the cursor and
+        the same filters. No cursor means that everything was looked at. A job that matches throughout is
+        counted exactly once over all pages, each in the state in which it was met: so, once every page has
+        found finished jobs alone, all jobs that were there have finished, also those that a job before them
+        has enqueued. `looked_at` counts jobs of the scope only; which jobs need no look is a matter of the
+        store's indexes. A foreign cursor, or a `most` that is not 1 to `READ_MOST`, raises ValueError.
+        """
+
     async def peek(self, request: PeekRequest) -> tuple[JobRecord, ...]:
         """Give the next jobs in the order in which a claim for so many would hand them out now (S65).
 
@@ -282,7 +326,7 @@ class Jobs(Protocol):
     async def explain(self, request: ExplainRequest) -> Why | None:
         """Say why a job is not running, or that it runs or is finished; None if there is no such job.
 
-        Checks in this order, the first that holds answers: finished, running, delayed (schedule, retry,
+        Checks in this order, the first that holds answers: finished, running, delayed (time, retry,
         snooze), paused (queue, tenant, task), rate of the queue, running limit, rate of the tenant, rate of
         the task, gate (its limit, then its rate), no live worker that serves the queue, turn.
         """

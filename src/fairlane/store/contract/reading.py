@@ -1,4 +1,4 @@
-"""What every store does alike with what it has read: filter it (S51), explain it. Reads nothing itself."""
+"""What every store does alike with what it has read: filter it, count it (S51), explain it. Reads nothing itself."""
 
 from __future__ import annotations
 
@@ -6,16 +6,22 @@ from typing import Any
 
 import msgspec
 
+from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord
 from fairlane.model.lifecycle import Because, State, is_finished
 from fairlane.store.contract.dead import DeadLetter, DeadRequest
-from fairlane.store.contract.jobs import FindRequest, Reason, Scalar, Why
+from fairlane.store.contract.jobs import Filtered, FindRequest, Reason, Scalar, Tally, TallyPage, Why
 
 _MISSING: Any = object()
 
 
 def matches(job: JobRecord, request: FindRequest) -> bool:
     """Whether a job, already within the scope, meets every filter of the request."""
+    return meets(job, request) and (not request.where or _holds(job.payload, request.where))
+
+
+def meets(job: JobRecord, request: Filtered) -> bool:
+    """Whether a job, already within the scope, meets every filter that looks at no arguments."""
     plain = (
         not request.states or job.state in request.states,
         request.queue in {None, job.queue},
@@ -26,7 +32,38 @@ def matches(job: JobRecord, request: FindRequest) -> bool:
         request.since is None or job.enqueued_at >= request.since,
         request.until is None or job.enqueued_at < request.until,
     )
-    return all(plain) and (not request.where or _holds(job.payload, request.where))
+    return all(plain)
+
+
+class Tallies:
+    """Jobs that are being counted by queue, state and the first word of their `because`."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._found: dict[tuple[str, State, str], tuple[int, Instant]] = {}
+
+    def add(self, queue: str, state: State, word: str, jobs: int, first_at: Instant) -> None:
+        """Count some jobs, the oldest of which was enqueued at an instant."""
+        before, first = self._found.get((queue, state, word), (0, first_at))
+        self._found[queue, state, word] = before + jobs, min(first, first_at)
+
+    def add_job(self, job: JobRecord) -> None:
+        """Count one job."""
+        self.add(job.queue, job.state, because_word(job.because), 1, job.enqueued_at)
+
+    def page(self, looked_at: int, cursor: str | None) -> TallyPage:
+        """Give what was counted, sorted."""
+        tallies = sorted(Tally(*key, jobs, first) for key, (jobs, first) in self._found.items())
+        return TallyPage(tuple(tallies), looked_at, cursor)
+
+
+def because_word(because: str | None) -> str:
+    """Give the closed word of a job's `because`, without its detail.
+
+    >>> because_word("retry: ConnectionError"), because_word("time"), because_word(None)
+    ('retry', 'time', '')
+    """
+    return (because or "").partition(":")[0]
 
 
 def is_wanted(letter: DeadLetter, request: DeadRequest) -> bool:
@@ -53,11 +90,11 @@ def explain_by_state(job: JobRecord) -> Why | None:
         return Why("running", f"worker {job.worker}")
     if job.state is State.READY:
         return None
-    word = (job.because or "").partition(":")[0]
+    word = because_word(job.because)
     return Why(_DELAYS.get(word, "snooze"), job.because or "", job.run_at)
 
 
-_DELAYS: dict[str, Reason] = {Because.TIME.value: "schedule", Because.RETRY.value: "retry"}
+_DELAYS: dict[str, Reason] = {Because.TIME.value: "time", Because.RETRY.value: "retry"}
 
 
 def _holds(payload: bytes, where: tuple[tuple[str, Scalar], ...]) -> bool:

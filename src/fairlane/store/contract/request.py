@@ -77,6 +77,13 @@ def check_page(most: int) -> None:
         raise ValueError(message)
 
 
+def check_reading(most: int) -> None:
+    """Raise ValueError if more is to be looked at than one call may, or nothing."""
+    if not 1 <= most <= READ_MOST:
+        message = f"one call looks at 1 to {READ_MOST} jobs, not at {most}"
+        raise ValueError(message)
+
+
 def to_cursor(place: msgspec.Struct) -> str:
     """Write a place as the opaque text that callers hand back.
 

@@ -7,14 +7,14 @@ they are sorted instead. Each stretch is one statement; a place never changes, s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord
 from fairlane.model.lifecycle import Home, State, home
-from fairlane.store.contract.jobs import FindReply, FindRequest, GetRequest
+from fairlane.store.contract.jobs import Filtered, FindReply, FindRequest, GetRequest
 from fairlane.store.contract.reading import matches
 from fairlane.store.contract.request import READ_MOST, Place, from_cursor, to_cursor
 from fairlane.store.postgres.connect import Connection, Server
@@ -87,8 +87,8 @@ class _Walk:
         sql, states = self._sql, self._request.states or frozenset(State)
         homes = {home(state) for state in states}
         hot = sorted(state for state in states if home(state) is Home.HOT)
-        if homes == {Home.HOT} and await self._are_few(hot):
-            self._homes = [sql.listed.replace("{state}", _literal(state)) for state in hot]
+        if homes == {Home.HOT} and await are_few(self._connection, sql, hot):
+            self._homes = [sql.listed.replace("{state}", literal(state)) for state in hot]
             return
         texts = {Home.HOT: (sql.waiting, sql.running), Home.HISTORY: (sql.history,), Home.DEAD: (sql.dead,)}
         self._homes = [text for where, read in texts.items() if where in homes for text in read]
@@ -96,11 +96,6 @@ class _Walk:
             self._text = sql.stretch_of_correlation
         elif self._request.scope.tenant is not None:
             self._text = sql.stretch_of_tenant
-
-    async def _are_few(self, states: list[State]) -> bool:
-        lists = " UNION ALL ".join(self._sql.list.replace("{state}", _literal(state)) for state in states)
-        length = self._sql.length.replace("{lists}", lists)
-        return bool(await self._connection.fetchval(length, READ_MOST + 1) <= READ_MOST)
 
     async def read(self, top: _At, bottom: _At) -> tuple[list[JobRecord], _At | None]:
         """Give jobs below a place, one more than asked for if there are more, and where reading stopped."""
@@ -121,14 +116,14 @@ class _Walk:
         """Give candidates among the next rows, and the last of these rows if there are more after it."""
         stretches = [self._text.replace("{home}", home) for home in self._homes]
         statement = self._sql.chosen.replace("{stretches}", " UNION ALL ".join(stretches))
-        rows = await self._connection.fetch(statement, *top, *bottom, size + 1, *self._filters())
+        rows = await self._connection.fetch(statement, *top, *bottom, size + 1, *filters_of(self._request))
         is_more = bool(rows) and rows[-1][0] > size
         jobs = [whole_record(row[1:]) for row in rows if row[0] <= size]
         return jobs, _place(jobs[-1]) if is_more else None
 
     async def own(self, top: _At, bottom: _At) -> list[JobRecord]:
         """Give the job whose generated correlation id is asked for: it is in no index."""
-        id = _as_id(self._request.correlation_id)
+        id = as_id(self._request.correlation_id)
         if id is None:
             return []
         jobs = map(whole_record, await self._connection.fetch(self._sql.by_id, [id]))
@@ -137,25 +132,35 @@ class _Walk:
     def _is_wanted(self, job: JobRecord) -> bool:
         return self._request.scope.covers(job.tenant) and matches(job, self._request)
 
-    def _filters(self) -> tuple[Any, ...]:
-        request = self._request
-        states = sorted(state.value for state in request.states)
-        return (
-            request.scope.tenant,
-            request.correlation_id,
-            states or None,
-            request.queue,
-            request.task,
-            request.parent_id,
-            request.tag,
-        )
+
+def filters_of(request: Filtered) -> tuple[Any, ...]:
+    """Give the values that a walk compares rows with, in the order of its parameters."""
+    states = sorted(state.value for state in request.states)
+    return (
+        request.scope.tenant,
+        request.correlation_id,
+        states or None,
+        request.queue,
+        request.task,
+        request.parent_id,
+        request.tag,
+    )
 
 
-def _literal(state: State) -> str:
+async def are_few(connection: Connection, sql: Any, states: Iterable[State]) -> bool:
+    """Whether the current jobs in these states can be sorted in one call."""
+    lists = " UNION ALL ".join(sql.list.replace("{state}", literal(state)) for state in sorted(states))
+    length = sql.length.replace("{lists}", lists)
+    return bool(await connection.fetchval(length, READ_MOST + 1) <= READ_MOST)
+
+
+def literal(state: State) -> str:
+    """Write a state as SQL does."""
     return f"'{state.value}'"
 
 
-def _as_id(correlation_id: str | None) -> UUID | None:
+def as_id(correlation_id: str | None) -> UUID | None:
+    """Give the id of the job that this may be the generated correlation id of."""
     try:
         return None if correlation_id is None else UUID(correlation_id)
     except ValueError:

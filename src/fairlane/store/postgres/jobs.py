@@ -22,6 +22,8 @@ from fairlane.store.contract.jobs import (
     PeekRequest,
     RunNowRequest,
     StopRequest,
+    TallyPage,
+    TallyRequest,
     Why,
 )
 from fairlane.store.postgres.connect import Server
@@ -32,6 +34,7 @@ from fairlane.store.postgres.finding import find, get
 from fairlane.store.postgres.joining import enqueue_in
 from fairlane.store.postgres.moving import cancel, condemn, edit, run_now
 from fairlane.store.postgres.peeking import peek
+from fairlane.store.postgres.tallying import tally
 
 
 class PostgresJobs:
@@ -60,6 +63,10 @@ class PostgresJobs:
     async def count(self, request: CountRequest) -> CountPage:
         """See the contract."""
         return await count(self._server, request)
+
+    async def tally(self, request: TallyRequest) -> TallyPage:
+        """See the contract."""
+        return await tally(self._server, request)
 
     async def peek(self, request: PeekRequest) -> tuple[JobRecord, ...]:
         """See the contract."""

@@ -66,6 +66,11 @@ HOT_COLUMNS: Final = (*SENT_COLUMNS, *STATUS_COLUMNS, *CLAIM_COLUMNS)
 FINISHED_COLUMNS: Final = (*SENT_COLUMNS, *STATUS_COLUMNS, *END_COLUMNS)
 WHOLE_COLUMNS: Final = (*HOT_COLUMNS, *END_COLUMNS)
 """All that a record has, whichever home it is in; see `statements` for how each home fills it."""
+COUNTED_COLUMNS: Final = (
+    *("enqueued_at", "id", "tenant", "queue", "task", "state", "because"),
+    *("correlation_id", "parent_id", "tags"),
+)
+"""What filters and counts look at, in every home."""
 COMMON_WIDTH: Final = len(SENT_COLUMNS) + len(STATUS_COLUMNS)
 HOT_WIDTH: Final = len(HOT_COLUMNS)
 FINISHED_WIDTH: Final = len(FINISHED_COLUMNS)

@@ -5,7 +5,7 @@ stands for the installation's schema, quoted; `{delayed}`, `{ready}` … for the
 that no statement spells one and no bound parameter hides a partial index from the planner; `{sent}`,
 `{status}`, `{claim}`, `{end}`, `{hot}`, `{finished}` for the lists of columns that `rows.py` reads; `{whole}`
 for all of them, which `{whole_hot}` fills from `job` and `{whole_finished}` from `history` and `dead`;
-`{priority_step}` and `{attempts_kept}` for the model's numbers, `{due_most}`, `{park_most}`, `{wake_most}`
+`{counted}` for those that filters and counts look at; `{priority_step}` and `{attempts_kept}` for the model's numbers, `{due_most}`, `{park_most}`, `{wake_most}`
 for the bounds of one claim.
 """
 
@@ -23,6 +23,7 @@ from fairlane.model.priority import STEP
 from fairlane.store.contract.claims import DUE_MOST, PARK_MOST, WAKE_MOST
 from fairlane.store.postgres.rows import (
     CLAIM_COLUMNS,
+    COUNTED_COLUMNS,
     END_COLUMNS,
     FINISHED_COLUMNS,
     HOT_COLUMNS,
@@ -48,6 +49,7 @@ _VALUES: Final = {
     "{whole_finished}": ", ".join((*SENT_COLUMNS, *STATUS_COLUMNS))
     + ", NULL::text AS worker, NULL::bigint AS started_at, NULL::bigint AS lease_until,"
     + " false AS is_cancel_asked, NULL::bytea AS progress, settled_at, result",
+    "{counted}": ", ".join(COUNTED_COLUMNS),
     "{due_most}": str(DUE_MOST),
     "{park_most}": str(PARK_MOST),
     "{wake_most}": str(WAKE_MOST),

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from fairlane.model.job import JobRecord
 from fairlane.model.lifecycle import State
-from fairlane.store.contract.jobs import FindReply, FindRequest
+from fairlane.store.contract.jobs import Filtered, FindReply, FindRequest
 from fairlane.store.contract.reading import matches
 from fairlane.store.contract.request import READ_MOST, Place, from_cursor, to_cursor
 from fairlane.store.redis.connect import Wire
@@ -33,8 +33,8 @@ async def find(wire: Wire, request: FindRequest) -> FindReply:
     """Give a page, and a cursor if there may be more."""
     homes = Homes(wire)
     top = _start(request)
-    few = await _few(wire, homes, request)
-    jobs = _walk(homes, request, top) if few is None else _sorted(few, top)
+    listed = await _few(wire, homes, request)
+    jobs = _walk(homes, request, top) if listed is None else _sorted(listed, top)
     found: list[JobRecord] = []
     last: _Place | None = None
     read = 0
@@ -67,12 +67,12 @@ def place_of(job: JobRecord) -> _Place:
 
 async def _walk(homes: Homes, request: FindRequest, top: _Place | None) -> AsyncIterator[_Found]:
     """Give jobs in order from a sorted set, and between them the one whose own id is the correlation."""
-    own = await _own(homes, request.correlation_id, top)
+    own = await own_of(homes, request.correlation_id, top)
     # By correlation there are jobs of others too, whose places are not to be told.
     states = request.states if request.correlation_id is None else ()
     place = top
     while True:
-        _, page = await homes.walk(_key(request), up=False, start=place, most=PAGE, states=states)
+        _, page = await homes.walk(key_of(request), up=False, start=place, most=PAGE, states=states)
         for where, kept in page:
             if own is not None and place_of(own) > where:
                 yield place_of(own), own
@@ -86,14 +86,15 @@ async def _walk(homes: Homes, request: FindRequest, top: _Place | None) -> Async
         yield place_of(own), own
 
 
-def _key(request: FindRequest) -> str:
+def key_of(request: Filtered) -> str:
+    """Name the sorted set that has all jobs of the scope, or of a correlation id."""
     if request.correlation_id is not None:
         return NAMES["by_correlation"] + request.correlation_id
     tenant = request.scope.tenant
     return NAMES["all"] if tenant is None else NAMES["by_tenant"] + tenant
 
 
-async def _own(homes: Homes, correlation_id: str | None, top: _Place | None) -> JobRecord | None:
+async def own_of(homes: Homes, correlation_id: str | None, top: _Place | None) -> JobRecord | None:
     """Give the job that this may be the generated correlation id of: it is in no set."""
     try:
         id = None if correlation_id is None else UUID(correlation_id)
@@ -102,7 +103,7 @@ async def _own(homes: Homes, correlation_id: str | None, top: _Place | None) -> 
     if id is None or str(id) != correlation_id:
         return None
     _, found = await homes.get((id,))
-    if id not in found or found[id].job.correlation_id != correlation_id:
+    if id not in found or found[id].head.correlation_id:
         return None
     job = found[id].job
     return job if top is None or place_of(job) < top else None

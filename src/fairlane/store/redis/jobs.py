@@ -31,6 +31,8 @@ from fairlane.store.contract.jobs import (
     PeekRequest,
     RunNowRequest,
     StopRequest,
+    TallyPage,
+    TallyRequest,
     Why,
     check_edit,
 )
@@ -45,6 +47,7 @@ from fairlane.store.redis.finding import find
 from fairlane.store.redis.homes import Change, Homes
 from fairlane.store.redis.peeking import peek
 from fairlane.store.redis.rows import Kept, to_body
+from fairlane.store.redis.tallying import tally
 
 _AHEAD_MOST: Final = 10_000
 _UNCOUNTED: Final = -1
@@ -82,6 +85,10 @@ class RedisJobs:
         """See the contract."""
         check_page(request.limit)
         return await count(self._wire, request)
+
+    async def tally(self, request: TallyRequest) -> TallyPage:
+        """See the contract."""
+        return await tally(self._wire, request)
 
     async def peek(self, request: PeekRequest) -> tuple[JobRecord, ...]:
         """See the contract."""

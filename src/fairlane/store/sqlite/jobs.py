@@ -40,6 +40,8 @@ from fairlane.store.contract.jobs import (
     PeekRequest,
     RunNowRequest,
     StopRequest,
+    TallyPage,
+    TallyRequest,
     Why,
     check_edit,
 )
@@ -56,6 +58,7 @@ from fairlane.store.sqlite.handout import Handout
 from fairlane.store.sqlite.homes import Held, find_any, find_live, move, rewrite_body
 from fairlane.store.sqlite.joining import Joining
 from fairlane.store.sqlite.statements import load
+from fairlane.store.sqlite.tallying import tally
 from fairlane.store.sqlite.tx import Tx
 from fairlane.store.sqlite.writer import Reader, Writer
 
@@ -97,6 +100,10 @@ class SqliteJobs:
         check_page(request.limit)
         start = CountPlace("", "", "") if request.cursor is None else from_cursor(request.cursor, CountPlace)
         return await self._reader.run(lambda tx: count(tx, request, start))
+
+    async def tally(self, request: TallyRequest) -> TallyPage:
+        """See the contract."""
+        return await self._reader.run(lambda tx: tally(tx, request))
 
     async def peek(self, request: PeekRequest) -> tuple[JobRecord, ...]:
         """See the contract."""

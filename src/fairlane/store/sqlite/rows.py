@@ -79,7 +79,7 @@ _UNCLAIMED: Final = (None, None, None, 0, None)
 _pack = msgspec.msgpack.Encoder().encode
 _unpack_attempts = msgspec.msgpack.Decoder(tuple[AttemptRecord, ...]).decode
 _unpack_progress = msgspec.msgpack.Decoder(Progress).decode
-_unpack_tags = msgspec.msgpack.Decoder(tuple[str, ...]).decode
+unpack_tags = msgspec.msgpack.Decoder(tuple[str, ...]).decode
 _unpack_id = msgspec.msgpack.Decoder(UUID).decode
 _ID_AHEAD: Final = b"\xc4\x10"
 """What msgpack writes before 16 bytes. Read so, a UUID costs a fifth of `UUID(bytes=…)`; its text, by
@@ -157,7 +157,7 @@ def to_record(body: Row, status: Row) -> JobRecord:
         max_attempts=max_attempts,
         timeout=timeout,
         at_most_once=bool(at_most_once),
-        tags=() if tags is None else _unpack_tags(tags),
+        tags=() if tags is None else unpack_tags(tags),
         metadata=metadata,
         created_by=created_by,
         attempt=attempt,

@@ -1,4 +1,4 @@
--- uses:
+-- uses: walking
 -- Walk: the next jobs of a sorted set in the order of score and id. ARGV: the set, 'up' or 'down', the place to go
 -- on from (score and id, exclusive; '' for the end of the set), how many, a score to stop at, 'now' or '', and the
 -- states of jobs that are wanted, a byte each ('' for all). Gives the instant, ids and scores in turn, then heads, bodies,
@@ -6,25 +6,7 @@
 local key, is_up, score, id = P .. ARGV[2], ARGV[3] == 'up', ARGV[4], ARGV[5]
 local most, stop = tonumber(ARGV[6]), ARGV[7] == 'now' and NOW or tonumber(ARGV[7])
 
--- Count those before the place, itself included.
-local function passed()
-  if score == '' then
-    return 0
-  end
-  local kept = call('ZSCORE', key, id)
-  if kept and tonumber(kept) == tonumber(score) then
-    return call(is_up and 'ZRANK' or 'ZREVRANK', key, id) + 1
-  end
-  local count = is_up and call('ZCOUNT', key, '-inf', '(' .. score) or call('ZCOUNT', key, '(' .. score, '+inf')
-  for _, other in ipairs(call('ZRANGEBYSCORE', key, score, score)) do
-    if is_before(other, id) == is_up then
-      count = count + 1
-    end
-  end
-  return count
-end
-
-local rank = passed()
+local rank = passed(key, is_up, score, id)
 local found = call(is_up and 'ZRANGE' or 'ZREVRANGE', key, rank, rank + most - 1, 'WITHSCORES')
 local ids, places = {}, {}
 for i = 1, #found, 2 do

@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any, Final, Self
 
-from fairlane.app.ambient import walled
+from fairlane.app.ambient import refuse_in_handler, scope_for, walled
 from fairlane.app.fairlane import Fairlane
 from fairlane.app.job import Job
 from fairlane.app.tasks import Task
@@ -38,6 +38,8 @@ TESTS: Final = "tests"
 """What a store must be dedicated to before anything here touches it."""
 
 _REFUSED: Final = "the store is not for tests; dedicate an empty one with fairlane.testing.dedicate"
+
+_FOR_ALL: Final = "a trial runs the jobs of all tenants"
 
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108 (a folder of its own inside)
 
@@ -84,6 +86,7 @@ class Trial:
         self._restore()
 
     def _divert(self) -> None:
+        refuse_in_handler(_FOR_ALL)
         url = self._url
         if url is None:
             self._folder = Path(mkdtemp(prefix="fairlane-", dir=_MEMORY if _MEMORY.is_dir() else None))
@@ -121,11 +124,13 @@ class Trial:
         With `ahead` the clock jumps on to whatever falls due within so long, retries for example, and that is
         run, too.
         """
+        refuse_in_handler(_FOR_ALL)
         with walled():
             return asyncio.run(self._run_and_close(ahead, slots))
 
     async def arun(self, *, ahead: Duration = 0, slots: int = 1) -> int:
         """Run everything that is due in the running loop; see `run`."""
+        refuse_in_handler(_FOR_ALL)
         until = self._time.now() + to_micros(ahead)
         ended = await self._burst(slots)
         while (due_at := await self._next_due()) is not None and due_at <= until:
@@ -154,14 +159,14 @@ class Trial:
         return tuple(dict.fromkeys([*self.app.settings.queues, *homes, *(one.subject.name for one in known)]))
 
     async def _next_due(self) -> Instant | None:
-        delayed = await self._records(frozenset({State.DELAYED}))
+        delayed = await self._records(frozenset({State.DELAYED}), Scope.all())
         return min((job.run_at for job in delayed if job.run_at > self._time.now()), default=None)
 
-    async def _records(self, states: frozenset[State], tenant: str | None = None) -> list[JobRecord]:
+    async def _records(self, states: frozenset[State], scope: Scope) -> list[JobRecord]:
         found: list[JobRecord] = []
         cursor: str | None = None
         while True:
-            request = FindRequest(scope=Scope(tenant), states=states, limit=PAGE_MOST, cursor=cursor)
+            request = FindRequest(scope=scope, states=states, limit=PAGE_MOST, cursor=cursor)
             page = await self.app.client.store.jobs.find(request)
             found += page.jobs
             cursor = page.cursor
@@ -180,7 +185,7 @@ class Trial:
         self, task: Task[..., Any] | None = None, *, tenant: str | None = None, **arguments: Any
     ) -> list[Job[Any]]:
         """Give the jobs of a task, of a tenant, with these arguments among theirs, oldest first."""
-        found = await self._records(frozenset(), tenant)
+        found = await self._records(frozenset(), scope_for(tenant))
         return [self.app.client.show(job) for job in found if self._is_wanted(job, task, arguments)]
 
     def _is_wanted(self, job: JobRecord, task: Task[..., Any] | None, arguments: Mapping[str, Any]) -> bool:
@@ -220,6 +225,7 @@ def assert_state(job: Job[Any], state: State) -> None:
 
 async def dedicate(url: str) -> None:
     """Dedicate an empty store to tests, for good; `NotForTests` if it holds jobs or serves something else."""
+    refuse_in_handler("a store is there for all tenants")
     store = open_store(url)
     try:
         await store.upkeep.migrate()

@@ -16,6 +16,7 @@ from fairlane import (
     Context,
     Fairlane,
     Held,
+    InsideTenant,
     InvalidJob,
     Limits,
     Overridden,
@@ -263,9 +264,10 @@ def test_what_is_closed_takes_no_jobs_until_it_is_reopened(app: Fairlane) -> Non
 
 
 def test_the_task_whose_handler_acts_is_named(world: World, app: Fairlane) -> None:
-    """A handler that pauses its own tenant is no person."""
+    """A handler that pauses a tenant, and has said why it may, is no person."""
     job = app.enqueue_by_name("note", {"text": "x"}, tenant="acme")
-    with handling(Context(tenant=job.tenant, attempt=1, show=lambda: job, fence=1, rein=Rein())):
+    context = Context(tenant=job.tenant, attempt=1, show=lambda: job, fence=1, rein=Rein())
+    with handling(context), app.as_system(reason="their API answers 429"):
         app.tenants.pause("acme", reason="too fast")
     paused = app.tenants.get("acme").paused
     assert paused is not None
@@ -431,9 +433,81 @@ def test_from_inside_a_tenant_its_own_is_there_and_no_other_is_listed(app: Fairl
     with app.tenant("acme"):
         assert app.tenants.get("acme").limits["bulk"].running == 8
         assert [tenant.name for tenant in app.tenants.list()] == ["acme"]
-        app.tenants.pause("acme", reason="x")
         assert app.tenants.purge("acme", reason="x") == 1
+        assert app.tenants.forget("acme", reason="x") == 1
     assert app.tenants.get("other").counts["bulk"][State.READY] == 1
+
+
+POLICY_CALLS: dict[str, Callable[[Fairlane], object]] = {
+    "declare": lambda app: app.tenants.declare("acme", weight=9),
+    "set": lambda app: app.tenants.set("acme", weight=9),
+    "set limits": lambda app: app.tenants.set("acme", queue="bulk", limits=Limits()),
+    "reset": lambda app: app.tenants.reset("acme"),
+    "reset one queue": lambda app: app.tenants.reset("acme", queue="bulk"),
+    "pause": lambda app: app.tenants.pause("acme", reason="x"),
+    "resume": lambda app: app.tenants.resume("acme"),
+    "close": lambda app: app.tenants.close("acme", reason="x"),
+    "reopen": lambda app: app.tenants.reopen("acme"),
+}
+"""What changes the policy of a tenant: weights, limits, rates, pauses, closes."""
+
+
+@pytest.mark.parametrize("call", POLICY_CALLS.values(), ids=POLICY_CALLS)
+@pytest.mark.parametrize("place", ["handler", "block"])
+def test_from_inside_a_tenant_its_own_policy_cannot_be_changed(
+    world: World, app: Fairlane, call: Callable[[Fairlane], object], place: str
+) -> None:
+    """S9, S54: it is an operator's matter. The error says what to do, and the store is not even asked."""
+    job = app.enqueue_by_name("note", {"text": "x"}, tenant="acme")
+    context = Context(tenant=job.tenant, attempt=1, show=lambda: job, fence=1, rein=Rein())
+    world.asked.clear()
+    inside = handling(context) if place == "handler" else app.tenant("acme")
+    words = r"policy of tenant acme is for operators .* acts for tenant acme; .* system=True.*as_system"
+    with inside, pytest.raises(InsideTenant, match=words):
+        call(app)
+    assert world.asked == []
+
+
+@pytest.mark.parametrize("call", POLICY_CALLS.values(), ids=POLICY_CALLS)
+@pytest.mark.parametrize("how", ["system task", "as_system"])
+def test_a_system_task_and_a_handler_that_says_why_may_change_policies(
+    app: Fairlane, call: Callable[[Fairlane], object], how: str
+) -> None:
+    """S8, S9: they act for any tenant."""
+    tenant = "system" if how == "system task" else "acme"
+    job = app.enqueue_by_name("note", {"text": "x"}, tenant=tenant)
+    context = Context(tenant=tenant, attempt=1, show=lambda: job, fence=1, rein=Rein())
+    if how == "system task":
+        with handling(context, is_system=True):
+            call(app)
+    else:
+        with handling(context), app.as_system(reason="a sale"):
+            call(app)
+
+
+def test_a_queue_inside_a_tenant_is_called_what_it_is(app: Fairlane) -> None:
+    """S9: it is no tenant, and belongs to all of them."""
+    with app.tenant("acme"):
+        for call in (app.queues.get, app.queues.resume):
+            with pytest.raises(
+                InsideTenant, match=r"^queue bulk belongs to all tenants, and this code acts for"
+            ):
+                call("bulk")
+        with pytest.raises(InsideTenant, match=r"^queues belong to all tenants, and"):
+            app.queues.list()
+        with pytest.raises(TenantMismatch, match=r"^tenant other was named inside tenant acme; .*as_system"):
+            app.tenants.get("other")
+
+
+def test_a_name_that_is_not_legal_is_told_without_a_word_of_enqueues(app: Fairlane) -> None:
+    """Nothing was to be enqueued; and what `*` means is said where somebody asks for it."""
+    with pytest.raises(InvalidJob, match=r"^queue 'Bulk' is not a legal name; use 1 to 63 of"):
+        app.queues.get("Bulk")
+    with pytest.raises(InvalidJob, match=r"^tenant 'a b' is not a legal name; use 1 to 128"):
+        app.tenants.get("a b")
+    words = r"^tenant '\*' is not a legal name; it stands for tenants that nobody has declared"
+    with pytest.raises(InvalidJob, match=words):
+        app.tenants.get("*")
 
 
 def test_a_system_task_may_name_anybody(app: Fairlane) -> None:

@@ -22,6 +22,7 @@ from fairlane.model.errors import (
     EnqueueUnknown,
     FairlaneError,
     IdempotencyMismatch,
+    InsideTenant,
     InvalidJob,
     JobCancelled,
     JobFailed,
@@ -67,6 +68,7 @@ PARENTS: dict[type[FairlaneError], type[BaseException]] = {
     DuplicateJob: Refused,
     IdempotencyMismatch: Refused,
     TenantMismatch: Refused,
+    InsideTenant: TenantMismatch,
     OutsideTenant: Refused,
     JobNotFound: FairlaneError,
     JobFailed: FairlaneError,
@@ -148,8 +150,19 @@ def test_two_errors_are_also_the_kind_that_python_users_expect() -> None:
         ),
         (
             TenantMismatch("globex", "acme"),
-            "tenant globex was named inside tenant acme",
+            (
+                "tenant globex was named inside tenant acme; code inside a tenant acts for that one alone, "
+                "unless it says why with app.as_system(reason=...)"
+            ),
             {"tenant": "globex", "scope": "acme"},
+        ),
+        (
+            InsideTenant("queue bulk belongs to all tenants", "acme"),
+            (
+                "queue bulk belongs to all tenants, and this code acts for tenant acme; do it outside of a "
+                "tenant, in a task declared system=True, or say why with app.as_system(reason=...)"
+            ),
+            {"tenant": "acme", "scope": "acme"},
         ),
         (JobNotFound(ID), f"no job {ID}", {"id": ID}),
         (JobNotFound("nonsense"), "no job nonsense", {"id": "nonsense"}),

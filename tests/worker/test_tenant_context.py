@@ -288,6 +288,25 @@ async def test_in_a_worker_a_call_from_a_thread_of_the_handler_s_own_is_refused(
     assert found[5] >= 2
 
 
+async def test_a_system_task_acts_for_all_only_in_the_tenant_system(world: World, app: Fairlane) -> None:
+    """S8: another application that knows its name can store a job of it for a tenant, and widens nothing."""
+    found: list[Any] = []
+
+    @app.task(name="sweep", system=True)
+    async def sweep() -> None:
+        try:
+            found.append(sum((await app.jobs.acount(tenant="globex")).values()))
+        except TenantMismatch as error:
+            found.append(error.scope)
+
+    other = world.app()
+    await other.task(name="note")(lambda: None).using(tenant="globex", delay=60).aenqueue()
+    await other.task(name="sweep")(lambda: None).using(tenant="acme").aenqueue()
+    await sweep.aenqueue()
+    await world.burst(app)
+    assert sorted(found, key=str) == [1, "acme"]
+
+
 async def test_acting_for_all_tenants_is_logged_with_its_reason(
     app: Fairlane, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -15,8 +15,8 @@ from typing import Any, Final
 import msgspec
 
 from fairlane.app.job import Job
-from fairlane.model.errors import OutsideTenant, TenantMismatch, invalid_job
-from fairlane.model.names import check_name, tenant_hint
+from fairlane.model.errors import InsideTenant, OutsideTenant, TenantMismatch
+from fairlane.model.names import invalid_name, tenant_hint
 from fairlane.model.scope import SYSTEM, Scope
 
 _log: Final = getLogger("fairlane")
@@ -44,15 +44,20 @@ _ambient: Final[ContextVar[Ambient | None]] = ContextVar("fairlane_ambient", def
 _walls: Final[list[object]] = []
 """Whoever forbids, in this process, to act without a tenant."""
 
+_has_raised_walls: Final[ContextVar[bool]] = ContextVar("fairlane_has_raised_walls", default=False)
+"""Whether the running context is the one that raised the walls, or a part of it: the worker's own."""
+
 
 @contextmanager
 def walled() -> Generator[None]:
     """Refuse, in this process and for a while, every call that comes from no tenant (S9)."""
     mark = object()
     _walls.append(mark)
+    before = _has_raised_walls.set(True)
     try:
         yield
     finally:
+        _has_raised_walls.reset(before)
         _walls.remove(mark)
 
 
@@ -100,9 +105,9 @@ def inside(ambient: Ambient) -> Generator[None]:
 @contextmanager
 def as_tenant(name: str) -> Generator[None]:
     """Act for one tenant; inside another one that is refused, since it would leave a tenant's walls."""
-    problems = check_name(0, "tenant", name, tenant_hint(name))
-    if problems:
-        raise invalid_job(problems)
+    hint = tenant_hint(name)
+    if hint is not None:
+        raise invalid_name("tenant", name, hint)
     around = current()
     if around is not None:
         around.allow(name)
@@ -130,6 +135,13 @@ def as_system(reason: str) -> Generator[None]:
         yield
 
 
+@contextmanager
+def for_all() -> Generator[None]:
+    """Act for all tenants: for parts of Fairlane itself that were allowed to, in threads of their own."""
+    with inside(Ambient(SYSTEM, is_wide=True)):
+        yield
+
+
 def scope_for(tenant: str | None) -> Scope:
     """Give the narrowest scope for a call that names this tenant, or none (S9).
 
@@ -142,3 +154,29 @@ def scope_for(tenant: str | None) -> Scope:
         ambient.allow(tenant)
         return Scope(tenant)
     return Scope.all() if ambient.is_wide else Scope(ambient.tenant)
+
+
+def refuse_inside(what: str) -> None:
+    """Raise `InsideTenant` if the caller acts for one tenant: this is not that tenant's to do (S9)."""
+    ambient = current()
+    if ambient is not None and not ambient.is_wide:
+        raise InsideTenant(what, ambient.tenant)
+
+
+def refuse_in_handler(what: str) -> None:
+    """Raise if the caller is a tenant's handler, or code in a worker that comes from no tenant (S9).
+
+    For what a worker's own code does, which acts for no tenant and has raised the walls itself.
+    """
+    ambient = _ambient.get()
+    if ambient is None:
+        if _walls and not _has_raised_walls.get():
+            raise OutsideTenant
+    elif ambient.show is not None and not ambient.is_wide:
+        raise InsideTenant(what, ambient.tenant)
+
+
+def scope_of_all(what: str) -> Scope:
+    """Return the scope of all tenants for what concerns them all; `InsideTenant` from inside one (S9)."""
+    refuse_inside(what)
+    return Scope.all()

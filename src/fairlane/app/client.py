@@ -128,8 +128,12 @@ class Client:
         return self._answered(reply, jobs, is_batch=is_batch)
 
     async def astore(self, jobs: tuple[NewJob, ...]) -> EnqueueReply:
-        """Store jobs that were formed before, for any tenants, perhaps not for the first time (S15)."""
-        request = msgspec.structs.replace(self._request(Scope.all(), jobs), is_repeated=True)
+        """Store jobs that were formed before, for any tenants, perhaps not for the first time (S15).
+
+        Whose they are nobody has checked: `InsideTenant` from inside a tenant.
+        """
+        scope = ambient.scope_of_all("the jobs of an outbox may be any tenant's")
+        request = msgspec.structs.replace(self._request(scope, jobs), is_repeated=True)
         reply = await self.store.jobs.enqueue(request)
         tell_over_limit(reply.over)
         return reply

@@ -1,6 +1,6 @@
 """`app.queues`: look at queues, change what they allow, pause, close and drain them.
 
-Queues belong to all tenants together, so from inside one tenant they cannot be named (S9).
+Queues belong to all tenants together, so from inside one tenant they can be neither seen nor changed (S9).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import UNSET, UnsetType
 
+from fairlane.app.ambient import scope_of_all
 from fairlane.app.counting import count_by_queue
 from fairlane.app.steering import Steering
 from fairlane.app.views import QueueView, queue_of
@@ -45,7 +46,7 @@ class Queues(Steering):
 
     async def alist(self) -> Sequence[QueueView]:
         """Give all queues by name: those that are declared here, and those that the store knows."""
-        scope = self._scope(Subject(Kind.QUEUE, "*"))
+        scope = scope_of_all("queues belong to all tenants")
         declared = [Subject(Kind.QUEUE, name) for name in self._client.settings.queues]
         store = self._client.store
         views = dict(await store.policies.read(ReadRequest(scope=scope, subjects=tuple(declared))))

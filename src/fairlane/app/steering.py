@@ -1,21 +1,22 @@
 """What tenants and queues have in common: pause, close, and values set above what is declared (S46, S54).
 
-Knows scopes (S9): what is not the caller's to name is refused before the store is asked.
+Knows scopes (S9): what is not the caller's to name, and every change from inside a tenant, is refused before
+the store is asked.
 """
 
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Final
 
 import msgspec
 
 from fairlane.app.acting import actor, instant_of, reason_of
-from fairlane.app.ambient import scope_for
+from fairlane.app.ambient import refuse_inside, scope_for
 from fairlane.app.client import Client
-from fairlane.model.errors import TenantMismatch, invalid_job
 from fairlane.model.instants import Instant, to_datetime
-from fairlane.model.layers import Change, Kind, Subject
-from fairlane.model.names import check_name, name_hint, tenant_hint
+from fairlane.model.layers import EVERY, Change, Kind, Subject
+from fairlane.model.names import invalid_name, name_hint, tenant_hint
 from fairlane.model.scope import Scope
 from fairlane.store.contract.policies import (
     HoldRequest,
@@ -23,6 +24,12 @@ from fairlane.store.contract.policies import (
     PolicyView,
     ReadRequest,
     SubjectRequest,
+    not_theirs,
+)
+
+_OF_UNDECLARED: Final = (
+    'it stands for tenants that nobody has declared, and [tenants."*"] of fairlane.toml says what they may; '
+    "name one tenant, or ask app.tenants.list()"
 )
 
 
@@ -74,17 +81,24 @@ class Steering:
 
     def _subject(self, name: str) -> Subject:
         hint = tenant_hint(name) if self.kind is Kind.TENANT else name_hint(name)
-        problems = check_name(0, self.kind.value, name, hint)
-        if problems:
-            raise invalid_job(problems)
+        if hint is not None:
+            is_every = self.kind is Kind.TENANT and name == EVERY
+            raise invalid_name(self.kind.value, name, _OF_UNDECLARED if is_every else hint)
         return Subject(self.kind, name)
 
     def _scope(self, subject: Subject) -> Scope:
+        """Return the scope in which a subject may be looked at."""
         if self.kind is Kind.TENANT:
             return scope_for(subject.name)
         scope = scope_for(None)
         if scope.tenant is not None:
-            raise TenantMismatch(str(subject), scope.tenant)
+            raise not_theirs(subject, scope.tenant)
+        return scope
+
+    def _scope_to_change(self, subject: Subject) -> Scope:
+        """Return the scope in which a policy may be changed: never from inside a tenant, not even its own."""
+        scope = self._scope(subject)
+        refuse_inside(f"the policy of {subject} is for operators to change")
         return scope
 
     async def _read(self, name: str) -> PolicyView:
@@ -100,6 +114,7 @@ class Steering:
         One end holds for all that is set of a subject, so that nothing lasts longer, or shorter, than it was
         meant to. Reading and writing are two steps: of two who do this at once, the later one wins.
         """
+        self._scope_to_change(self._subject(name))
         view = await self._read(name)
         end = instant_of(until)
         if view.override is not None and view.override.until != end:
@@ -114,7 +129,7 @@ class Steering:
     async def _override(
         self, subject: Subject, change: Change, note: str, until: Instant | None, who: str | None
     ) -> None:
-        scope = self._scope(subject)
+        scope = self._scope_to_change(subject)
         request = OverrideRequest(
             scope=scope, subject=subject, change=change, who=actor(who), note=note, until=until
         )
@@ -126,7 +141,7 @@ class Steering:
     def _hold(self, name: str, reason: str, until: datetime | None, who: str | None) -> HoldRequest:
         subject = self._subject(name)
         return HoldRequest(
-            scope=self._scope(subject),
+            scope=self._scope_to_change(subject),
             subject=subject,
             who=actor(who),
             reason=reason_of(reason),
@@ -135,7 +150,8 @@ class Steering:
 
     def _about(self, name: str, note: str, who: str | None) -> SubjectRequest:
         subject = self._subject(name)
-        return SubjectRequest(scope=self._scope(subject), subject=subject, who=actor(who), note=note)
+        scope = self._scope_to_change(subject)
+        return SubjectRequest(scope=scope, subject=subject, who=actor(who), note=note)
 
 
 def laid_over(change: Change, view: PolicyView) -> Change:

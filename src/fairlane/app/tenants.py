@@ -1,6 +1,7 @@
 """`app.tenants`: declare tenants, look at them, change what they may, hold them, erase them.
 
-Inside a tenant only that tenant can be named (S9).
+Inside a tenant only that tenant can be named; it can be looked at, purged and forgotten, but what it may is
+for others to change (S9).
 """
 
 from __future__ import annotations
@@ -70,10 +71,11 @@ class Tenants(Steering):
         self, name: str, *, weight: float = 1.0, labels: Mapping[str, str] | None = None
     ) -> Tenant:
         """Make a tenant known, with a weight and labels; limits that a file declares for it stay."""
+        scope = self._scope_to_change(self._subject(name))
         view = await self._read(name)
         before = view.declared if isinstance(view.declared, TenantRules) else TenantRules()
         rules = {view.subject: TenantRules(weight, dict(labels or {}), before.limits)}
-        await self._client.store.policies.put(PutRequest(scope=self._scope(view.subject), rules=rules))
+        await self._client.store.policies.put(PutRequest(scope=scope, rules=rules))
         return await self.aget(name)
 
     def set(
@@ -126,6 +128,7 @@ class Tenants(Steering):
         self, name: str, *, queue: str | None = None, note: str = "", who: str | None = None
     ) -> Tenant:
         """Take off what was set above the declared values: all of it, or the limits in one queue."""
+        self._scope_to_change(self._subject(name))
         view = await self._read(name)
         left = None if queue is None else without_queue(view, queue)
         if left is not None and view.override is not None:

@@ -53,8 +53,10 @@ class Session:
     def app(self) -> Fairlane:
         """The application: the one that was named, else a bare one on the store that was."""
         from fairlane import Fairlane
+        from fairlane.app.ambient import refuse_in_handler
         from fairlane.cli.application import import_tasks, load
 
+        refuse_in_handler("the command line acts for all tenants")
         app = self._told(Fairlane() if self.application is None else load(self.application))
         if self.application is not None:
             import_tasks(app)

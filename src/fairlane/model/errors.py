@@ -15,6 +15,7 @@ FairlaneError
 │   ├── DuplicateJob           .existing
 │   ├── IdempotencyMismatch    .existing
 │   ├── TenantMismatch         .tenant .scope
+│   │   └── InsideTenant       a call for all tenants, or for operators, from inside one
 │   └── OutsideTenant          a call from no tenant, in a worker
 ├── JobNotFound (LookupError)
 ├── JobFailed                  .job; from result() of a dead job
@@ -92,11 +93,14 @@ class Problem:
 class InvalidJob(FairlaneError, ValueError):
     """A job is badly formed. Nothing was stored; `problems` lists every bad item and field at once."""
 
-    def __init__(self, problems: Iterable[Problem], *, is_batch: bool = False) -> None:
-        """Keep every problem and show them all, one a line; of a batch with the place of the item."""
+    def __init__(self, problems: Iterable[Problem], text: str | None = None, *, is_batch: bool = False) -> None:
+        """Keep every problem and show them all, one a line, unless a text of its own says it better.
+
+        In a batch each line begins with the place of its item.
+        """
         self.problems: Sequence[Problem] = tuple(problems)
         lines = "\n".join(f"  {problem if is_batch else problem.text}" for problem in self.problems)
-        super().__init__(f"nothing was enqueued, {len(self.problems)} problem(s):\n{lines}")
+        super().__init__(text or f"nothing was enqueued, {len(self.problems)} problem(s):\n{lines}")
 
 
 class UnknownTask(InvalidJob):
@@ -201,9 +205,25 @@ class TenantMismatch(Refused):
 
     def __init__(self, tenant: str, scope: str) -> None:
         """Name the tenant asked for and the tenant that asked."""
-        super().__init__(f"tenant {tenant} was named inside tenant {scope}")
+        super().__init__(
+            f"tenant {tenant} was named inside tenant {scope}; code inside a tenant acts for that one alone, "
+            "unless it says why with app.as_system(reason=...)"
+        )
         self.tenant = tenant
         self.scope = scope
+
+
+class InsideTenant(TenantMismatch):
+    """A caller inside one tenant asked for what concerns all of them, or for what is an operator's matter."""
+
+    def __init__(self, what: str, scope: str) -> None:
+        """Say what it is, for whom the caller acts, and who may do it."""
+        Refused.__init__(
+            self,
+            f"{what}, and this code acts for tenant {scope}; do it outside of a tenant, in a task declared "
+            "system=True, or say why with app.as_system(reason=...)",
+        )
+        self.tenant = self.scope = scope
 
 
 class OutsideTenant(Refused):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from fairlane.model.errors import Problem
+from fairlane.model.errors import InvalidJob, Problem
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")
 _TASK = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199}")
@@ -72,3 +72,13 @@ def check_name(index: int, field: str, value: object, hint: str | None) -> list[
     if len(shown) > 80:  # noqa: PLR2004 (a screen's width, no rule)
         shown = shown[:77] + "..."
     return [Problem(index, field, f"{shown} is not a legal name", hint, "name")]
+
+
+def invalid_name(field: str, value: object, hint: str) -> InvalidJob:
+    """Return the error for a name that is not legal where no job is made of it.
+
+    >>> print(invalid_name("queue", "Bulk", "use a-z"))
+    queue 'Bulk' is not a legal name; use a-z
+    """
+    (problem,) = check_name(0, field, value, hint)
+    return InvalidJob([problem], f"{field} {problem.message}; {hint}")

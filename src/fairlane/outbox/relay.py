@@ -15,6 +15,7 @@ from logging import getLogger
 from random import SystemRandom
 from typing import Final, Self
 
+from fairlane.app.ambient import for_all, refuse_inside
 from fairlane.app.fairlane import Fairlane
 from fairlane.model.errors import ConfigError
 from fairlane.model.instants import SECOND, Duration, to_micros
@@ -28,6 +29,8 @@ from fairlane.store.contract.jobs import BATCH_MOST, EnqueueReply
 
 _BACKOFF: Final = Backoff.exponential(0.25, cap=30, jitter=0.2)
 
+_FOR_ALL: Final = "a relay moves the jobs of all tenants"
+
 _log: Final = getLogger("fairlane")
 _draw: Final = SystemRandom().random
 
@@ -38,6 +41,9 @@ class Relay:
     `connect` opens a DB-API connection to the application's database, in the thread that uses it;
     `paramstyle` is that of its library (PEP 249). Any number of relays may run at once, in any process. An
     empty outbox is looked at every `poll` seconds; `batch` rows share a transaction.
+
+    Rows say themselves whose they are, so moving them acts for all tenants: from inside one it raises
+    `InsideTenant`, unless the task is declared `system=True` or `app.as_system` says why (S9).
     """
 
     def __init__(
@@ -62,12 +68,13 @@ class Relay:
 
     def start(self) -> None:
         """Run in a thread of this process; nothing happens if it does already."""
+        refuse_inside(_FOR_ALL)
         self._notice_fork()
         if self._thread is None:
             self._stop = threading.Event()
             # A daemon: an application that never stops it must still be able to exit, and may at any point.
             self._thread = threading.Thread(
-                target=self.run, args=(self._stop,), name="fairlane-relay", daemon=True
+                target=self._run_for_all, args=(self._stop,), name="fairlane-relay", daemon=True
             )
             self._thread.start()
 
@@ -81,7 +88,12 @@ class Relay:
 
     def run(self, stop: threading.Event) -> None:
         """Move rows until told to stop; errors are logged, once an outage, and tried again."""
-        with self.session() as session:
+        refuse_inside(_FOR_ALL)
+        self._run_for_all(stop)
+
+    def _run_for_all(self, stop: threading.Event) -> None:
+        # Whoever started it was allowed to. A thread has no tenant, and a worker may raise its walls later.
+        with for_all(), self.session() as session:
             failures = 0
             while not stop.is_set():
                 try:
@@ -138,6 +150,7 @@ class Session:
 
     def step(self) -> Passed:
         """Do one pass."""
+        refuse_inside(_FOR_ALL)
         if self._backlog is None:
             self._backlog = Backlog(self._connect(), self._style)
         now = self._client.clock.elapsed()

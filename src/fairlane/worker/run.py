@@ -20,6 +20,7 @@ from fairlane.app.ambient import Ambient, enter
 from fairlane.app.client import Client
 from fairlane.app.context import Context, SoftTimeout, ambient_of
 from fairlane.model.instants import to_datetime
+from fairlane.model.scope import SYSTEM
 from fairlane.runtime.clock import Clock
 from fairlane.runtime.loops import start
 from fairlane.runtime.threads import Threads
@@ -55,10 +56,12 @@ class Runner:
     def start(self, attempt: Attempt, arguments: dict[str, Any]) -> None:
         """Begin an attempt; its end comes by `over`, never before this has returned."""
         declared, handler = attempt.declared, attempt.declared.handler
+        # Whoever stored the job may have known the task as another: only in `system` it acts for all (S8).
+        is_wide = declared.system and attempt.claim.job.tenant == SYSTEM
         own = copy_context()
         if handler.takes_context or self._client.tenant_context is not None:
             context = self._context(attempt)
-            own.run(enter, ambient_of(context, is_system=declared.system))
+            own.run(enter, ambient_of(context, is_system=is_wide))
             given = (context,) if handler.takes_context else ()
             call = partial(handler.func, *given, **arguments)
             if self._client.tenant_context is not None:
@@ -66,7 +69,7 @@ class Runner:
                 return
         else:
             job = attempt.claim.job  # shown when somebody looks: most handlers never do
-            own.run(enter, Ambient(job.tenant, partial(self._client.show, job), declared.system))
+            own.run(enter, Ambient(job.tenant, partial(self._client.show, job), is_wide))
             call = partial(handler.func, **arguments)
         if handler.is_async:
             attempt.task = start(self._run_async(attempt, call), own)

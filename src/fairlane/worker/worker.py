@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Final
 
+from fairlane.app.ambient import refuse_in_handler
 from fairlane.app.fairlane import Fairlane
 from fairlane.app.worker_settings import WorkerSettings
 from fairlane.model.errors import StoreError
@@ -103,7 +104,9 @@ class Worker:
         """Declare, register, work, leave. `StoreError` if the store cannot be reached at the start.
 
         A store that is away later is waited for; if it is gone for good, this ends (`has_lost_its_store`).
+        `InsideTenant` from inside a handler: a worker claims everybody's jobs.
         """
+        refuse_in_handler("a worker runs the jobs of all tenants")
         self._loop = asyncio.get_running_loop()
         client = self._app.client
         spare = client.store  # of this loop: handlers may call it, the worker does not

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import msgspec
 
-from fairlane.model.errors import TenantMismatch
+from fairlane.model.errors import InsideTenant, TenantMismatch
 from fairlane.model.instants import Instant
 from fairlane.model.layers import Change, Hold, Kind, Override, Rules, Subject, TenantRules, misfits
 from fairlane.store.contract.request import Request, check_instant
@@ -88,7 +88,18 @@ def check_subject(request: Request, *subjects: Subject) -> None:
     mine = request.scope.tenant
     for subject in subjects:
         if mine is not None and subject != Subject(Kind.TENANT, mine):
-            raise TenantMismatch(str(subject), mine)
+            raise not_theirs(subject, mine)
+
+
+def not_theirs(subject: Subject, tenant: str) -> TenantMismatch:
+    """Return the error for a tenant that names a subject which is another's, or everybody's.
+
+    >>> print(not_theirs(Subject(Kind.QUEUE, "bulk"), "acme"))  # doctest: +ELLIPSIS
+    queue bulk belongs to all tenants, and this code acts for tenant acme; ...
+    """
+    if subject.kind is Kind.TENANT:
+        return TenantMismatch(subject.name, tenant)
+    return InsideTenant(f"{subject} belongs to all tenants", tenant)
 
 
 def check_hold(request: HoldRequest) -> None:
@@ -113,7 +124,7 @@ def check_override(request: OverrideRequest) -> None:
 def check_list(request: ListRequest) -> None:
     """Raise `TenantMismatch` if one tenant asks for what is not a tenant's."""
     if request.scope.tenant is not None and request.kind is not Kind.TENANT:
-        raise TenantMismatch(request.kind.value, request.scope.tenant)
+        raise InsideTenant(f"{request.kind}s belong to all tenants", request.scope.tenant)
 
 
 def is_listed(view: PolicyView, request: ListRequest) -> bool:

@@ -27,7 +27,7 @@ from fairlane.worker.lane import Desk, Done
 from fairlane.worker.renew import may_be_lost
 from fairlane.worker.run import Runner
 from fairlane.worker.store_time import StoreTime
-from fairlane.worker.unknown import STRANGER, Strangers
+from fairlane.worker.unknown import STRANGER, Strangers, is_unknown
 from fairlane.worker.watch import LAST_PATIENCE, Watch
 
 LAST_WORD: Final[Micros] = SECOND
@@ -76,7 +76,7 @@ class Floor:
         return attempts
 
     async def begin(self, attempts: list[Attempt], asked_at: Micros) -> None:
-        """Start what has arrived; give back what was lost or stopped on the way, and unknown tasks."""
+        """Start what has arrived; give back what was lost or stopped on the way, and what is not known here."""
         if attempts and not self.holdings:
             self.watch.bell.ring()
         unknown: list[Attempt] = []
@@ -88,7 +88,7 @@ class Floor:
             is_late = attempt.cause is not None or may_be_lost(attempt, now, self.lease)
             if self.is_closing or is_late:
                 self._finish(attempt, HandedBack())
-            elif attempt.declared is STRANGER:
+            elif is_unknown(attempt.claim.job, attempt.declared):
                 attempt.is_over = True
                 unknown.append(attempt)
             else:
@@ -116,13 +116,14 @@ class Floor:
     async def _hand_back(self, attempts: list[Attempt], asked_at: Micros) -> None:
         jobs = [attempt.claim.job for attempt in attempts]
         try:
-            asking = self._strangers.endings(jobs, self.times.store(asked_at))
-            endings = await self._client.portal.aside(asking)
+            asking = self._strangers.unseen_for(jobs, self.times.store(asked_at))
+            waits = await self._client.portal.aside(asking)
         except StoreError:
-            endings = [Unknown() for _ in jobs]
-        for attempt, ending in zip(attempts, endings, strict=True):
-            report.unknown(attempt)
-            self._finish(attempt, ending)
+            waits = [0] * len(jobs)
+        for attempt, unseen_for in zip(attempts, waits, strict=True):
+            newest = None if attempt.declared is STRANGER else attempt.declared.version
+            report.unknown(attempt, newest, is_news=self._strangers.is_news(attempt.claim.job))
+            self._finish(attempt, Unknown(unseen_for, newest))
 
     # ── attempts end ──────────────────────────────────────────────────────────
 

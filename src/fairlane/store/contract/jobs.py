@@ -159,6 +159,8 @@ Reason: TypeAlias = Literal[
     "schedule",
     "retry",
     "snooze",
+    "unknown_task",
+    "unknown_version",
     "paused",
     "running_limit",
     "rate",

@@ -23,6 +23,7 @@ from fairlane.model.instants import Duration, Instant, Micros, to_datetime, to_i
 from fairlane.model.job import JobRecord
 from fairlane.model.layers import Kind
 from fairlane.model.lifecycle import State
+from fairlane.model.payload import Undecodable
 from fairlane.model.policy import Lane
 from fairlane.model.scope import Scope
 from fairlane.runtime.clock import MachineClock
@@ -194,7 +195,10 @@ class Trial:
             return False
         if not arguments:
             return True
-        stored = {} if declared is None else read_arguments(job, declared)
+        try:
+            stored = {} if declared is None else read_arguments(job, declared)
+        except Undecodable:
+            return False  # newer than this application, or rotten: whatever they are, not these
         return all(name in stored and stored[name] == value for name, value in arguments.items())
 
     def one(

@@ -12,7 +12,7 @@ from fairlane import ErrorClass, Fairlane, Gate, Job, Limits, Rate, Waiting
 from fairlane.app.declared import declared_rules
 from fairlane.model.failure import Failure
 from fairlane.model.instants import SECOND, to_datetime
-from fairlane.model.judge import Failed, Snoozed, Succeeded
+from fairlane.model.judge import Failed, Snoozed, Succeeded, Unknown
 from fairlane.model.layers import Kind, Subject
 from fairlane.model.scope import Scope
 from fairlane.store.contract.jobs import Reason
@@ -149,6 +149,8 @@ FAILURE = Failure(ErrorClass.TRANSIENT, "OSError", "no line", "trace")
         ({"delay": 60}, None, "time", 60),
         ({}, Failed(FAILURE, 30 * SECOND), "retry", 30),
         ({}, Snoozed(90 * SECOND), "snooze", 90),
+        ({}, Unknown(), "unknown_task", 5),
+        ({}, Unknown(newest=1), "unknown_version", 5),
     ],
 )
 async def test_a_delayed_job_says_until_when(
@@ -181,5 +183,6 @@ async def test_a_job_that_runs_or_has_ended_says_that(world: World) -> None:
 
 def test_no_reason_is_left_out_here() -> None:
     """A new one needs a case, and advice."""
-    seen = {one[2] for one in READY} | {"no_worker", "time", "retry", "snooze", "running", "finished"}
+    delayed = {"time", "retry", "snooze", "unknown_task", "unknown_version"}
+    seen = {one[2] for one in READY} | delayed | {"no_worker", "running", "finished"}
     assert seen == set(get_args(Reason))

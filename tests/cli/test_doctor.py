@@ -99,6 +99,26 @@ async def nobody(world: World) -> None:
     await world.enqueue_many(3)
 
 
+async def another_application(world: World) -> None:
+    """Two applications have a task of one name and serve one queue."""
+    await lead(world, "w-shop")
+    for name in ("shop", "billing"):
+        task = msgspec.structs.replace(NOOP, module=f"{name}.jobs")
+        await start(world, f"w-{name}", labels=(f"app={name}",), tasks=(task,))
+
+
+async def unversioned_change(world: World) -> None:
+    """One application, old and new, with other arguments in the same version."""
+    await healthy(world)
+    await start(world, "w2", tasks=(msgspec.structs.replace(NOOP, schema=b'{"to":1}'),))
+
+
+async def rollout(world: World) -> None:
+    """Old and new workers know a task in two versions."""
+    await healthy(world)
+    await start(world, "w2", tasks=(msgspec.structs.replace(NOOP, version=2, schema=b'{"to":1}'),))
+
+
 async def gone(world: World) -> None:
     """The leader died a minute ago with a claim in its hands; it had taken the lead for long."""
     await start(world)
@@ -211,6 +231,24 @@ FINDINGS: Final[dict[str, tuple[Scene, int, list[str]]]] = {
         unknown,
         1,
         ["bad tasks: no worker of the last hour knows old_name, and there are jobs of it."],
+    ),
+    "two applications": (
+        another_application,
+        1,
+        [
+            "bad tasks: task noop is declared by application 'billing' and by 'shop' "
+            "(module billing.jobs, module shop.jobs)."
+        ],
+    ),
+    "a change without a version": (
+        unversioned_change,
+        0,
+        ["warn tasks: task noop is declared twice by application '' (other arguments in version 1)."],
+    ),
+    "two versions of a task": (
+        rollout,
+        0,
+        ["warn tasks: live workers know task noop in versions 1, 2."],
     ),
     "a long wait": (late, 0, ["warn waiting: queue default: 2 ready, the next has waited for 20m"]),
     "a forgotten pause": (

@@ -9,6 +9,7 @@ from uuid import UUID
 import pytest
 
 from fairlane.model.instants import MINUTE, SECOND
+from fairlane.model.judge import Unknown
 from fairlane.model.layers import GateRules, Kind, QueueRules, TaskRules, TenantRules
 from fairlane.model.limits import Limits, Rate
 from fairlane.store.contract.jobs import Reason
@@ -40,6 +41,18 @@ async def snooze(world: World) -> UUID:
     """Asked to come back."""
     await world.enqueue()
     return (await world.run(SNOOZED)).id
+
+
+async def unknown_task(world: World) -> UUID:
+    """Claimed by a worker that does not have its task."""
+    await world.enqueue()
+    return (await world.run(Unknown())).id
+
+
+async def unknown_version(world: World) -> UUID:
+    """Claimed by a worker with older code."""
+    await world.enqueue(version=3)
+    return (await world.run(Unknown(newest=2))).id
 
 
 async def paused(world: World) -> UUID:
@@ -124,6 +137,19 @@ SCENES: Final[dict[str, tuple[Scene, str, str]]] = {
         snooze,
         "delayed",
         "Reason: snooze, until 2027-01-15 08:01:00 UTC (in 1m).\nAdvice: Its handler asked",
+    ),
+    "unknown_task": (
+        unknown_task,
+        "delayed",
+        "Reason: unknown_task, until 2027-01-15 08:00:05 UTC (in 5s).\nAdvice: The worker that claimed it",
+    ),
+    "unknown_version": (
+        unknown_version,
+        "delayed",
+        (
+            "Reason: unknown_version (it is of version 3, and the worker knows 2), "
+            "until 2027-01-15 08:00:05 UTC (in 5s).\nAdvice: Its arguments are newer"
+        ),
     ),
     "paused": (
         paused,

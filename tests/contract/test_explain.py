@@ -152,7 +152,8 @@ async def test_only_a_worker_of_the_queue_counts(world: World) -> None:
         (SNOOZED, "snooze", "snooze", 60),
         (Snoozed(5 * SECOND, "busy"), "snooze", "snooze", 5),
         (Snoozed(5 * SECOND, "mail is down", Because.BREAKER), "snooze", "breaker", 5),
-        (Unknown(), "snooze", "unknown_task", 5),
+        (Unknown(), "unknown_task", "unknown_task", 5),
+        (Unknown(newest=1), "unknown_version", "unknown_version", 5),
     ],
 )
 @pytest.mark.parametrize("is_paused", [False, True])
@@ -220,4 +221,5 @@ async def test_an_unknown_id_is_not_explained(world: World) -> None:
 async def test_every_reason_of_the_contract_is_explained_here(world: World) -> None:
     """S23: the tables above leave no reason out."""
     ready = {why(name, 0).reason for name in HOLDS}
-    assert {*ready, "turn", "time", "retry", "snooze", "running", "finished"} == set(get_args(Reason))
+    others = {"turn", "time", "retry", "snooze", "unknown_task", "unknown_version", "running", "finished"}
+    assert {*ready, *others} == set(get_args(Reason))

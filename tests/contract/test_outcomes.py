@@ -267,6 +267,28 @@ async def test_a_task_that_nobody_has_known_for_an_hour_makes_its_job_dead(world
     assert (letter.error_class, job.because) == (ErrorClass.UNKNOWN_TASK, "failed: no worker knows task noop")
 
 
+async def test_a_version_that_the_worker_does_not_know_waits_like_an_unknown_task(world: World) -> None:
+    """S33: delayed, longer each time, whatever attempts are left; no failure is counted."""
+    await world.enqueue(version=2, max_attempts=1)
+    for seconds in (5, 10, 20, 40, 60, 60):
+        job, delay = await run_next(world, Unknown(newest=1))
+        assert (job.state, delay) == (State.DELAYED, seconds * SECOND)
+        assert job.because == "unknown_version: it is of version 2, and the worker knows 1"
+        assert (job.failures, job.snoozes, job.attempts[-1].outcome) == (0, 0, "returned")
+    assert (await run_next(world, Unknown()))[1] == 60 * SECOND
+
+
+async def test_a_version_that_nobody_has_known_for_an_hour_makes_its_job_dead(world: World) -> None:
+    """S33: class `unknown_task`; the message names the version."""
+    await world.enqueue(version=3)
+    assert (await run_next(world, Unknown(HOUR - 1, newest=2)))[0].state is State.DELAYED
+    job, _ = await run_next(world, Unknown(HOUR, newest=2))
+    letter = await world.letter(job.id)
+    assert letter is not None
+    assert letter.error_class is ErrorClass.UNKNOWN_TASK
+    assert job.because == "failed: no worker knows version 3 of task noop"
+
+
 async def test_an_undecodable_payload_is_dead_with_its_bytes_and_its_neighbours_go_on(world: World) -> None:
     """S33: at once, whatever attempts are left; the jobs of the same call settle as they would."""
     rotten = b'{"v":1,"arguments":\x00\xff\xfe'

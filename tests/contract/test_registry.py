@@ -10,6 +10,7 @@ import pytest
 from fairlane.model.instants import SECOND, Micros
 from fairlane.model.lifecycle import State
 from fairlane.store.contract.registry import (
+    LIVE_WITHIN,
     CleanRequest,
     HeartbeatRequest,
     LeaveRequest,
@@ -57,6 +58,12 @@ async def workers(world: World, seen_within: Micros | None = None) -> list[Worke
 async def tasks(world: World, *names: str) -> list[TaskView]:
     """List published tasks."""
     return list(await world.store.registry.tasks(TasksRequest(scope=ALL, names=names)))
+
+
+async def every_version(world: World, *names: str) -> list[tuple[int, int]]:
+    """List the versions of published tasks, and when each was last seen."""
+    request = TasksRequest(scope=ALL, names=names, every_version=True)
+    return [(view.card.version, view.seen_at) for view in await world.store.registry.tasks(request)]
 
 
 async def clean(world: World, silent_for: Micros) -> tuple[str, ...]:
@@ -223,6 +230,45 @@ async def test_the_newest_card_of_a_task_is_the_published_one(world: World) -> N
     assert await tasks(world) == [TaskView(newer, world.now)]
     assert await tasks(world, "post") == []
     assert await tasks(world, "dispatch") == [TaskView(newer, world.now)]
+
+
+async def test_a_worker_with_an_older_version_does_not_hide_the_newer_one(world: World) -> None:
+    """S33: whoever speaks last, the newest version that a live worker knows is the published one."""
+    newer = msgspec.structs.replace(MAIL, version=4, schema=b'{"to":2}')
+    await world.register("w1", MAIL)
+    await world.register("w2", newer)
+    for _ in range(3):
+        world.advance(4)
+        await beat(world, "w2")
+        world.advance(1)
+        await beat(world, "w1")
+        assert await tasks(world, "send") == [TaskView(newer, world.now)]
+    assert await every_version(world, "send") == [(3, world.now), (4, world.now - SECOND)]
+
+
+async def test_a_version_that_no_live_worker_knows_any_more_speaks_no_longer(world: World) -> None:
+    """S33: after a roll-back the older one is published again; when the newer was seen last is not forgotten."""
+    newer = msgspec.structs.replace(MAIL, version=4)
+    await world.register("w1", MAIL)
+    await world.register("w2", newer)
+    last = world.now
+    await leave(world, "w2")
+    world.advance(LIVE_WITHIN / SECOND)
+    await beat(world, "w1")
+    assert await tasks(world) == [TaskView(newer, world.now)]
+    world.advance(INSTANT)
+    await beat(world, "w1")
+    assert await tasks(world) == [TaskView(MAIL, world.now)]
+    assert await every_version(world) == [(3, world.now), (4, last)]
+
+
+async def test_each_version_is_found_by_its_own_aliases(world: World) -> None:
+    """S33: a job under the old name is known to those who still have that alias."""
+    await world.register("w1", MAIL)
+    newer = TaskCard(name="mail.send", queue="mail", version=4, aliases=("dispatch",))
+    await world.register("w2", newer)
+    assert await every_version(world, "post") == [(3, world.now)]
+    assert await every_version(world, "dispatch") == [(4, world.now)]
 
 
 # ── pulse ─────────────────────────────────────────────────────────────────────

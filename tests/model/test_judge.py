@@ -112,6 +112,7 @@ TABLE: dict[str, tuple[Ending, Event, Event, str, str | None]] = {
     "asked": (Cancelled("", Because.ASKED), Event.OBEY_CANCEL, Event.OBEY_CANCEL, "cancelled", "asked"),
     "handed back": (HandedBack(), Event.HAND_BACK, Event.HAND_BACK, "returned", None),
     "unknown": (Unknown(), Event.SNOOZE, Event.SNOOZE, "returned", "unknown_task"),
+    "newer": (Unknown(newest=1), Event.SNOOZE, Event.SNOOZE, "returned", "unknown_version"),
     "unseen": (Unknown(HOUR), Event.FAIL, Event.FAIL, "failed", "failed"),
 }
 ROWS = pytest.mark.parametrize("name", TABLE)
@@ -332,6 +333,25 @@ def test_a_task_that_nobody_knew_for_an_hour_is_dead(unseen: int, event: str) ->
     assert found.failure is not None
     assert found.failure.error_class is ErrorClass.UNKNOWN_TASK
     assert found.failure.message == "no worker knows task send"
+
+
+@pytest.mark.parametrize(("unseen", "event"), [(HOUR - 1, "snooze"), (HOUR, "fail")])
+def test_a_version_that_this_worker_does_not_know_waits_as_an_unknown_task_does(
+    unseen: int, event: str
+) -> None:
+    """It says which version it is of, and which one the worker knows."""
+    found = settled(Unknown(unseen, newest=2), failures=1, version=3)
+    assert (found.event, found.failures) == (event, 1)
+    assert found.failure is not None
+    assert (found.failure.error_class, found.failure.error_type) == (
+        ErrorClass.UNKNOWN_TASK,
+        "UnknownVersion",
+    )
+    words = {
+        "snooze": "unknown_version: it is of version 3, and the worker knows 2",
+        "fail": "failed: no worker knows version 3 of task send",
+    }
+    assert found.because == words[event]
 
 
 # ── suspects and poison ──────────────────────────────────────────────────────

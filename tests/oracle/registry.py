@@ -6,6 +6,7 @@ import msgspec
 
 from fairlane.model.instants import SECOND, Micros
 from fairlane.model.outage import is_gap
+from fairlane.store.contract.published import key_of, listed
 from fairlane.store.contract.registry import (
     CleanRequest,
     HeartbeatRequest,
@@ -39,7 +40,7 @@ class OracleRegistry:
             books.resumed_at = now
         books.beat_at = now
         for card in view.card.tasks:
-            books.tasks[card.name] = TaskView(card, now)
+            books.tasks[key_of(card)] = TaskView(card, now)
 
     async def expect(self, calls: int, *, waits: bool) -> None:
         """See the contract: nothing is to be reached."""
@@ -81,9 +82,7 @@ class OracleRegistry:
 
     async def tasks(self, request: TasksRequest) -> tuple[TaskView, ...]:
         """See the contract."""
-        views = sorted(self._core.books.tasks.values(), key=lambda view: view.card.name)
-        wanted = set(request.names)
-        return tuple(view for view in views if not wanted or wanted & {view.card.name, *view.card.aliases})
+        return listed(((view.card, view.seen_at) for view in self._core.books.tasks.values()), request)
 
     async def clean(self, request: CleanRequest) -> tuple[str, ...]:
         """See the contract."""

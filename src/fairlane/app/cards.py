@@ -32,6 +32,7 @@ def card_of(task: Declaration, settings: Settings) -> TaskCard:
         dedup_until=said.dedup_until,
         at_most_once=said.at_most_once,
         system=said.system,
+        module=said.handler.func.__module__ or "",
     )
 
 

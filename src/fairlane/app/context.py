@@ -76,11 +76,14 @@ class Rein:
 class Context:
     """One attempt, from inside its handler: whose it is, how long it may take, whether it should stop.
 
-    `fence` grows with every claim of the job: show it to outside systems that must refuse the late.
+    `fence` grows with every claim of the job: show it to outside systems that must refuse the late. It has up
+    to 53 bits, microseconds of the store's clock: keep it in a `bigint`. `version` is the one that the job was
+    enqueued with; its arguments are those of the handler's own.
     """
 
     tenant: str
     attempt: int
+    version: int
     fence: int
     deadline: datetime | None
 
@@ -94,9 +97,11 @@ class Context:
         rein: Rein,
         succeed: Succeed | None = None,
         deadline: datetime | None = None,
+        version: int = 1,
     ) -> None:
         self.tenant = tenant
         self.attempt = attempt
+        self.version = version
         self.fence = fence
         self.deadline = deadline
         self._show = show

@@ -85,6 +85,7 @@ def judge(sight: Sight, here: str) -> list[Finding]:
             crew.lead(sight),
             crew.leases(sight),
             crew.tasks(sight),
+            crew.applications(sight),
             health.oldest(sight),
             health.pauses(sight),
             health.system_share(sight),

@@ -71,9 +71,13 @@ class HandedBack(msgspec.Struct, frozen=True):
 
 
 class Unknown(msgspec.Struct, frozen=True):
-    """This worker does not know the task; no live worker has for so long."""
+    """This worker does not know the task in the job's version or a newer one; no live worker has for so long.
+
+    `newest` is the newest version that it does know; None if it does not know the task at all.
+    """
 
     unseen_for: Micros = 0
+    newest: int | None = None
 
 
 Ending: TypeAlias = Succeeded | Failed | Snoozed | Ruined | Cancelled | HandedBack | Unknown
@@ -215,15 +219,21 @@ def _dead(base: Settlement, event: Event, word: str, failure: Failure, failures:
 
 
 def _unknown(job: JobRecord, ending: Unknown, base: Settlement) -> Settlement:
-    message = f"no worker knows task {job.task}"
-    failure = Failure(ErrorClass.UNKNOWN_TASK, "UnknownTask", message)
+    if ending.newest is None:
+        word = because(Because.UNKNOWN_TASK)
+        failure = Failure(ErrorClass.UNKNOWN_TASK, "UnknownTask", f"no worker knows task {job.task}")
+    else:
+        detail = f"it is of version {job.version}, and the worker knows {ending.newest}"
+        word = because(Because.UNKNOWN_VERSION, detail)
+        message = f"no worker knows version {job.version} of task {job.task}"
+        failure = Failure(ErrorClass.UNKNOWN_TASK, "UnknownVersion", message)
     if ending.unseen_for >= _UNKNOWN_FOR:
-        return _dead(base, Event.FAIL, because(Because.FAILED, message), failure, job.failures)
+        return _dead(base, Event.FAIL, because(Because.FAILED, failure.message), failure, job.failures)
     delay = min(_UNKNOWN_FIRST << unknown_in_a_row(job.attempts), _UNKNOWN_LONGEST)
     return msgspec.structs.replace(
         base,
         event=Event.SNOOZE,
-        because=because(Because.UNKNOWN_TASK),
+        because=word,
         delay=delay,
         failure=failure,
         is_suspect=job.is_suspect,
@@ -232,7 +242,7 @@ def _unknown(job: JobRecord, ending: Unknown, base: Settlement) -> Settlement:
 
 
 def unknown_in_a_row(attempts: tuple[AttemptRecord, ...]) -> int:
-    """Count how often the job was handed back last because nobody knew its task."""
+    """Count how often the job was handed back last because its task, or its version, was not known."""
     count = 0
     for attempt in reversed(attempts):
         if attempt.failure is None or attempt.failure.error_class is not ErrorClass.UNKNOWN_TASK:

@@ -55,6 +55,7 @@ class Because(StrEnum):
     RETRY = "retry"
     SNOOZE = "snooze"
     UNKNOWN_TASK = "unknown_task"
+    UNKNOWN_VERSION = "unknown_version"
     BREAKER = "breaker"
     EXHAUSTED = "exhausted"
     FAILED = "failed"

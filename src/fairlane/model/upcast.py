@@ -57,6 +57,14 @@ class Upcasters:
             if version not in self._steps:
                 raise ValueError(f"{said} no upcast from version {version}")
 
+    def oldest(self, current_version: int) -> int:
+        """Give the oldest version that can still be read.
+
+        >>> Upcasters("mail.send").oldest(3)
+        3
+        """
+        return min(self._steps, default=current_version)
+
     def upcast(
         self, arguments: Mapping[str, Any], stored_version: int, current_version: int
     ) -> dict[str, Any]:

@@ -33,7 +33,7 @@ from fairlane.worker.lane import Desk, Done
 from fairlane.worker.renew import may_be_lost
 from fairlane.worker.run import Runner
 from fairlane.worker.store_time import StoreTime
-from fairlane.worker.unknown import STRANGER, Strangers
+from fairlane.worker.unknown import STRANGER, Strangers, is_unknown
 from fairlane.worker.watch import LAST_PATIENCE, Watch
 
 LAST_WORD: Final[Micros] = SECOND
@@ -88,7 +88,7 @@ class Floor:
         return attempts
 
     async def begin(self, attempts: list[Attempt], asked_at: Micros) -> None:
-        """Start what has arrived; give back what was lost or stopped on the way, and unknown tasks."""
+        """Start what has arrived; give back what was lost or stopped on the way, and what is not known here."""
         if attempts and not self.holdings:
             self.watch.bell.ring()
         unknown: list[Attempt] = []
@@ -106,7 +106,7 @@ class Floor:
             await self._hand_back(unknown, asked_at)
 
     def _begin_one(self, attempt: Attempt, now: Micros) -> bool:
-        """Start an attempt or give it back; False, and nothing is done, if its task is not known here."""
+        """Start an attempt or give it back; False, and nothing is done, if it is not known here."""
         older = self.holdings.take(attempt)
         if older is not None:
             self.watch.stop(older, Cause.STALE)
@@ -114,7 +114,7 @@ class Floor:
             raise attempt.trouble
         if self.is_closing or attempt.cause is not None or may_be_lost(attempt, now, self.lease):
             self._finish(attempt, HandedBack())
-        elif attempt.declared is STRANGER:
+        elif is_unknown(attempt.claim.job, attempt.declared):
             return False
         else:
             self._start(attempt)
@@ -140,17 +140,18 @@ class Floor:
     async def _hand_back(self, attempts: list[Attempt], asked_at: Micros) -> None:
         jobs = [attempt.claim.job for attempt in attempts]
         try:
-            asking = self._strangers.endings(jobs, self.times.store(asked_at))
-            endings = await self._client.portal.aside(asking)
+            asking = self._strangers.unseen_for(jobs, self.times.store(asked_at))
+            waits = await self._client.portal.aside(asking)
         except StoreError:
-            endings = [Unknown() for _ in jobs]
+            waits = [0] * len(jobs)
         except Exception as error:  # noqa: BLE001 (settles these attempts, and the lane goes on)
             for attempt in attempts:
                 self._fail(attempt, error)
             return
-        for attempt, ending in zip(attempts, endings, strict=True):
-            report.unknown(attempt)
-            self._finish(attempt, ending)
+        for attempt, unseen_for in zip(attempts, waits, strict=True):
+            newest = None if attempt.declared is STRANGER else attempt.declared.version
+            report.unknown(attempt, newest, is_news=self._strangers.is_news(attempt.claim.job))
+            self._finish(attempt, Unknown(unseen_for, newest))
 
     # ── attempts end ──────────────────────────────────────────────────────────
 

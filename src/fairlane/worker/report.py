@@ -82,10 +82,16 @@ def classifier_failed(attempt: Attempt, said: str) -> None:
     _tell(logging.ERROR, "classifier_failed", text, attempt, said)
 
 
-def unknown(attempt: Attempt) -> None:
-    """Tell of a job whose task nobody here knows (S33)."""
-    text = "job %s of %s, attempt %d: handed back%s"
-    _tell(logging.WARNING, "task_unknown", text, attempt, ", this worker does not know its task")
+def unknown(attempt: Attempt, newest: int | None, *, is_news: bool) -> None:
+    """Tell of a job whose task, or its version, nobody here knows (S33); loudly of the first of its kind."""
+    level = logging.WARNING if is_news else logging.DEBUG
+    text = "job %s of %s, attempt %d: handed back, %s; the next ones like it are told at DEBUG only"
+    if newest is None:
+        _tell(level, "task_unknown", text, attempt, "this worker does not know its task")
+        return
+    version = attempt.claim.job.version
+    why = f"it is of version {version}, and this worker knows {newest}"
+    _tell(level, "version_unknown", text, attempt, why, version=version, newest=newest)
 
 
 def broken(attempt: Attempt, error: BaseException) -> None:

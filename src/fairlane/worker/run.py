@@ -82,6 +82,7 @@ class Runner:
         return Context(
             tenant=job.tenant,
             attempt=job.attempt,
+            version=job.version,
             show=partial(self._client.show, job),
             fence=attempt.claim.fence,
             rein=attempt.rein,

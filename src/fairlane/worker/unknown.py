@@ -1,4 +1,4 @@
-"""Jobs whose task this worker does not know: who else does, and since when nobody has (S33)."""
+"""Jobs whose task or version this worker does not know: who else does, and since when nobody has (S33)."""
 
 from __future__ import annotations
 
@@ -23,8 +23,13 @@ STRANGER: Final[Declaration] = declare(_nobody, "fairlane.unknown", "default")
 """Stands for a task that is not known here; it is never run."""
 
 
+def is_unknown(job: JobRecord, declared: Declaration) -> bool:
+    """Whether a job cannot be run here, because its task is not known, or only in older versions."""
+    return declared is STRANGER or job.version > declared.version
+
+
 class Strangers:
-    """Finds out how long no live worker has known a task.
+    """Finds out how long no live worker has known a task in a job's version or a newer one.
 
     Not longer than this worker has looked on: when all workers were stopped for a while, the first one to
     come back must not condemn the jobs of those that follow it.
@@ -34,16 +39,25 @@ class Strangers:
         self._store = store
         self._clock = clock
         self._since = clock.elapsed()
+        self._told: set[tuple[str, int]] = set()
 
-    async def endings(self, jobs: list[JobRecord], now: Instant) -> list[Unknown]:
-        """Say for each job how long its task has been unknown to all."""
-        names = tuple({job.task for job in jobs})
-        views = await self._store().registry.tasks(TasksRequest(scope=Scope.all(), names=names))
-        seen: dict[str, Instant] = {}
-        for view in views:
+    def is_news(self, job: JobRecord) -> bool:
+        """Whether this is the first job of its task and version: one line tells of all that follow."""
+        key = (job.task, job.version)
+        is_first = key not in self._told
+        self._told.add(key)
+        return is_first
+
+    async def unseen_for(self, jobs: list[JobRecord], now: Instant) -> list[Micros]:
+        """Say for each job how long nobody could have run it."""
+        request = TasksRequest(scope=Scope.all(), names=tuple({job.task for job in jobs}), every_version=True)
+        seen: dict[str, list[tuple[int, Instant]]] = {}
+        for view in await self._store().registry.tasks(request):
             for name in (view.card.name, *view.card.aliases):
-                seen[name] = max(view.seen_at, seen.get(name, 0))
+                seen.setdefault(name, []).append((view.card.version, view.seen_at))
         looked_on: Micros = self._clock.elapsed() - self._since
-        return [
-            Unknown(max(0, min(looked_on, now - max(job.enqueued_at, seen.get(job.task, 0))))) for job in jobs
-        ]
+        waits: list[Micros] = []
+        for job in jobs:
+            able = [seen_at for version, seen_at in seen.get(job.task, ()) if version >= job.version]
+            waits.append(max(0, min(looked_on, now - max([job.enqueued_at, *able]))))
+        return waits

@@ -28,11 +28,12 @@ from fairlane.store.contract.request import Request
 from fairlane.worker import report
 from fairlane.worker.attempt import Attempt, Cause
 from fairlane.worker.card import card_of
-from fairlane.worker.declare import declare_policies
+from fairlane.worker.declare import declare_policies, refuse_others
 from fairlane.worker.fetch import Fetch
 from fairlane.worker.floor import Floor
 from fairlane.worker.heart import Heart
 from fairlane.worker.lane import Desk, lanes_of
+from fairlane.worker.older import refuse_unreadable
 
 LISTEN: Final[Micros] = 30 * SECOND
 BREATH: Final[Micros] = SECOND // 200
@@ -178,6 +179,8 @@ class Worker:
         """Declare, register, and read the store's clock."""
         store = self._app.client.store
         await store.registry.expect(len(self._lanes) + 1, waits=True)
+        await refuse_unreadable(self._app, store)
+        await refuse_others(card, store)
         await declare_policies(self._app, store)
         pulse = await store.registry.pulse(Request(scope=Scope.all()))
         introduction = RegisterRequest(scope=Scope.all(), card=card, renew_every=self.settings.renew_every)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from fairlane.app.clashes import clashes
 from fairlane.cli.diagnosis.finding import Finding
 from fairlane.cli.diagnosis.sight import Sight
 from fairlane.cli.moments import ago, span
@@ -101,6 +102,27 @@ def leases(sight: Sight) -> Iterator[Finding]:
         yield Finding("leases", "bad", what, advice)
     else:
         yield Finding("leases", "ok", "no claim is overdue")
+
+
+def applications(sight: Sight) -> Iterator[Finding]:
+    """Whether live workers mean the same by each task, and know it in the same version; silent if they do."""
+    live = [worker.card for worker in sight.live()]
+    found: dict[str, bool] = {}
+    for at, card in enumerate(live):
+        for clash in clashes(card, live[at + 1 :]):
+            found[clash.text] = found.get(clash.text, False) or clash.takes_jobs
+    for text, takes_jobs in list(found.items())[:_SHOWN]:
+        advice = "Two applications: give their tasks different names. One: raise the task's version."
+        yield Finding("tasks", "bad" if takes_jobs else "warn", f"{text}.", advice)
+    versions: dict[str, set[int]] = {}
+    for card in live:
+        for task in card.tasks:
+            versions.setdefault(task.name, set()).add(task.version)
+    mixed = {name: sorted(known) for name, known in sorted(versions.items()) if len(known) > 1}
+    for name, known in list(mixed.items())[:_SHOWN]:
+        what = f"live workers know task {name} in versions {', '.join(map(str, known))}."
+        advice = "That is fine during a rollout; finish it. Older workers hand newer jobs back."
+        yield Finding("tasks", "warn", what, advice)
 
 
 def tasks(sight: Sight) -> Iterator[Finding]:

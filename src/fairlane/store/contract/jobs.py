@@ -193,6 +193,8 @@ Reason: TypeAlias = Literal[
     "time",
     "retry",
     "snooze",
+    "unknown_task",
+    "unknown_version",
     "paused",
     "running_limit",
     "rate",

@@ -94,7 +94,12 @@ def explain_by_state(job: JobRecord) -> Why | None:
     return Why(_DELAYS.get(word, "snooze"), job.because or "", job.run_at)
 
 
-_DELAYS: dict[str, Reason] = {Because.TIME.value: "time", Because.RETRY.value: "retry"}
+_DELAYS: dict[str, Reason] = {
+    Because.TIME.value: "time",
+    Because.RETRY.value: "retry",
+    Because.UNKNOWN_TASK.value: "unknown_task",
+    Because.UNKNOWN_VERSION.value: "unknown_version",
+}
 
 
 def _holds(payload: bytes, where: tuple[tuple[str, Scalar], ...]) -> bool:

@@ -21,7 +21,8 @@ class TaskCard(msgspec.Struct, frozen=True, kw_only=True):
     """A task as workers publish it, so that others can enqueue by name and show its jobs.
 
     `schema` is a JSON Schema of the arguments. `priority` counts as stores do; a timeout of None is none.
-    `sensitive` names fields that are redacted besides those that always are (S6).
+    `sensitive` names fields that are redacted besides those that always are (S6). `module` is where the
+    handler stands; empty if the worker does not say.
     """
 
     name: str
@@ -36,6 +37,7 @@ class TaskCard(msgspec.Struct, frozen=True, kw_only=True):
     dedup_until: DedupUntil = "settled"
     at_most_once: bool = False
     system: bool = False
+    module: str = ""
 
 
 class WorkerCard(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,9 +96,10 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TasksRequest(Request, frozen=True, kw_only=True):
-    """Ask for published tasks, by name or all."""
+    """Ask for published tasks, by name or all; of each the version that speaks for it, or every version."""
 
     names: tuple[str, ...] = ()
+    every_version: bool = False
 
 
 class TaskView(msgspec.Struct, frozen=True):
@@ -176,7 +179,12 @@ class Registry(Protocol):
         """List workers by id."""
 
     async def tasks(self, request: TasksRequest) -> tuple[TaskView, ...]:
-        """List published tasks by name; an alias finds its task. Unknown names are left out."""
+        """List published tasks by name; an alias finds its task. Unknown names are left out.
+
+        Of several versions the newest that a live worker knows speaks for the task, and `seen_at` is when any
+        was last seen; if no worker lives, those seen within `LIVE_WITHIN` of the last count as live. With
+        `every_version` each that was ever published is listed, by name and version, as it was last seen.
+        """
 
     async def clean(self, request: CleanRequest) -> tuple[str, ...]:
         """Forget silent workers; name them. Their claims are reclaimed by their leases, not here."""

@@ -6,6 +6,7 @@ import asyncpg
 
 from fairlane.model.instants import SECOND, Micros
 from fairlane.model.outage import GAP_MARGIN
+from fairlane.store.contract.published import key_of, listed
 from fairlane.store.contract.registry import (
     CleanRequest,
     HeartbeatRequest,
@@ -44,7 +45,7 @@ class PostgresRegistry:
     async def register(self, request: RegisterRequest) -> None:
         """See the contract."""
         card = request.card
-        tasks = {task.name: pack(task) for task in sorted(card.tasks, key=lambda task: task.name)}
+        tasks = {key_of(task): pack(task) for task in sorted(card.tasks, key=key_of)}
         values = (card.id, pack(card), list(tasks), list(tasks.values()), _gap(request.renew_every))
         await self._server.fetch(self._sql.register, self._server.now(), *values)
 
@@ -65,10 +66,8 @@ class PostgresRegistry:
 
     async def tasks(self, request: TasksRequest) -> tuple[TaskView, ...]:
         """See the contract."""
-        wanted = set(request.names)
         rows = await self._server.fetch(self._sql.tasks)
-        views = [TaskView(read_task(card), seen_at) for card, seen_at in rows]
-        return tuple(one for one in views if not wanted or wanted & {one.card.name, *one.card.aliases})
+        return listed(((read_task(card), seen_at) for card, seen_at in rows), request)
 
     async def clean(self, request: CleanRequest) -> tuple[str, ...]:
         """See the contract."""

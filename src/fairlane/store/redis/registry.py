@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fairlane.model.outage import GAP_MARGIN
+from fairlane.store.contract.published import key_of, listed
 from fairlane.store.contract.registry import (
     CleanRequest,
     HeartbeatRequest,
@@ -40,7 +41,7 @@ class RedisRegistry:
     async def register(self, request: RegisterRequest) -> None:
         """See the contract."""
         card = request.card
-        tasks = [part for task in card.tasks for part in (task.name, pack(task))]
+        tasks = [part for task in card.tasks for part in (key_of(task), pack(task))]
         await self._wire.run("register", card.id, pack(card), request.renew_every + GAP_MARGIN, *tasks)
 
     async def heartbeat(self, request: HeartbeatRequest) -> bool:
@@ -62,10 +63,8 @@ class RedisRegistry:
         """See the contract."""
         _, cards, seen = await self._wire.run("registry", NAMES["cards"], NAMES["cards_seen"])
         seen_at = dict(zip(seen[::2], map(int, seen[1::2]), strict=True))
-        named = sorted(zip(cards[::2], cards[1::2], strict=True))
-        views = (TaskView(read_task(card), seen_at[name]) for name, card in named)
-        wanted = set(request.names)
-        return tuple(one for one in views if not wanted or wanted & {one.card.name, *one.card.aliases})
+        keyed = zip(cards[::2], cards[1::2], strict=True)
+        return listed(((read_task(card), seen_at[key]) for key, card in keyed), request)
 
     async def clean(self, request: CleanRequest) -> tuple[str, ...]:
         """See the contract."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fairlane.model.instants import SECOND
 from fairlane.model.outage import is_gap
+from fairlane.store.contract.published import key_of, listed
 from fairlane.store.contract.registry import (
     CleanRequest,
     HeartbeatRequest,
@@ -49,7 +50,7 @@ class SqliteRegistry:
         def add(tx: Tx) -> None:
             tx.db.execute(_SQL.register, (card.id, pack(card), tx.now))
             for task in card.tasks:
-                tx.db.execute(_SQL.publish, (task.name, pack(task), tx.now))
+                tx.db.execute(_SQL.publish, (key_of(task), pack(task), tx.now))
             _beat(tx, request.renew_every)
 
         await self._writer.run(add)
@@ -64,7 +65,7 @@ class SqliteRegistry:
             if row is None:
                 return False
             for task in read_card(row[0]).tasks:
-                tx.db.execute(_SQL.publish, (task.name, pack(task), tx.now))
+                tx.db.execute(_SQL.publish, (key_of(task), pack(task), tx.now))
             _beat(tx, request.renew_every)
             return True
 
@@ -103,11 +104,10 @@ class SqliteRegistry:
 
     async def tasks(self, request: TasksRequest) -> tuple[TaskView, ...]:
         """See the contract."""
-        wanted = set(request.names)
 
         def read(tx: Tx) -> tuple[TaskView, ...]:
-            views = [TaskView(read_task(card), seen_at) for card, seen_at in tx.db.execute(_SQL.tasks)]
-            return tuple(one for one in views if not wanted or wanted & {one.card.name, *one.card.aliases})
+            found = ((read_task(card), seen_at) for card, seen_at in tx.db.execute(_SQL.tasks))
+            return listed(found, request)
 
         return await self._reader.run(read)
 

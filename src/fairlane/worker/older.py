@@ -1,0 +1,84 @@
+"""Refuse to start with a task that could not read older jobs which may still be there (S33).
+
+A worker with version 2 of a task and no upcast from version 1 would make every job of version 1 dead.
+"""
+
+from __future__ import annotations
+
+from logging import getLogger
+from typing import Final
+
+from fairlane.app.declaration import Declaration
+from fairlane.app.fairlane import Fairlane
+from fairlane.model.errors import ConfigError
+from fairlane.model.instants import HOUR, SECOND
+from fairlane.model.lifecycle import HOT
+from fairlane.model.scope import Scope
+from fairlane.store.contract import Store
+from fairlane.store.contract.jobs import FindRequest
+from fairlane.store.contract.registry import TasksRequest
+from fairlane.store.contract.request import PAGE_MOST, Request
+
+CALLS_MOST: Final = 100
+"""How often a start asks for jobs of one name: a million are looked at. Tasks with all their steps cost none."""
+
+_log: Final = getLogger("fairlane.worker")
+
+
+async def refuse_unreadable(app: Fairlane, store: Store) -> None:
+    """Raise `ConfigError` for a step that is missing while something needs it; name the task and the step.
+
+    A version is needed while a worker has registered it within the last hour, since its application may
+    still enqueue, and while a job of it is unfinished. A gap between two steps is refused in any case.
+    """
+    for task in app.client.registry:
+        try:
+            task.upcasters.check(task.version)
+        except ValueError as error:
+            message = f"{str(error).partition(', but ')[2]}; declare it with @task.upcast"
+            raise ConfigError(
+                f"it is version {task.version}, but {message}", key=f"task {task.name}"
+            ) from None
+        if task.upcasters.oldest(task.version) > 1:
+            await _refuse_registered(task, store)
+            await _refuse_unfinished(task, store)
+
+
+async def _refuse_registered(task: Declaration, store: Store) -> None:
+    """Look for workers that know, or have lately known, a version that could not be read."""
+    oldest, everybody = task.upcasters.oldest(task.version), Scope.all()
+    now = (await store.registry.pulse(Request(scope=everybody))).now
+    request = TasksRequest(scope=everybody, names=(task.name, *task.aliases), every_version=True)
+    for view in await store.registry.tasks(request):
+        silence = now - view.seen_at
+        if view.card.version < oldest and silence < HOUR:
+            ago = "lives" if silence < SECOND else f"was seen {silence // SECOND} s ago"
+            raise _refusal(task, view.card.version, f"a worker that knows version {view.card.version} {ago}")
+
+
+async def _refuse_unfinished(task: Declaration, store: Store) -> None:
+    """Look for an unfinished job that could not be read."""
+    oldest = task.upcasters.oldest(task.version)
+    for name in (task.name, *task.aliases):
+        cursor: str | None = None
+        for _ in range(CALLS_MOST):
+            request = FindRequest(scope=Scope.all(), states=HOT, task=name, limit=PAGE_MOST, cursor=cursor)
+            page = await store.jobs.find(request)
+            for job in page.jobs:
+                if job.version < oldest:
+                    raise _refusal(task, job.version, f"job {job.id} of version {job.version} is unfinished")
+            cursor = page.cursor
+            if cursor is None:
+                break
+        else:
+            text = "task %s has no upcast from version %d, and there are too many jobs to look for older ones"
+            about = {"event": "versions_unchecked", "task": task.name}
+            _log.warning(text, task.name, oldest - 1, extra=about)
+
+
+def _refusal(task: Declaration, version: int, why: str) -> ConfigError:
+    return ConfigError(
+        f"it is version {task.version}, has no upcast from version {version}, and {why}: its jobs would be "
+        f"dead. Declare @{task.handler.func.__name__}.upcast({version}); one that raises says that they may be",
+        key=f"task {task.name}",
+    )

@@ -54,7 +54,7 @@ def split_server_url(url: str, allowed: str) -> SplitResult:
 
 
 def is_clear(url: str) -> bool:
-    """Whether the parts of a server's URL are what they seem to be: all but the secret ones may be shown then.
+    """Whether the parts of a server's URL are what they seem to be: all but secrets may be shown then.
 
     >>> is_clear("redis://ops:hunter2@host:6379/0"), is_clear("redis://ops:hunt#er2@host:6379/0")
     (True, False)

@@ -29,7 +29,10 @@ def plain_text(value: Any) -> str:
     >>> plain_text(True), plain_text(("a", "b")), plain_text("open"), plain_text(4)
     ('true', '["a","b"]', 'open', '4')
     """
-    return value if isinstance(value, str) else msgspec.json.encode(value, enc_hook=str).decode()
+    try:
+        return value if isinstance(value, str) else msgspec.json.encode(value, enc_hook=str).decode()
+    except UnicodeEncodeError:  # half of a character, which only code can hold
+        return repr(value)
 
 
 class Kind(msgspec.Struct, frozen=True):

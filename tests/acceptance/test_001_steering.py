@@ -13,7 +13,7 @@ import apsw
 import pytest
 from click.testing import CliRunner
 
-from fairlane import ConfigError, Fairlane, Limits, Queue, Rate, State, WaitingLimitReached
+from fairlane import Fairlane, Limits, Queue, Rate, State, WaitingLimitReached
 from fairlane.app.worker_settings import WorkerSettings
 from fairlane.cli.main import cli
 from fairlane.model.instants import HOUR, MINUTE, SECOND
@@ -67,19 +67,19 @@ async def test_001_ex_10_a_queue_is_added_by_a_newer_application_without_a_resta
     assert await job.aresult(1) == 7
 
 
-def test_001_nf_14_the_url_of_the_store_is_the_one_required_setting(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_001_nf_14_an_application_starts_with_no_setting_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Far from five; its error says where it can be given."""
+    """The store is a file in the working directory, as start-up says; workers and commands find it, too."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("FAIRLANE_URL", raising=False)
-    with Fairlane() as app:
-        task = app.task(name="work")(work)
-        with pytest.raises(ConfigError, match="FAIRLANE_URL"):
-            task.enqueue()
-    monkeypatch.setenv("FAIRLANE_URL", f"sqlite:///{tmp_path}/fairlane.db")
-    with Fairlane() as app:
-        assert app.task(name="work")(work).enqueue().state is State.READY
+    with caplog.at_level(logging.INFO, "fairlane"), Fairlane() as app:
+        job = app.task(name="work")(work).enqueue()
+        asyncio.run(burst(app))
+        assert job.refresh().state is State.SUCCEEDED
+    assert f"no store is named, so a new one is made at {tmp_path}/fairlane.db" in caplog.text
+    counted = CliRunner().invoke(cli, ["jobs", "count", "--json"])
+    assert json.loads(counted.stdout)["succeeded"] == 1
 
 
 async def test_001_dg_1_the_command_line_shows_the_next_ten_jobs_of_a_queue(world: World) -> None:

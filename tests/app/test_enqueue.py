@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -11,7 +13,6 @@ import pytest
 
 from fairlane import (
     Closed,
-    ConfigError,
     DuplicateJob,
     EnqueueUnknown,
     Fairlane,
@@ -353,10 +354,37 @@ async def test_a_store_that_is_away_is_not_asked_twice(world: World, task: Task[
     assert world.verbs() == ["enqueue"]
 
 
-def test_an_application_without_a_url_says_so_at_its_first_call() -> None:
-    """And not before: tests import applications that are never used."""
+def test_an_application_without_a_url_has_a_store_in_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The first call makes it and says so, once; nothing before: tests import applications they never use."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("FAIRLANE_URL", raising=False)
+    file = tmp_path / "fairlane.db"
+    for level, words in ((logging.WARNING, "a new one is made at"), (logging.INFO, "it is")):
+        app = Fairlane()
+        task = app.task(name="note")(note)
+        caplog.clear()
+        with caplog.at_level(logging.INFO, "fairlane"):
+            assert file.exists() == (level == logging.INFO)
+            job = task.using(tenant="acme").enqueue("a")
+            assert asyncio.run(app.jobs.aget(job.id)).state is State.READY
+        (told,) = [one for one in caplog.records if getattr(one, "event", "") == "store_default"]
+        assert told.levelno == level
+        assert f"no store is named, so {words} {file}; name one in" in told.getMessage()
+        app.close()
+
+
+def test_the_folder_is_that_of_the_first_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that goes elsewhere afterwards does not leave a store in every folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("FAIRLANE_URL", raising=False)
+    (tmp_path / "else #where?").mkdir()
+    monkeypatch.chdir(tmp_path / "else #where?")
     app = Fairlane()
-    task = app.task(name="note")(note)
-    with pytest.raises(ConfigError, match="has no store"):
-        task.enqueue("a")
+    _ = app.settings
+    monkeypatch.chdir(tmp_path)
+    app.task(name="note")(note).using(tenant="acme").enqueue("a")
     app.close()
+    assert (tmp_path / "else #where?" / "fairlane.db").exists()
+    assert not (tmp_path / "fairlane.db").exists()

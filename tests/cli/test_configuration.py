@@ -58,18 +58,44 @@ def test_the_file_is_the_one_that_is_named(
     assert "there is no such file" in missing.err
 
 
-def test_a_url_in_code_is_never_replaced(store: Desk, nowhere: str, caplog: pytest.LogCaptureFixture) -> None:
-    """S55: a test suite must not be sent to production; who typed the option is told."""
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("jobs", "count"),
+        ("doctor",),
+        ("config", "show"),
+        ("migrate",),
+        ("pause", "queue", "default", "--note", "x"),
+        ("enqueue", "late"),
+        ("worker", "--burst"),
+        ("up",),
+        ("scheduler",),
+        ("relay", "--sqlite", "x.db", "--once"),
+    ],
+)
+def test_a_url_beside_one_in_code_is_refused(store: Desk, nowhere: str, words: tuple[str, ...]) -> None:
+    """S55: the one in code is never replaced, and whoever typed another must not be served the first."""
     store.write("shop.py", f"from fairlane import Fairlane\napp = Fairlane({store.url!r})\n")
-    assert run("--app", "shop:app", "--url", nowhere, "jobs", "count").code == 0
-    assert "url is given in code, so that of --url is not used" in caplog.text
+    ran = run("--app", "shop:app", "--url", nowhere, *words)
+    assert (ran.code, ran.out) == (5, "")
+    assert (
+        "url: the application names its url in code already, which is never replaced; drop --url" in ran.err
+    )
+    assert nowhere not in ran.err
+
+
+def test_the_same_url_as_in_code_is_no_contradiction(store: Desk) -> None:
+    """Scripts name the store everywhere."""
+    store.write("shop.py", f"from fairlane import Fairlane\napp = Fairlane({store.url!r})\n")
+    assert run("--app", "shop:app", "--url", store.url, "jobs", "count").code == 0
 
 
 def test_an_application_without_a_url_takes_that_of_the_command_line(store: Desk) -> None:
     """One application for every place that it is deployed to."""
     store.write("shop.py", BARE)
     assert run("--app", "shop:app", "--url", store.url, "jobs", "count").code == 0
-    assert run("--app", "shop:app", "jobs", "count").code == 5
+    store.file.unlink()
+    assert run("--app", "shop:app", "jobs", "count").code == 4
 
 
 def test_the_application_may_be_named_in_the_configuration(store: Desk) -> None:

@@ -214,3 +214,19 @@ def test_a_refusal_lists_its_problems_for_programs(shop: Desk) -> None:
     assert (ran.told["error"], ran.told["exit"]) == ("InvalidJob", 1)
     (problem,) = ran.told["problems"]
     assert (problem["field"], problem["code"]) == ("priority", "range")
+
+
+def test_a_new_store_is_made_at_first_use_as_python_does(desk: Desk) -> None:
+    """And said: a typing error in the URL shows at once."""
+    desk.write("shop.py", SHOP.format(url=desk.url))
+    ran = enqueue(desk, "send_fax", "to=4930123", "--tenant", "acme")
+    (job,) = jobs_of(desk)
+    assert (ran.code, ran.out, ran.err) == (0, f"{job.id} created\n", f"A new store was made: {desk.file}.\n")
+    assert enqueue(desk, "send_fax", "to=4930123", "--tenant", "acme").err == ""
+
+
+def test_without_an_application_no_store_is_made(desk: Desk) -> None:
+    """No worker can have published a task there."""
+    ran = desk.run("enqueue", "send_fax", "to=1", "--tenant", "acme")
+    assert (ran.code, ran.out, desk.file.exists()) == (4, "", False)
+    assert f"there is no store at {desk.file}" in ran.err

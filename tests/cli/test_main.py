@@ -67,12 +67,28 @@ def test_the_store_may_come_from_the_environment(store: Desk, monkeypatch: pytes
 
 
 def test_without_a_store_the_command_says_how_to_name_one(desk: Desk) -> None:
-    """Exit code 5: it is a matter of settings."""
-    result = CliRunner().invoke(cli, ["jobs", "count"])
-    assert (result.exit_code, result.stdout) == (5, "")
-    assert result.stderr.startswith(
-        "Error: url: no store is named; give --url (as in sqlite:///fairlane.db), set FAIRLANE_URL"
+    """Looking makes no file in whatever folder the command was typed in."""
+    said = (
+        f"Error: no store is named, and there is none at {desk.file}; give --url (as in sqlite:///shop.db),"
     )
+    for words in ("jobs count", "pause queue default --note x", "enqueue late --tenant a"):
+        result = CliRunner().invoke(cli, words.split())
+        assert (result.exit_code, result.stdout) == (4, "")
+        assert result.stderr.startswith(said)
+    assert f"{desk.file} is not there" in CliRunner().invoke(cli, ["doctor"]).stdout
+    assert list(desk.folder.iterdir()) == []
+
+
+def test_without_a_url_the_store_is_a_file_here_and_the_command_says_so(desk: Desk) -> None:
+    """On standard error, so that answers stay what they are; programs see it in `config show`."""
+    said = f"No store is named; using {desk.file}.\n"
+    made = CliRunner().invoke(cli, ["migrate"])
+    assert (made.exit_code, made.stderr, desk.file.exists()) == (0, said, True)
+    counted = CliRunner().invoke(cli, ["jobs", "count"])
+    assert (counted.exit_code, counted.stderr) == (0, said)
+    assert CliRunner().invoke(cli, ["jobs", "count", "--json"]).stderr == ""
+    shown = CliRunner().invoke(cli, ["config", "show", "--sources", "--json"]).stdout
+    assert f'{{"key":"app.url","value":"sqlite:///{desk.file}","source":"default"}}' in shown
 
 
 def test_a_missing_file_is_not_made_by_looking_at_it(desk: Desk) -> None:

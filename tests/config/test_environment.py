@@ -34,9 +34,9 @@ GOOD: list[tuple[str, str, Any]] = [
     ("FAIRLANE_GATES__SCREEN_SHOTS__LIMIT", "9", lambda s: s.gates[0].limit == 9),
     ("FAIRLANE_TASKS__SHOP_MAIL__TIMEOUT", "9", lambda s: s.tasks["shop.Mail"].timeout == 9),
     ("FAIRLANE_TENANTS__ACME__WEIGHT", "2.5", lambda s: s.tenants["acme"].weight == 2.5),
-    ("FAIRLANE_TEST_POSTGRES", "postgresql://x", lambda s: s.url is None),
-    ("FAIRLANE_SEED", "5", lambda s: s.url is None),
-    ("FAIRLANE_FAULTS", "5", lambda s: s.url is None),
+    ("FAIRLANE_TEST_POSTGRES", "postgresql://x", lambda s: s.is_default_url),
+    ("FAIRLANE_SEED", "5", lambda s: s.is_default_url),
+    ("FAIRLANE_FAULTS", "5", lambda s: s.is_default_url),
 ]
 
 

@@ -187,12 +187,17 @@ def test_a_url_in_code_is_never_replaced(
     configuration = world.configuration(text, **code)
     if "option" in given:
         configuration.use(options={"--url": ("app.url", "option://")})
-    with caplog.at_level(logging.WARNING, "fairlane"):
+    if {"option", "code"} <= {*given}:
+        with pytest.raises(ConfigError, match=r"names its url in code already.*drop --url") as caught:
+            _ = configuration.settings
+        assert (caught.value.key, caught.value.source) == ("url", "--url")
+        return
+    with caplog.at_level(logging.INFO, "fairlane"):
         assert configuration.settings.url == url
     expected = "from-code" if "code" in given else "from-file"
     assert configuration.settings.namespace == expected
-    is_told = "url is given in code, so that of --url is not used" in caplog.text
-    assert is_told == ("option" in given and "code" in given)
+    is_told = "url is given in code, so that of FAIRLANE_URL is not used" in caplog.text
+    assert is_told == ("environment" in given and "code" in given)
 
 
 def test_a_url_that_code_replaces_needs_no_variable(world: World) -> None:

@@ -64,7 +64,9 @@ URLS = [
     ("sqlite:///shop.db", "sqlite:///shop.db"),
     ("sqlite:///shop.db?synchronous=normal", "sqlite:///shop.db?synchronous=normal"),
     ("redis://:hunter2@host:6379/0", "redis://:***@host:6379/0"),
-    ("postgresql://ops:hun@ter2@host/db", "postgresql://ops:***@host/db"),
+    ("postgresql://ops:hun@ter2@host/db", "postgresql://(hidden)"),
+    ("redis://ops:hun/ter2@host/0", "redis://(hidden)"),
+    ("redis://ops:hunter2", "redis://(hidden)"),
     ("postgresql://host/db?user=ops&password=hunter2", "postgresql://host/db?user=ops&password=***"),
     (
         "postgresql://host/db?sslpassword=hunter2&token=hunter2",

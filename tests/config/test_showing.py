@@ -104,7 +104,8 @@ def test_without_anything_the_defaults_are_shown(world: World) -> None:
         for name, key in named.items()
         if not name.endswith("retry") and key.default.strip('"') != shown[name].value
     }
-    assert differing == {}
+    here = f"sqlite:///{Path.cwd()}/fairlane.db"
+    assert differing == {"app.url": ('"sqlite:///fairlane.db"', here)}
 
 
 def test_rows_come_in_the_order_of_the_tables(world: World) -> None:

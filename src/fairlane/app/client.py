@@ -27,12 +27,12 @@ from fairlane.app.form import About, connection_of, form, taken_from
 from fairlane.app.job import Job, job_of
 from fairlane.app.opened import OpenStores
 from fairlane.app.refusals import error_of
-from fairlane.app.remarks import remark, tell_over_limit
+from fairlane.app.remarks import remark, tell_default_place, tell_over_limit
 from fairlane.app.repeating import unknown
 from fairlane.app.settings import Settings
 from fairlane.app.sync import Portal
 from fairlane.model.enums import NO_ENUMS
-from fairlane.model.errors import ConfigError, EnqueueUnknown, JobNotFound, StoreError
+from fairlane.model.errors import EnqueueUnknown, JobNotFound, StoreError
 from fairlane.model.identifiers import IdMaker
 from fairlane.model.instants import SECOND, Micros
 from fairlane.model.job import JobRecord, NewJob
@@ -64,6 +64,7 @@ class Client:
         self.clock: Clock = MachineClock()
         self.tenant_context: TenantContext | None = None
         self.is_at_work = False
+        self.is_place_told = False
         self._stores = OpenStores(self._open)
         self._diversion: tuple[str, StoreClock] | None = None
         self._makers = _Makers()
@@ -76,10 +77,11 @@ class Client:
         if self._diversion is not None:
             url, clock = self._diversion
             return open_store(url, clock=clock)
-        if self.settings.url is None:
-            message = "the application has no store; give Fairlane(...) a URL, or set FAIRLANE_URL or app.url"
-            raise ConfigError(message, key="url")
-        return open_store(self.settings.url)
+        settings = self.settings
+        if settings.is_default_url and not self.is_place_told:
+            self.is_place_told = True
+            tell_default_place(str(settings.url))
+        return open_store(str(settings.url))
 
     @property
     def settings(self) -> Settings:

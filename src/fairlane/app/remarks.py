@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from logging import getLogger
+from logging import INFO, WARNING, getLogger
+from pathlib import Path
 from typing import Final
+from urllib.parse import unquote
 
 import msgspec
 
@@ -36,6 +38,18 @@ def remark(formed: Sequence[Formed], settings: Settings) -> None:
                 *(task, ", ".join(found[:_PATHS_SHOWN])),
                 extra={"event": "payload_sensitive", "task": task, "count": len(found)},
             )
+
+
+def tell_default_place(url: str) -> None:
+    """Log which file is the store because nobody has named one; that a new one is made is a warning."""
+    path = Path(unquote(url.removeprefix("sqlite:///")))
+    is_new = not path.exists()
+    _log.log(
+        WARNING if is_new else INFO,
+        "no store is named, so %s %s; name one in Fairlane(...), FAIRLANE_URL or [app] url",
+        *("a new one is made at" if is_new else "it is", path),
+        extra={"event": "store_default", "file": str(path)},
+    )
 
 
 def tell_over_limit(over: Sequence[OverLimit]) -> None:

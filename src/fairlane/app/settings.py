@@ -57,11 +57,14 @@ class TaskSettings(msgspec.Struct, frozen=True, kw_only=True):
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """One application's values. `queues` holds the declared ones by name, and `default`.
 
+    `is_default_url` says that nobody has named a store, so that it is a file in the working directory.
+
     `has_open_queues` says that none were declared: then tasks declare theirs by naming them, and `usual` is
     what such a queue is like. `tenants` has `*` for those that are not declared.
     """
 
     url: str | None
+    is_default_url: bool = False
     name: str
     namespace: str | None = None
     import_: str | None = None

@@ -28,7 +28,7 @@ def shared_options(*, hidden: bool) -> list[click.Parameter]:
     """Give the options that every command takes; below the root they are taken, but not listed again."""
     texts: tuple[tuple[Sequence[str], str, Mapping[str, Any]], ...] = (
         (("--app", "application"), "The application, where its tasks matter.", {"metavar": "MODULE:APP"}),
-        (("--url",), "The store, as in sqlite:///fairlane.db [env: FAIRLANE_URL].", {"metavar": "URL"}),
+        (("--url",), "The store [env: FAIRLANE_URL; default: sqlite:///fairlane.db].", {"metavar": "URL"}),
         (("--config",), "The file fairlane.toml [env: FAIRLANE_CONFIG].", {"metavar": "FILE"}),
         (("--json", "is_json"), "Answer as JSON; lists one object a line.", {"is_flag": True}),
         (("--color/--no-color", "has_color"), "Colours on a terminal.", {"default": True}),

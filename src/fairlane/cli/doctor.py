@@ -50,7 +50,7 @@ def doctor(session: Session, *, problems: bool) -> None:
 
 
 def _place(session: Session) -> list[Finding]:
-    return place_findings(session.app.settings.url or "")
+    return place_findings(str(session.app.settings.url))
 
 
 def _inside(session: Session) -> list[Finding]:

@@ -70,13 +70,16 @@ def enqueue(
     """Enqueue a job of TASK, or one for each line of standard input.
 
     A VALUE that reads as JSON (3, true, "text", [1, 2]) is that; anything else is text, and so is everything
-    for a parameter annotated `str`. Without --app the task must be one that a worker has published. Lines of
-    standard input are stored in batches of 1,000, each whole or not at all.
+    for a parameter annotated `str`. Without --app the task must be one that a worker has published. With it
+    a SQLite file that is not there is made. Lines of standard input are stored in batches of 1,000, each
+    whole or not at all.
     """
     if sum((bool(pairs), whole is not None, is_stream)) > 1:
         message = "give KEY=VALUE pairs, or --args, or --stdin: one of the three"
         raise click.UsageError(message)
     options["tags"] = options["tags"] or None
+    # Without the application a task must have been published there, so that a new store is of no use.
+    new = None if session.application is None else session.missing_file()
     if is_stream:
         # Lines are read outside of the event loop, where Ctrl-C ends a read that waits.
         rows, number = _lines(sys.stdin), 0
@@ -86,8 +89,10 @@ def enqueue(
     elif whole is not None:
         _send(session, task, [_object(whole, "--args")], options)
     else:
-        texts = session.run(lambda app: texts_of(app, task))
+        texts = session.run(lambda app: texts_of(app, task), makes_store=session.application is not None)
         _send(session, task, [_arguments(pairs, texts)], options)
+    if new is not None:
+        session.output.remark(f"A new store was made: {new}.")
 
 
 def _send(
@@ -112,7 +117,7 @@ def _send(
             )
             raise EnqueueUnknown(message, retry_safe=error.retry_safe, ids=error.ids) from error
 
-    jobs = session.run(work)
+    jobs = session.run(work, makes_store=session.application is not None)
     if session.is_json:
         session.output.table(jobs, _VIEW)
     else:

@@ -21,9 +21,8 @@ if TYPE_CHECKING:  # imported where they are used: `fairlane version` needs none
 
 T = TypeVar("T")
 
-_NO_STORE: Final = (
-    "no store is named; give --url (as in sqlite:///fairlane.db), set FAIRLANE_URL, "
-    "or write `url` into [app] of fairlane.toml"
+HOW_TO_NAME: Final = (
+    "give --url (as in sqlite:///shop.db), set FAIRLANE_URL, or write `url` into [app] of fairlane.toml"
 )
 _NO_APPLICATION: Final = (
     "no application is named; give MODULE:APP (as in shop.jobs:app), set FAIRLANE_APP, "
@@ -41,6 +40,7 @@ class Session:
         self.is_json = False
         self.has_color = "NO_COLOR" not in os.environ
         self.is_debug = False
+        self.is_logging = False
 
     @cached_property
     def output(self) -> Output:
@@ -60,8 +60,7 @@ class Session:
         app = self._told(Fairlane() if self.application is None else load(self.application))
         if self.application is not None:
             import_tasks(app)
-        if app.settings.url is None:
-            raise ConfigError(_NO_STORE, key="url")
+        _ = app.settings  # so that what is wrong with the configuration is told before anything else
         return app
 
     @cached_property
@@ -87,8 +86,13 @@ class Session:
         import asyncio
 
         app = self.app
+        settings = app.settings
         if not makes_store:
-            refuse_missing(app.settings.url or "")
+            refuse_missing(str(settings.url), is_default=settings.is_default_url)
+        if settings.is_default_url and not self.is_logging and not app.client.is_place_told:
+            app.client.is_place_told = True
+            if not self.is_json:
+                self.output.remark(f"No store is named; using {file_of(str(settings.url))}.")
 
         async def inside() -> T:
             async with app:
@@ -96,11 +100,17 @@ class Session:
 
         return asyncio.run(inside())
 
+    def missing_file(self) -> Path | None:
+        """Give the store's file if it is not there yet; None if it is, or if the store is no file."""
+        path = file_of(str(self.app.settings.url))
+        return None if path is None or is_there(path) else path
+
     def log_to_stderr(self, form: str | None = None) -> None:
         """Let the log be seen, as text or as JSON: for commands that run on their own."""
         from fairlane.cli.logs import log_to_stderr
 
         is_json = self.is_json if form is None else form == "json"
+        self.is_logging = True
         log_to_stderr(is_json=is_json, is_debug=self.is_debug)
 
     @cached_property
@@ -135,12 +145,26 @@ async def now_of(app: Fairlane) -> Instant:
     return (await app.client.store.registry.pulse(Request(scope=Scope.all()))).now
 
 
-def refuse_missing(url: str) -> None:
+def refuse_missing(url: str, *, is_default: bool = False) -> None:
     """Refuse a file that is not there: opening would make one, and nobody would find the typing error."""
     path = file_of(url)
-    if path is not None and not path.exists():
+    if path is None or is_there(path):
+        return
+    if is_default:
+        message = (
+            f"no store is named, and there is none at {path}; {HOW_TO_NAME}. `fairlane migrate` makes one"
+        )
+    else:
         message = f"there is no store at {path}; `fairlane migrate` makes one"
-        raise StoreUnavailable(message, retry_safe=False)
+    raise StoreUnavailable(message, retry_safe=False)
+
+
+def is_there(path: Path) -> bool:
+    """Whether a file is there; `StoreUnavailable` if that cannot be known."""
+    try:
+        return path.exists()
+    except OSError as error:  # a name that is too long, a folder that cannot be entered
+        raise StoreUnavailable(f"{path} cannot be looked at: {error.strerror}", retry_safe=False) from None
 
 
 def file_of(url: str) -> Path | None:

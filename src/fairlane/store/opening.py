@@ -10,6 +10,7 @@ from typing import Final, Protocol, TypeAlias
 from fairlane.model.errors import ConfigError
 from fairlane.model.instants import Instant
 from fairlane.store.contract import Store
+from fairlane.store.urls import scheme_hint
 
 
 class StoreClock(Protocol):
@@ -54,15 +55,18 @@ def open_store(url: str, *, clock: StoreClock | None = None) -> Store:
         ...
     fairlane.model.errors.ConfigError: url: no store is known for scheme 'carrier-pigeon'. Allowed: ...
     """
+    if url.startswith((":memory:", "file::memory:")):  # as SQLite names it; its store says what is wrong
+        url = f"sqlite:///{url}"
     scheme, separator, _ = url.partition("://")
     known = ", ".join(f"{name}://" for name in sorted({*_openers, *_SHIPPED}))
-    if not separator or not _SCHEME.fullmatch(scheme):
+    if not separator or not _SCHEME.fullmatch(scheme.lower()):
         # The text may hold a password, whatever else is wrong with it.
-        raise ConfigError("it has no scheme, as in scheme://place.", key="url", allowed=known)
+        raise ConfigError("it has no scheme, as in sqlite:///fairlane.db.", key="url", allowed=known)
     if scheme not in _openers and scheme in _SHIPPED:
         register_scheme(scheme, _opener(scheme))
     if scheme not in _openers:
-        raise ConfigError(f"no store is known for scheme {scheme!r}.", key="url", allowed=known)
+        hint = scheme_hint(scheme, {*_openers, *_SHIPPED})
+        raise ConfigError(f"no store is known for scheme {scheme!r}{hint}.", key="url", allowed=known)
     return _openers[scheme](url, clock)
 
 

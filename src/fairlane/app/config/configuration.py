@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from logging import INFO, WARNING, getLogger
+from logging import getLogger
 from pathlib import Path as FilePath
 from typing import Any, Final, NamedTuple, TypeAlias
+from urllib.parse import quote
+
+import msgspec
 
 from fairlane.app.config.building import settings_over
 from fairlane.app.config.environment import CONFIG, from_text, read_environment
@@ -28,6 +31,8 @@ Options: TypeAlias = Mapping[str, tuple[str, Any]]
 """By option of a command line: the key that it sets, and the value."""
 
 IN_CODE: Final = "config= in code"
+DEFAULT_FILE: Final = "fairlane.db"
+"""The store in the working directory, if nobody names another."""
 _WHERE: Final[Mapping[Path, str]] = {("app", "url"): "url", ("app", "namespace"): "namespace"}
 
 
@@ -87,11 +92,13 @@ class Configuration:
         for path, field in _WHERE.items():
             kept = getattr(self.code, field)
             if kept is not None and path in given:
-                _tell_kept(field, given.pop(path).source)
+                _keep(field, kept, given.pop(path))
         values = Values(given, from_file.tables, environ)
         declared = {*self.code.queues, *(path[1] for path in _below(from_file, "queues"))}
         settings = settings_over(self.code, values, declared)
         refuse([fault for sheet in sheets for fault in sheet.faults] + values.faults)
+        if settings.url is None:
+            settings = msgspec.structs.replace(settings, url=_default_url(), is_default_url=True)
         if file is not None and not self._is_quiet:
             _log.info("configuration: %s", file, extra={"event": "configuration", "file": file})
         if not self._is_quiet:
@@ -151,10 +158,29 @@ def _below(sheet: Sheet, table: str) -> Iterator[Path]:
     return (path for path in [*sheet.tables, *sheet.given] if len(path) > 1 and path[0] == table)
 
 
+def _default_url() -> str:
+    """Name the file in the working directory as it is now: a process may go elsewhere before it opens it."""
+    try:
+        return f"sqlite:///{quote(str(FilePath.cwd() / DEFAULT_FILE))}"
+    except OSError as error:
+        message = f"no store is named, and there is no working directory for one: {error.strerror}"
+        raise ConfigError(message, key="url") from None
+
+
+def _keep(field: str, kept: str, given: Given) -> None:
+    """Keep what code says; refuse another value of an option: who has typed it expects it to be used."""
+    if not given.source.startswith("--"):
+        _tell_kept(field, given.source)
+    elif given.value != kept:
+        message = (
+            f"the application names its {field} in code already, which is never replaced; "
+            f"drop {given.source}, or look at another store without the application."
+        )
+        raise ConfigError(message, key=field, source=given.source)
+
+
 def _tell_kept(field: str, source: str) -> None:
-    # Somebody has typed the option and expects something of it.
-    _log.log(
-        WARNING if source.startswith("--") else INFO,
+    _log.info(
         "configuration: %s is given in code, so that of %s is not used",
         *(field, source),
         extra={"event": "configuration_kept", "key": field, "source": source},

@@ -87,7 +87,7 @@ _QUEUE: Final[Mapping[str, Node]] = {
 TREE: Final[Mapping[str, Node]] = {
     "app": {
         "import": Key(TEXT, "none", "the application that commands run, as `module:name`"),
-        "url": Key(URL, "none", "the store; one given in code is never replaced"),
+        "url": Key(URL, '"sqlite:///fairlane.db"', "the store; one given in code is never replaced"),
         "namespace": _planned(NAME, "the installation inside the store; one given in code is never replaced"),
         "tenancy": Key(one_of("open", "required", "declared"), '"open"', "who may have jobs (S7)"),
         "fixed_queues": Key(FLAG, "false", "a task never leaves its home queue (S11)"),

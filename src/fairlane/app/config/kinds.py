@@ -16,6 +16,7 @@ from fairlane.app.config.units import DURATIONS, SIZES, bytes_of, duration_text,
 from fairlane.model.names import name_hint
 from fairlane.model.sensitive import find_sensitive
 from fairlane.model.tagged import INT64
+from fairlane.store.urls import is_clear
 
 HIDDEN: Final = "(hidden)"
 NONE: Final = "none"
@@ -28,7 +29,10 @@ def plain_text(value: Any) -> str:
     >>> plain_text(True), plain_text(("a", "b")), plain_text("open"), plain_text(4)
     ('true', '["a","b"]', 'open', '4')
     """
-    return value if isinstance(value, str) else msgspec.json.encode(value, enc_hook=str).decode()
+    try:
+        return value if isinstance(value, str) else msgspec.json.encode(value, enc_hook=str).decode()
+    except UnicodeEncodeError:  # half of a character, which only code can hold
+        return repr(value)
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -77,12 +81,14 @@ def safe_url(url: str) -> str:
 
     >>> safe_url("redis://ops:hunter2@host:6379/0?ssl=1&password=hunter2")
     'redis://ops:***@host:6379/0?ssl=1&password=***'
-    >>> safe_url("hunter2")
-    '(hidden)'
+    >>> safe_url("hunter2"), safe_url("redis://ops:hunt#er2@host:6379/0")
+    ('(hidden)', 'redis://(hidden)')
     """
     scheme, separator, rest = url.partition("://")
     if not separator:
         return HIDDEN
+    if not url.startswith("sqlite:///") and not is_clear(url):  # a file has no password
+        return f"{scheme}://{HIDDEN}"
     rest, _, query = rest.partition("?")
     place, slash, path = rest.partition("/")
     user, at, host = place.rpartition("@")

@@ -5,17 +5,24 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Final
-from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit, urlunsplit
+from urllib.parse import unquote, urlencode, urlunsplit
 
 from fairlane.model.errors import ConfigError
 from fairlane.store.postgres.statements import quoted
+from fairlane.store.urls import has_hosts, options_of, split_server_url
 
 DEFAULT_SCHEMA: Final = "fairlane"
 _LONGEST_NAME: Final = 63
 _MOST_CONNECTIONS: Final = 1_000
 _OWN: Final = frozenset({"schema", "pool", "pgbouncer"})
 _FILES: Final = ("sslrootcert", "sslcert", "sslkey", "sslcrl")
-_HOSTS: Final = re.compile(r"((\[[^][]*\]|[^][:,]*)(:\d*)?(,|$))*")
+_DRIVERS: Final = frozenset(
+    {*_FILES, "host", "port", "user", "password", "dbname", "database", "passfile", "service", "sslmode"}
+    | {"sslpassword", "sslnegotiation", "ssl_min_protocol_version", "ssl_max_protocol_version"}
+    | {"target_session_attrs", "krbsrvname", "gsslib"}
+)
+"""What the driver reads itself; it takes any other option for a setting of the server, as work_mem."""
+_PORTS: Final = re.compile(r"[0-9]{1,5}(,[0-9]{1,5})*")
 _ALLOWED: Final = (
     "postgresql://user@host:port/database?schema=fairlane&pool=2&pgbouncer=transaction, "
     "and what libpq knows, as sslmode=verify-full"
@@ -30,10 +37,11 @@ class Location:
 
     def __init__(self, url: str) -> None:
         """Read the URL; `ConfigError` if it cannot be one."""
-        parts = _split(url)
-        options = dict(parse_qsl(parts.query, keep_blank_values=True))
+        parts = split_server_url(url, _ALLOWED)
+        options = options_of(parts, _OWN | _DRIVERS, _ALLOWED, others=True)
         own = {name: options.pop(name) for name in _OWN & options.keys()}
         _check_files(options)
+        _check_hosts(options)
         # The driver reads the rest itself: hosts, TLS, target_session_attrs, its own settings.
         self.dsn = urlunsplit(parts._replace(scheme="postgresql", query=urlencode(options), fragment=""))
         self.schema = _schema(own.get("schema", DEFAULT_SCHEMA))
@@ -45,24 +53,21 @@ class Location:
         """For people; without user and password."""
 
 
-def _split(url: str) -> SplitResult:
-    """Take a URL apart. What is wrong with it may be the password, so nothing of it is shown."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        parts = None
-    if parts is None or "@" in parts.path or not _HOSTS.fullmatch(parts.netloc.rpartition("@")[2]):
-        message = "it has no host that can be read; in a password, write / as %2F, @ as %40, : as %3A."
-        raise ConfigError(message, key="url", allowed=_ALLOWED) from None
-    return parts
-
-
 def _check_files(options: dict[str, str]) -> None:
     """Demand what TLS needs here: the driver would say that the server does not answer."""
     for name in _FILES:
         if name in options and not Path(options[name]).is_file():
             message = f"{name} names no file of this machine."
             raise ConfigError(message, key="url", allowed=_ALLOWED)
+
+
+def _check_hosts(options: dict[str, str]) -> None:
+    """Demand hosts and ports that can be some: the driver would stumble over them."""
+    host = options.get("host", "")
+    if not host.startswith("/") and not has_hosts(host):
+        raise ConfigError("host names none that can be read.", key="url", allowed=_ALLOWED)
+    if "port" in options and not _PORTS.fullmatch(options["port"]):
+        raise ConfigError("port is no number of a port.", key="url", allowed=_ALLOWED)
 
 
 def _schema(name: str) -> str:

@@ -368,18 +368,21 @@ def _open_pool(url: str) -> BlockingConnectionPool:
     except ImportError as error:
         message = "this URL needs the package redis: install fairlane[redis]"
         raise ConfigError(message, key="url") from error
-    pool: BlockingConnectionPool = BlockingConnectionPool.from_url(
-        url,
-        max_connections=_CONNECTIONS,
-        timeout=_PATIENCE,
-        protocol=3,
-        socket_timeout=None,  # see `send`
-        socket_connect_timeout=_PATIENCE,
-        # A repeat is our own decision: an enqueue that is sent twice must say so.
-        retry=Retry(NoBackoff(), 0),
-        driver_info=_driver_info(),
-        redis_connect_func=_begin,
-    )
+    try:
+        pool: BlockingConnectionPool = BlockingConnectionPool.from_url(
+            url,
+            max_connections=_CONNECTIONS,
+            timeout=_PATIENCE,
+            protocol=3,
+            socket_timeout=None,  # see `send`
+            socket_connect_timeout=_PATIENCE,
+            # A repeat is our own decision: an enqueue that is sent twice must say so.
+            retry=Retry(NoBackoff(), 0),
+            driver_info=_driver_info(),
+            redis_connect_func=_begin,
+        )
+    except ValueError:  # its text may have a part of the URL
+        raise ConfigError("an option of it has a value that does not fit", key="url") from None
     return pool
 
 

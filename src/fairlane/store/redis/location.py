@@ -7,14 +7,29 @@ from __future__ import annotations
 
 import re
 from typing import Final
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import quote, unquote, urlencode, urlsplit, urlunsplit
 
 from fairlane.model.errors import ConfigError
 from fairlane.store.redis.keys import Keys
+from fairlane.store.urls import options_of, split_server_url
 
 SENTINEL: Final = "+sentinel"
 """What a scheme ends in if the URL names those who know where the server is: `redis+sentinel`."""
 _PREFIX: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
+_OWN: Final = frozenset({"prefix", "replicas"})
+_SENTINELS: Final = frozenset({"sentinel_username", "sentinel_password"})
+_TLS: Final = frozenset(
+    {"ssl_keyfile", "ssl_certfile", "ssl_cert_reqs", "ssl_ca_certs", "ssl_ca_path", "ssl_ca_data"}
+    | {"ssl_check_hostname", "ssl_min_version", "ssl_ciphers", "ssl_password"}
+)
+_LIBRARY: Final = frozenset({"db", "username", "password", "client_name", "health_check_interval"})
+"""What the client library takes besides; whatever else it knows, we set ourselves."""
+_NUMBERS: Final = ("db", "health_check_interval", "ssl_min_version", "replicas")
+_ALLOWED: Final = (
+    "redis://user:password@host:6379/0?prefix=fairlane&replicas=0, rediss:// for TLS with ssl_ca_certs=…, "
+    "unix:///run/redis.sock?db=0, redis+sentinel://host:26379/service"
+)
+_DATABASE: Final = re.compile(r"/?[0-9]{0,4}/?")
 
 
 class Location:
@@ -26,16 +41,15 @@ class Location:
 
     def __init__(self, url: str) -> None:
         """Take what is ours out of the URL; the rest is the client library's."""
-        self._parts = urlsplit(url)
-        options = dict(parse_qsl(self._parts.query, keep_blank_values=True))
+        self._parts = split_server_url(url, _ALLOWED)
+        options = options_of(self._parts, _OWN | _SENTINELS | _TLS | _LIBRARY, _ALLOWED)
+        self._scheme, is_watched, _ = self._parts.scheme.partition(SENTINEL)
+        _check(options, self._scheme, is_watched=bool(is_watched))
         prefix = options.pop("prefix", "fairlane")
         if not _PREFIX.fullmatch(prefix):
             raise ConfigError("prefix is 1 to 64 of A-Z a-z 0-9 _ . : -", key="url")
         self.keys = Keys(prefix)
-        replicas = options.pop("replicas", "0")
-        if not replicas.isdecimal():
-            raise ConfigError("replicas is how many of them must have an enqueue, a whole number", key="url")
-        self.replicas = int(replicas)
+        self.replicas = int(options.pop("replicas", "0"))
         user, password = (
             quote(options.pop(f"sentinel_{name}", ""), safe="") for name in ("username", "password")
         )
@@ -45,7 +59,6 @@ class Location:
         self._places = places.split(",")
         self.service: str | None = None
         path = self._parts.path
-        self._scheme, is_watched, _ = self._parts.scheme.partition(SENTINEL)
         if is_watched:
             self.service, _, database = path.strip("/").partition("/")
             path = f"/{database}"
@@ -53,6 +66,12 @@ class Location:
                 raise ConfigError(
                     "a Sentinel URL names its service: redis+sentinel://host/service", key="url"
                 )
+        if self._scheme != "unix" and not _DATABASE.fullmatch(unquote(path)):
+            message = (
+                "what follows the host is the number of a database, as in redis://host:6379/0; "
+                "for a service under Sentinel write redis+sentinel://."
+            )
+            raise ConfigError(message, key="url", allowed=_ALLOWED)
         self._path = path
         self.url: str | None = None if self.service else self._url_at(self._places[0])
 
@@ -86,3 +105,15 @@ class Location:
 
     def _url_at(self, place: str) -> str:
         return urlunsplit((self._scheme, self._user + self._at + place, self._path, self._query, ""))
+
+
+def _check(options: dict[str, str], scheme: str, *, is_watched: bool) -> None:
+    """Refuse options that would mean nothing here, or that the client library would stumble over."""
+    for name in options:
+        if name in _SENTINELS and not is_watched:
+            raise ConfigError(f"{name} needs redis+sentinel://; drop it.", key="url", allowed=_ALLOWED)
+        if name in _TLS and scheme != "rediss":
+            raise ConfigError(f"{name} needs TLS: write rediss://.", key="url", allowed=_ALLOWED)
+    for name in _NUMBERS:
+        if name in options and not re.fullmatch("[0-9]{1,9}", options[name]):
+            raise ConfigError(f"{name} is a whole number.", key="url", allowed=_ALLOWED)

@@ -8,11 +8,18 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from fairlane.model.errors import ConfigError
+from fairlane.store.urls import options_of
 
 _SYNCHRONOUS: Final = {"full": "FULL", "normal": "NORMAL"}
+_FORM: Final = "sqlite:///relative.db or sqlite:////absolute.db"
+_OPTIONS: Final = "?synchronous=full or ?synchronous=normal, ?group=name; in a path, write ? as %3F"
+_NO_MEMORY: Final = (
+    "a store in memory would be lost with its connection, and no worker could see it; name a file. "
+    "For tests, fairlane.testing.Trial(app) makes one that is gone afterwards."
+)
 
 
 class Location:
@@ -20,20 +27,27 @@ class Location:
 
     def __init__(self, url: str) -> None:
         """Read the URL: three slashes for a relative path, four for an absolute one."""
-        parts = urlsplit(url)
-        if parts.netloc or not parts.path.strip("/"):
-            message = "it names no file."
-            raise ConfigError(message, key="url", allowed="sqlite:///relative.db or sqlite:////absolute.db")
-        self.path = Path(unquote(parts.path[1:])).absolute()
-        options = {name: values[-1] for name, values in parse_qs(parts.query).items()}
-        wanted = options.pop("synchronous", "full")
-        group = options.pop("group", None)
-        if wanted not in _SYNCHRONOUS or options:
-            message = "it has options that are not known."
-            allowed = "?synchronous=full or ?synchronous=normal, ?group=name"
-            raise ConfigError(message, key="url", allowed=allowed)
+        if ":memory:" in unquote(url) or "mode=memory" in url:
+            raise ConfigError(_NO_MEMORY, key="url", allowed=_FORM)
+        try:
+            parts = urlsplit(url)
+        except ValueError:
+            raise ConfigError("it cannot be read.", key="url", allowed=_FORM) from None
+        if parts.netloc:
+            message = "it names no file: a path begins after three slashes, an absolute one has a fourth."
+            raise ConfigError(message, key="url", allowed=_FORM)
+        if not parts.path.strip("/"):
+            raise ConfigError("it names no file.", key="url", allowed=_FORM)
+        path = unquote(parts.path[1:])
+        if "#" in url or "\0" in path:
+            raise ConfigError("in a path, write # as %23 and ? as %3F.", key="url", allowed=_FORM)
+        self.path = Path(path).absolute()
+        options = options_of(parts, ("synchronous", "group"), _OPTIONS)
+        wanted = options.get("synchronous", "full")
+        if wanted not in _SYNCHRONOUS:
+            raise ConfigError(f"synchronous={wanted!r} is not known.", key="url", allowed=_OPTIONS)
         self.synchronous = _SYNCHRONOUS[wanted]
-        self.group = None if group is None else _group_number(group)
+        self.group = _group_number(options["group"]) if "group" in options else None
 
 
 def _group_number(name: str) -> int:

@@ -114,7 +114,7 @@ def test_it_may_be_repeated_any_number_of_times(world: World, task: Task[..., No
 def test_while_nothing_is_known_the_error_is_the_same(
     world: World, task: Task[..., None], still: Exception
 ) -> None:
-    """S66: whatever keeps the store from an answer, the first sending may have arrived; both errors repeat."""
+    """S66: whatever failed now, the first sending may have arrived; both errors repeat."""
     lose(world, WAYS[0])
     with pytest.raises(EnqueueUnknown) as first:
         task.enqueue("a")

@@ -6,11 +6,15 @@ from typing import Any
 
 import pytest
 
+from fairlane import EnqueueUnknown
+from fairlane.cli.exits import Exit
 from fairlane.model.instants import MINUTE
 from fairlane.model.job import JobRecord
 from fairlane.model.payload import decode_arguments
 from fairlane.store.contract.registry import TaskCard
+from fairlane.store.sqlite.jobs import SqliteJobs
 from tests.cli.desk import Desk
+from tests.contract.world import ruined
 
 SHOP = """
 from fairlane import Fairlane
@@ -230,3 +234,42 @@ def test_without_an_application_no_store_is_made(desk: Desk) -> None:
     ran = desk.run("enqueue", "send_fax", "to=1", "--tenant", "acme")
     assert (ran.code, ran.out, desk.file.exists()) == (4, "", False)
     assert f"there is no store at {desk.file}" in ran.err
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_only_the_jobs_of_a_stream_are_numbered(shop: Desk, is_stream: bool) -> None:
+    """One job is not number 0 of anything; of many one wants to know which."""
+    for bad in (["--args", '{"to": 5}'], ["to=x", "--priority", "101"]):
+        given = ["--stdin", *bad[2:]] if is_stream and bad[0] == "--args" else bad
+        ran = enqueue(shop, "send_fax", *given, stdin='{"to": 5}' if "--stdin" in given else None)
+        assert ran.code == 1
+        assert ("[0]" in ran.err) is ("--stdin" in given)
+
+
+def test_a_repeat_replaces_a_dead_job_where_asked_for(shop: Desk) -> None:
+    """S13: with the key of a job that is dead."""
+    same = ("send_fax", "to=x", "--tenant", "acme", "--idempotency-key", "k")
+    (first,) = enqueue(shop, *same).out.split()[:1]
+    shop.do(lambda world: world.run(ruined()))
+    assert enqueue(shop, *same).out == f"{first} existing\n"
+    (second, word) = enqueue(shop, *same, "--on-duplicate", "replace_dead").out.split()
+    assert (second != first, word) == (True, "created")
+    assert enqueue(shop, *same, "--on-duplicate", "replace_dead").out == f"{second} existing\n"
+
+
+@pytest.mark.parametrize("key", [(), ("--idempotency-key", "k")])
+def test_an_unknown_outcome_says_how_to_look(
+    shop: Desk, key: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S15: in the words of the command; what was sent is not shown."""
+
+    async def lost(_self: object, request: Any) -> Any:
+        raise EnqueueUnknown("the answer was lost")
+
+    monkeypatch.setattr(SqliteJobs, "enqueue", lost)
+    ran = enqueue(shop, "send_fax", "to=hunter2", *key)
+    assert ran.code == Exit.UNKNOWN
+    assert "`fairlane jobs show`" in ran.err
+    assert "--idempotency-key" in ran.err
+    assert "hunter2" not in ran.err
+    assert "error.repeat" not in ran.err

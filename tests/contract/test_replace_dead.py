@@ -26,7 +26,7 @@ def replacing(world: World, **values: Any) -> NewJob:
 
 
 async def test_a_repeat_replaces_a_dead_job(world: World) -> None:
-    """S13: a new job with this item's own values; the dead one stays as it is, and the key is the new one's."""
+    """S13: with this item's own values; the dead one stays as it is, and the key is the new one's."""
     claim = await world.bring_to(State.DEAD, **KEY)
     dead = await world.get(claim.job.id)
     new = replacing(world, tags=("again",), payload=payload(n=1))
@@ -58,7 +58,7 @@ async def test_without_an_earlier_job_it_comes_in_like_any_other(world: World) -
 
 @pytest.mark.parametrize("correlation", [None, "order-7"])
 async def test_the_two_are_found_together_by_their_correlation(world: World, correlation: str | None) -> None:
-    """S13, S22: the new job keeps the dead one's, whatever the repeat brought, so that each leads to the other."""
+    """S13, S22: the new job keeps the dead one's, whatever the repeat brought: each leads to the other."""
     claim = await world.bring_to(State.DEAD, correlation_id=correlation, **KEY)
     dead = await world.get(claim.job.id)
     new = replacing(world, correlation_id="another")
@@ -109,7 +109,7 @@ async def test_batches_at_the_same_time_replace_each_dead_job_once(world: World)
 
 
 async def test_inside_a_batch_each_item_sees_those_before_it(world: World) -> None:
-    """S13, S15: the first that asks replaces the dead job; items before it get that one, items after the new."""
+    """S13, S15: the first that asks replaces the dead job; those before get that one, those after the new."""
     claim = await world.bring_to(State.DEAD, **KEY)
     batch = [world.new(**KEY), replacing(world), replacing(world), world.new(**KEY)]
     reply = await world.send(*batch)

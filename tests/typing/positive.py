@@ -208,7 +208,7 @@ def using_keeps_the_type(parent: Job[str]) -> None:
         run_at=datetime.now(UTC),
         expires_in=timedelta(hours=1),
         idempotency_key="k",
-        on_duplicate="raise",
+        on_duplicate="replace_dead",
         dedup_key="d",
         correlation_id="c",
         parent=parent,

@@ -7,13 +7,14 @@ from typing import Any
 
 import msgspec
 
+from fairlane.app import misuse
 from fairlane.app.ambient import scope_for
 from fairlane.app.call import Call
 from fairlane.app.cards import declaration_of
 from fairlane.app.checks import Sheet
 from fairlane.app.client import Client
 from fairlane.app.config.policy_kinds import nearest
-from fairlane.app.options import NO_OPTIONS
+from fairlane.app.options import NO_OPTIONS, Options
 from fairlane.app.schema import check_arguments, schema_of
 from fairlane.model.errors import invalid_job
 from fairlane.store.contract.registry import TasksRequest
@@ -26,6 +27,9 @@ async def call_by_name(
 
     `UnknownTask` names the nearest one; `InvalidJob` lists every argument that does not fit.
     """
+    unknown = {name for name in options if name == "manner" or name not in Options.__struct_fields__}
+    if unknown:
+        raise TypeError(misuse.options(sorted(unknown)))
     scope = scope_for(tenant)
     sheet = Sheet(0)
     task = client.registry.find(name)

@@ -105,8 +105,8 @@ class Client:
     ) -> list[Job[Any]]:
         """Enqueue all calls, atomically: either every one is stored or answered for, or none is (S12).
 
-        With a connection, given or named by the calls, that is part of the transaction that is open there, whose
-        fate the jobs share. Errors of what is no batch speak of one job.
+        With a connection, given or named by the calls, that is part of the transaction that is open there,
+        whose fate the jobs share. Errors of what is no batch speak of one job.
         """
         taken = taken_from(calls)
         jobs = self.formed(taken, connection, is_batch=is_batch)
@@ -171,7 +171,7 @@ class Client:
         return await self._send_again(request, is_batch=is_batch)
 
     async def _send_again(self, request: EnqueueRequest, *, is_batch: bool) -> EnqueueReply:
-        """Ask again; whatever keeps the store from an answer leaves unknown what became of the first sending."""
+        """Ask again; without an answer it stays unknown what became of the first sending, whatever failed."""
         try:
             return await self.store.jobs.enqueue(msgspec.structs.replace(request, is_repeated=True))
         except StoreError as error:

@@ -19,9 +19,7 @@ from fairlane.model.errors import (
 from fairlane.model.job import NewJob
 
 
-def error_of(
-    refused: Sequence[Refusal], jobs: Sequence[NewJob], *, is_batch: bool = False
-) -> FairlaneError:
+def error_of(refused: Sequence[Refusal], jobs: Sequence[NewJob], *, is_batch: bool = False) -> FairlaneError:
     """Give the error of the first refusal; the others stand in its message.
 
     Unknown tenants are problems of the items, so they are all listed as such.

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeAlias, TypeVar, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    Never,
+    NoReturn,
+    ParamSpec,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    overload,
+)
 from uuid import UUID
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
+from fairlane.app import misuse
 from fairlane.app.call import Call
 from fairlane.app.client import Client
 from fairlane.app.context import Context
@@ -62,6 +75,15 @@ class Task(Generic[P, R_co]):
     def __repr__(self) -> str:
         return f"<Task {self.name}>"
 
+    if not TYPE_CHECKING:  # a checker would take a task for a function, and these for attributes
+
+        def __call__(self, *_args: object, **_kwargs: object) -> NoReturn:
+            """Say what to write instead."""
+            raise TypeError(misuse.called(self.name))
+
+        # Not by `__getattr__`, which would make every other name slower. A misspelt one Python finds itself.
+        vars().update({name: misuse.Elsewhere(name) for name in misuse.ELSEWHERE})
+
     def using(
         self,
         *,
@@ -82,12 +104,15 @@ class Task(Generic[P, R_co]):
         tags: Iterable[str] | None = None,
         metadata: Mapping[str, Json] | None = None,
         connection: Any = None,
+        **unknown: Never,
     ) -> Task[P, R_co]:
         """Give the same task with these options over those it has; this one stays as it is.
 
         None means "not given", except for `timeout`, where it means that there is none. Options are judged
         when a job is made of them. With `connection` a job is part of the transaction that is open there.
         """
+        if unknown:
+            raise TypeError(misuse.options(unknown))
         # Whoever enqueues for many tenants names the tenant and nothing else: half the time of the way below.
         is_tenant_all = (
             queue is None and priority is None and run_at is None and delay is None and expires_at is None
@@ -235,6 +260,8 @@ class Tasks:
         return decorate
 
     def _declare(self, fn: Callable[..., Any], /, **said: Any) -> Task[..., Any]:
+        if isinstance(fn, Task):
+            raise ConfigError("it is a task already; decorate the function that does the work", key="task")
         name = self._prefix + (said.pop("name", None) or name_of(fn))
         queue = said.pop("queue", None) or self._queue or DEFAULT_QUEUE
         declared = declare(fn, name, queue, **said)

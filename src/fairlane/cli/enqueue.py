@@ -110,7 +110,8 @@ def _send(
         try:
             return await app.client.aenqueue(calls, is_batch=is_batch)
         except EnqueueUnknown as error:
-            shown = ", ".join(map(str, error.ids[:_IDS_SHOWN])) + (", …" if len(error.ids) > _IDS_SHOWN else "")
+            more = ", …" if len(error.ids) > _IDS_SHOWN else ""
+            shown = ", ".join(map(str, error.ids[:_IDS_SHOWN])) + more
             message = (
                 f"sent and not confirmed, so the jobs may or may not be stored: {shown}; look for them with "
                 "`fairlane jobs show`. The same command makes other jobs, unless it has an --idempotency-key"

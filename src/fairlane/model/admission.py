@@ -114,15 +114,9 @@ def admit(index: int, job: NewJob, standing: Standing, *, repeated: bool) -> Adm
     if standing.same_id is not None:
         return _refuse(index, RefusalKind.ID_TAKEN, job, existing=standing.same_id)
     holder = standing.same_key
-    if holder is not None:
-        if repeated and holder.id == job.id:
-            return Repeat(holder.id)  # of the first sending only the key is left
-        if holder.fingerprint != job.fingerprint:
-            return _refuse(index, RefusalKind.IDEMPOTENCY_MISMATCH, job, existing=holder.id)
-        if job.on_duplicate == "raise":
-            return _refuse(index, RefusalKind.DUPLICATE, job, existing=holder.id)
-        if job.on_duplicate != "replace_dead" or not holder.is_dead:
-            return Repeat(holder.id)
+    answer = None if holder is None else _by_key(index, job, holder, repeated=repeated)
+    if answer is not None:
+        return answer
     if standing.same_dedup is not None:
         return Repeat(standing.same_dedup)
     admission = _within_limits(index, job, standing)
@@ -137,6 +131,19 @@ def linked(job: NewJob, dead: JobRecord | None) -> NewJob:
     If the dead job itself is no longer kept, there is nothing to link to.
     """
     return job if dead is None else msgspec.structs.replace(job, correlation_id=dead.correlation_id)
+
+
+def _by_key(index: int, job: NewJob, holder: KeyHolder, *, repeated: bool) -> Refusal | Repeat | None:
+    """Say what the job that has the key means for this one; None if it is dead, and to be replaced."""
+    if repeated and holder.id == job.id:
+        return Repeat(holder.id)  # of the first sending only the key is left
+    if holder.fingerprint != job.fingerprint:
+        return _refuse(index, RefusalKind.IDEMPOTENCY_MISMATCH, job, existing=holder.id)
+    if job.on_duplicate == "raise":
+        return _refuse(index, RefusalKind.DUPLICATE, job, existing=holder.id)
+    if job.on_duplicate == "replace_dead" and holder.is_dead:
+        return None
+    return Repeat(holder.id)
 
 
 def _within_limits(index: int, job: NewJob, standing: Standing) -> Admitted | Refusal:

@@ -344,8 +344,8 @@ class Repeatable(Protocol):
 class EnqueueUnknown(StoreError):
     """The enqueue was sent and not confirmed: its jobs, `ids`, are stored, or they are not.
 
-    `repeat()` sends the very same jobs again, and makes none twice. `retry_safe` is about the call itself: made
-    again it makes other jobs, unless each has an idempotency key.
+    `repeat()` sends the very same jobs again, and makes none twice. `retry_safe` is about the call itself:
+    made again it makes other jobs, unless each has an idempotency key.
     """
 
     def __init__(
@@ -364,9 +364,9 @@ class EnqueueUnknown(StoreError):
     def repeat(self) -> Any:
         """Send the same jobs again under the same ids, and return what the first call would have returned.
 
-        One `Job`, or the list of `enqueue_many`. Jobs that are there already answer for themselves, `created` and
-        as they are now; the others are stored now. May be called any number of times, from any thread, also after
-        `app.close()`. Raises what an enqueue raises; `EnqueueUnknown` if the outcome is still unknown.
+        One `Job`, or the list of `enqueue_many`. Jobs that are there already answer for themselves, `created`
+        and as they are now; the others are stored now. May be called any number of times, from any thread,
+        also after `app.close()`. Raises what an enqueue raises; `EnqueueUnknown` if it is still unknown.
         """
         return self._repeatable().repeat()
 
@@ -377,8 +377,8 @@ class EnqueueUnknown(StoreError):
     def _repeatable(self) -> Repeatable:
         if self._sent is None:
             message = (
-                "there is nothing to repeat here: the error is a copy from another process, or was not raised by an "
-                "enqueue; look for the jobs with app.jobs.get(id)"
+                "there is nothing to repeat here: the error is a copy from another process, or not raised "
+                "by an enqueue; look for the jobs with app.jobs.get(id)"
             )
             raise RuntimeError(message)
         return self._sent

@@ -38,8 +38,8 @@ class Enqueued(msgspec.Struct, frozen=True, gc=False):
     """The job that stands for one item: new, or an earlier one that answers for it.
 
     `is_created` says that this enqueue made it: now, or when the same request was sent before (S15). So it
-    holds for whatever has the item's own id. If the earlier job is no longer kept but its idempotency key is, the record is a husk: the first job's
-    id, final state and `settled_at` with this item's own values.
+    holds for whatever has the item's own id. If the earlier job is no longer kept but its idempotency key is,
+    the record is a husk: the first job's id, final state and `settled_at` with this item's own values.
     """
 
     job: JobRecord
@@ -268,9 +268,9 @@ class Jobs(Protocol):
         repeat of a key whose first enqueue is not yet committed waits for it, a bounded time (S13, S14).
         Each item is checked in the order of S15 and sees the items before it, so that two equal keys in a
         batch make one job. An item that replaces a dead job takes over its key, and keeps its correlation id
-        if the dead job is kept, in the same step (S13). A refused item refuses all; every refusal is listed. Acknowledged means durable
-        as the store promises. An empty batch is answered with nothing. A tenant outside the scope raises
-        `TenantMismatch`. Stored jobs wake the workers that wait for their queues.
+        if the dead job is kept, in the same step (S13). A refused item refuses all; every refusal is listed.
+        Acknowledged means durable as the store promises. An empty batch is answered with nothing. A tenant
+        outside the scope raises `TenantMismatch`. Stored jobs wake the workers that wait for their queues.
         """
 
     async def enqueue_in(self, connection: Any, request: EnqueueRequest) -> EnqueueReply:

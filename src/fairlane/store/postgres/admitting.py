@@ -111,7 +111,9 @@ class Admitting:
         """Take each key, or know who has it. One that was freed between the two looks is tried again."""
         keyed = [new for new in self._request.jobs if new.idempotency_key is not None]
         firsts = {(new.tenant, str(new.idempotency_key)): new for new in reversed(keyed)}
-        replacing = {(new.tenant, str(new.idempotency_key)) for new in keyed if new.on_duplicate == "replace_dead"}
+        replacing = {
+            (new.tenant, str(new.idempotency_key)) for new in keyed if new.on_duplicate == "replace_dead"
+        }
         for open_keys in _nobodys(firsts, self._taken, self._keys):
             values = [(*key, firsts[key].id, firsts[key].fingerprint) for key in open_keys]
             for tenant, key in await self._ask(self._sql.take_keys, values):

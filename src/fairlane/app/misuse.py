@@ -1,0 +1,69 @@
+"""Say what to write instead of what a task does not have: the words of other libraries, and misspelt ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NoReturn
+
+from fairlane.app.config.policy_kinds import nearest
+from fairlane.app.options import Options
+
+ELSEWHERE: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("delay", "send", "defer", "kiq"), "enqueue(...)"),
+    **dict.fromkeys(("defer_async", "asend"), "aenqueue(...)"),
+    **dict.fromkeys(("apply_async", "send_with_options"), "using(tenant=..., delay=...).enqueue(...)"),
+    **dict.fromkeys(("configure", "kicker"), "using(...)"),
+    **dict.fromkeys(("s", "si", "signature", "message"), "bind(...)"),
+    **dict.fromkeys(("apply", "fn", "call_local"), "func(...), which runs it here"),
+}
+"""How other libraries call what a task has, and what to write here."""
+
+_OPTIONS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("countdown", "defer_by", "schedule_in", "wait"), "delay"),
+    **dict.fromkeys(("eta", "at", "schedule_at", "defer_until", "scheduled_at", "wait_until"), "run_at"),
+    **dict.fromkeys(("expires", "ttl", "max_age"), "expires_in"),
+    **dict.fromkeys(("retries", "max_retries"), "max_attempts"),
+    **dict.fromkeys(("task_id", "job_id", "key", "idempotent_key"), "idempotency_key"),
+    **dict.fromkeys(("unique", "lock", "queueing_lock", "debounce_key"), "dedup_key"),
+    **dict.fromkeys(("time_limit", "job_timeout"), "timeout"),
+    **dict.fromkeys(("queue_name", "routing_key"), "queue"),
+}
+"""How other libraries call an option, and how we do."""
+
+
+def called(task: str) -> str:
+    """Say that a task is no function."""
+    return (
+        f"task {task} is not called: write .enqueue(...) to store a job of it, "
+        "or .func(...) to run its function here, as a unit test does"
+    )
+
+
+class Elsewhere:
+    """A name that the tasks of other libraries have, and ours have not: looked at, it says what to write."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, task: object, owner: type | None = None) -> NoReturn:
+        """Be no attribute."""
+        message = f"a task has no {self._name}; write .{ELSEWHERE[self._name]}"
+        raise AttributeError(message)
+
+
+def options(unknown: Iterable[str]) -> str:
+    """Say which options there are not, and what to write instead of each.
+
+    >>> print(options(["tennant"]))
+    there is no option tennant; did you mean 'tenant'?
+    >>> print(options(["countdown", "colour"]))
+    there is no option countdown; write delay, nor colour
+    """
+    known = [field for field in Options.__struct_fields__ if field != "manner"]
+    hints = (
+        f"{name}; write {_OPTIONS[name]}" if name in _OPTIONS else f"{name}{nearest(name, known)}"
+        for name in unknown
+    )
+    return f"there is no option {', nor '.join(hints)}"

@@ -183,9 +183,9 @@ BAD_SETS: list[tuple[Callable[[Fairlane], object], str]] = [
     (lambda app: app.tenants.set("acme", weight="9"), "weight has a value of type str; give a number"),  # type: ignore[arg-type]
     (lambda app: app.tenants.set("acme", weight=True), "weight has a value of type bool"),
     (
-        lambda app: app.tenants.set("acme", limits={"running": 9}),
+        lambda app: app.tenants.set("acme", limits={"running": 9}),  # type: ignore[arg-type]
         "limits has a value of type dict; give Limits",
-    ),  # type: ignore[arg-type]
+    ),
     (
         lambda app: app.tenants.set("acme", queue="Bad Q", limits=Limits()),
         "queue 'Bad Q' is not a legal name",
@@ -193,17 +193,17 @@ BAD_SETS: list[tuple[Callable[[Fairlane], object], str]] = [
     (lambda app: app.tenants.purge("acme", queue="Bad Q", reason="x"), "queue 'Bad Q' is not a legal name"),
     (lambda app: app.tenants.declare("acme", weight="9"), "weight has a value of type str"),  # type: ignore[arg-type]
     (
-        lambda app: app.tenants.declare("acme", labels={"plan": 5}),
+        lambda app: app.tenants.declare("acme", labels={"plan": 5}),  # type: ignore[dict-item]
         "labels has a value of type int; give texts",
-    ),  # type: ignore[dict-item]
+    ),
     (lambda app: app.tenants.list(labels=["plan"]), "labels has a value of type list; give a mapping"),  # type: ignore[arg-type]
     (lambda app: app.tenants.pause("acme", reason="x", until="tomorrow"), "until has a value of type str"),  # type: ignore[arg-type]
     (lambda app: app.queues.set("bulk", rate=5), r"rate has a value of type int; give Rate\(\.\.\.\)"),  # type: ignore[arg-type]
     (lambda app: app.queues.set("bulk", limits=7), "limits has a value of type int"),  # type: ignore[arg-type]
     (
-        lambda app: app.queues.set("bulk", max_waiting="7"),
+        lambda app: app.queues.set("bulk", max_waiting="7"),  # type: ignore[arg-type]
         "max_waiting has a value of type str; give a whole",
-    ),  # type: ignore[arg-type]
+    ),
     (lambda app: app.tenants.set("acme", weight=0), "a weight is a number from 0.01"),
     (lambda app: app.tenants.set("acme", queue="bulk"), "queue is given without limits"),
     (lambda app: app.tenants.set("acme", weight=2, until=datetime(2030, 1, 1)), "no time zone"),  # noqa: DTZ001 (bait)

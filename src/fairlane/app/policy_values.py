@@ -6,7 +6,7 @@ A type checker finds most of it; who has none is told by name what is wrong, and
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import cast
 
 from msgspec import UnsetType
 
@@ -46,17 +46,17 @@ def max_waiting_of(count: object) -> int | UnsetType | None:
     raise _refusal("max_waiting", count, "a whole number, or None for no limit")
 
 
-def labels_of(labels: Any) -> dict[str, str]:
+def labels_of(labels: object) -> dict[str, str]:
     """Return labels: texts by name."""
     if labels is None:
         return {}
     if not isinstance(labels, Mapping):
         raise _refusal("labels", labels, 'a mapping such as {"plan": "big"}')
-    for key, value in labels.items():
-        for text in (key, value):
-            if not isinstance(text, str):
-                raise _refusal("labels", text, 'texts alone, as in {"plan": "big"}')
-    return dict(labels)
+    found = dict(cast("Mapping[str, str]", labels))
+    for text in (*found, *found.values()):
+        if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance] (callers need not be typed)
+            raise _refusal("labels", text, 'texts alone, as in {"plan": "big"}')
+    return found
 
 
 def queue_of(queue: object) -> str:

@@ -70,7 +70,7 @@ def _default(option: click.Option) -> str:
 
 def section(name: str, command: click.Command) -> Iterator[str]:
     """Describe one command."""
-    context = click.Context(command, info_name=name)
+    context = click.Context(command, info_name=name, **cli.context_settings)
     yield f"## {name}"
     yield ""
     yield from ["```console", " ".join([name, *command.collect_usage_pieces(context)]), "```", ""]

@@ -179,7 +179,31 @@ def test_one_end_holds_for_all_that_is_set(world: World, app: Fairlane) -> None:
 
 
 BAD_SETS: list[tuple[Callable[[Fairlane], object], str]] = [
-    (lambda app: app.tenants.set("acme"), "nothing is set"),
+    (lambda app: app.tenants.set("acme"), "nothing is set; give one of: limits, weight"),
+    (lambda app: app.tenants.set("acme", weight="9"), "weight has a value of type str; give a number"),  # type: ignore[arg-type]
+    (lambda app: app.tenants.set("acme", weight=True), "weight has a value of type bool"),
+    (
+        lambda app: app.tenants.set("acme", limits={"running": 9}),  # type: ignore[arg-type]
+        "limits has a value of type dict; give Limits",
+    ),
+    (
+        lambda app: app.tenants.set("acme", queue="Bad Q", limits=Limits()),
+        "queue 'Bad Q' is not a legal name",
+    ),
+    (lambda app: app.tenants.purge("acme", queue="Bad Q", reason="x"), "queue 'Bad Q' is not a legal name"),
+    (lambda app: app.tenants.declare("acme", weight="9"), "weight has a value of type str"),  # type: ignore[arg-type]
+    (
+        lambda app: app.tenants.declare("acme", labels={"plan": 5}),  # type: ignore[dict-item]
+        "labels has a value of type int; give texts",
+    ),
+    (lambda app: app.tenants.list(labels=["plan"]), "labels has a value of type list; give a mapping"),  # type: ignore[arg-type]
+    (lambda app: app.tenants.pause("acme", reason="x", until="tomorrow"), "until has a value of type str"),  # type: ignore[arg-type]
+    (lambda app: app.queues.set("bulk", rate=5), r"rate has a value of type int; give Rate\(\.\.\.\)"),  # type: ignore[arg-type]
+    (lambda app: app.queues.set("bulk", limits=7), "limits has a value of type int"),  # type: ignore[arg-type]
+    (
+        lambda app: app.queues.set("bulk", max_waiting="7"),  # type: ignore[arg-type]
+        "max_waiting has a value of type str; give a whole",
+    ),
     (lambda app: app.tenants.set("acme", weight=0), "a weight is a number from 0.01"),
     (lambda app: app.tenants.set("acme", queue="bulk"), "queue is given without limits"),
     (lambda app: app.tenants.set("acme", weight=2, until=datetime(2030, 1, 1)), "no time zone"),  # noqa: DTZ001 (bait)
@@ -187,7 +211,7 @@ BAD_SETS: list[tuple[Callable[[Fairlane], object], str]] = [
     (lambda app: app.tenants.pause("acme", reason=" "), "a reason is needed"),
     (lambda app: app.tenants.purge("acme", reason=""), "a reason is needed"),
     (lambda app: app.tenants.forget("acme", reason=""), "a reason is needed"),
-    (lambda app: app.queues.set("bulk"), "nothing is set"),
+    (lambda app: app.queues.set("bulk"), "nothing is set; give one of: limits, max_waiting, rate"),
     (lambda app: app.queues.set("bulk", max_waiting=-1), "max_waiting must be 0 or more"),
     (lambda app: app.queues.close("bulk", reason=""), "a reason is needed"),
     (lambda app: app.queues.drain("bulk", reason="x", by="stop"), "use pause or close"),  # type: ignore[arg-type]

@@ -113,7 +113,7 @@ def test_a_reader_that_stops_reading_ends_the_command_quietly(full: Desk) -> Non
 
 def test_ctrl_c_ends_the_command_with_its_own_code(full: Desk) -> None:
     """While it waits for input; nothing is printed that looks like a fault."""
-    words = [*COMMAND, "--app", "shop:app", "enqueue", "noop", "--stdin"]
+    words = [*COMMAND, "--app", "shop:app", "enqueue", "noop", "--tenant", "acme", "--stdin"]
     with subprocess.Popen(  # noqa: S603 (our own command)
         words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=full.folder
     ) as command:

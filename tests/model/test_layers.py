@@ -63,7 +63,7 @@ def test_every_value_of_a_change_belongs_to_some_kind() -> None:
 @pytest.mark.parametrize(
     ("kind", "change", "said"),
     [
-        (Kind.QUEUE, Change(), ["nothing is set"]),
+        (Kind.QUEUE, Change(), ["nothing is set; give one of: limits, max_waiting, rate"]),
         (Kind.QUEUE, Change(max_waiting=-1), ["max_waiting must be 0 or more, not -1"]),
         (Kind.GATE, Change(limit=-3), ["limit must be 0 or more, not -3"]),
         (Kind.TENANT, Change(weight=0), ["a weight is a number from 0.01 to 1000, not 0"]),

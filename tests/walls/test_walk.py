@@ -12,15 +12,19 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
+from click.testing import CliRunner, Result
 
 from fairlane import Fairlane, JobNotFound, OutsideTenant, Refused
+from fairlane.cli.main import cli
 from tests.servers import schemas, valkey
 from tests.walls import table
 from tests.walls.discovery import public_callables, twin_of
 from tests.walls.table import CALLS, NOT_FOUND, OWN, REFUSED, Line, classified, target
 from tests.walls.world import SECRET, Scene, World
 
-Ended: TypeAlias = "object | BaseException"
+Ended: TypeAlias = Any
+"""What a call returned, or raised."""
+
 Ends: TypeAlias = list[Ended]
 
 # A handler that waits for a job holds its slot, which is warned of; here nobody waits.
@@ -303,3 +307,18 @@ async def test_code_without_the_handler_s_context_is_refused_whatever_it_calls(
     ends = await walk(world, world.scene, way)
     calls = zip(CALLS, ends, strict=True)
     assert [(line.name, ended) for line, ended in calls if not isinstance(ended, OutsideTenant)] == []
+
+
+@pytest.mark.parametrize(
+    "words", [["jobs", "list"], ["tenants", "list"], ["limits", "tenant", "acme"], ["doctor"]]
+)
+async def test_the_command_line_called_by_a_handler_is_refused(world: World, words: list[str]) -> None:
+    """S9: it acts for all tenants. A process of its own is beyond the walls."""
+    ran: list[Result] = []
+
+    def probe() -> None:
+        ran.append(CliRunner().invoke(cli, ["--url", Scene.url, *words]))
+
+    await world.run_as_acme(probe)
+    assert (ran[0].exit_code, ran[0].stdout) == (1, "")
+    assert "the command line acts for all tenants, and this code acts for tenant acme" in ran[0].stderr

@@ -32,4 +32,9 @@ def reason_of(reason: str) -> str:
 
 def instant_of(moment: datetime | None) -> Instant | None:
     """Turn an end that may be missing into an instant; naive ones are refused (S2)."""
-    return None if moment is None else to_instant(moment)
+    if moment is None:
+        return None
+    if not isinstance(moment, datetime):  # pyright: ignore[reportUnnecessaryIsInstance] (callers need not be typed)
+        message = f"until has a value of type {type(moment).__name__}; give a datetime with a time zone"
+        raise ValueError(message)  # noqa: TRY004 (a bad value like any other)
+    return to_instant(moment)

@@ -41,11 +41,12 @@ class Sheet:
     [3] tenant: is missing; name one
     """
 
-    __slots__ = ("index", "problems")
+    __slots__ = ("index", "problems", "tenantless")
 
     def __init__(self, index: int) -> None:
         self.index = index
         self.problems: list[Problem] = []
+        self.tenantless: set[str] = set()  # tasks whose calls belong to nobody in particular
 
     def add(self, field: str, message: str, hint: str, code: str) -> None:
         """Note one problem."""

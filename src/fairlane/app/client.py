@@ -31,13 +31,14 @@ from fairlane.app.remarks import remark, tell_default_place, tell_over_limit
 from fairlane.app.repeating import unknown
 from fairlane.app.settings import Settings
 from fairlane.app.sync import Portal
+from fairlane.app.tenantless import Tenantless
 from fairlane.model.enums import NO_ENUMS
 from fairlane.model.errors import EnqueueUnknown, JobNotFound, StoreError
 from fairlane.model.identifiers import IdMaker
 from fairlane.model.instants import SECOND, Micros
 from fairlane.model.job import JobRecord, NewJob
 from fairlane.model.lifecycle import CancelReply
-from fairlane.model.scope import Scope
+from fairlane.model.scope import SYSTEM, Scope
 from fairlane.runtime.clock import Clock, MachineClock
 from fairlane.store.contract import Store
 from fairlane.store.contract.jobs import Enqueued, EnqueueReply, EnqueueRequest, GetRequest, StopRequest
@@ -68,6 +69,7 @@ class Client:
         self._stores = OpenStores(self._open)
         self._diversion: tuple[str, StoreClock] | None = None
         self._makers = _Makers()
+        self._tenantless = Tenantless()
 
     def divert(self, url: str | None, clock: StoreClock | None) -> None:
         """Use another store, on a clock of the caller's, from the next opening on; with None the own one."""
@@ -112,10 +114,14 @@ class Client:
         jobs = self.formed(taken, connection, is_batch=is_batch)
         if not jobs:
             return []
+        if jobs[0].tenant != SYSTEM:
+            self._tenantless.has_others = True
         request = self._request(ambient.scope_for(None), jobs)
         connection = connection_of(taken, connection)
         if connection is None:
             reply = await self._send(request, is_batch=is_batch)
+            if self._tenantless.is_due:
+                await self._tenantless.look(self.store)
         else:
             reply = await self.joining.jobs.enqueue_in(connection, request)
         return self._answered(reply, jobs, is_batch=is_batch)
@@ -144,7 +150,8 @@ class Client:
         self, calls: Iterable[Call[Any]], connection: Any = None, *, is_batch: bool = True
     ) -> tuple[NewJob, ...]:
         """Make well-formed jobs of calls, with ids, or raise what is wrong with them. Asks no store."""
-        about = About(self.settings, self.registry, ambient.current(), self._next_ids, connection)
+        note = self._tenantless.note
+        about = About(self.settings, self.registry, ambient.current(), self._next_ids, connection, note)
         formed = form(calls, about, is_batch=is_batch)
         remark(formed, self.settings)
         return tuple(item.job for item in formed)

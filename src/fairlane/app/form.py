@@ -40,13 +40,17 @@ _SMALLER: Final = "send it in parts: for part in fairlane.chunks(calls): app.enq
 
 
 class About(msgspec.Struct, frozen=True):
-    """What a form is filled in with besides the calls. `connection` is that of the whole batch, if given."""
+    """What a form is filled in with besides the calls. `connection` is that of the whole batch, if given.
+
+    `tenantless` hears which tasks' calls named no tenant, where that is allowed and makes them `system`'s.
+    """
 
     settings: Settings
     registry: Registry
     ambient: Ambient | None
     next_ids: Callable[[int], Sequence[UUID]]
     connection: Any = None
+    tenantless: Callable[[set[str]], None] | None = None
 
 
 class Formed(msgspec.Struct, frozen=True, gc=False):
@@ -105,6 +109,8 @@ def form(calls: Iterable[Call[Any]], about: About, *, is_batch: bool = True) -> 
     if about.ambient is not None:
         for item in formed:
             about.ambient.allow(item.job.tenant)
+    if shaper.sheet.tenantless and about.tenantless is not None:
+        about.tenantless(shaper.sheet.tenantless)
     return formed
 
 

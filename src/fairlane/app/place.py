@@ -39,6 +39,7 @@ def tenant_of(sheet: Sheet, call: Call[Any], tenancy: Tenancy, ambient: Ambient 
     if tenancy != "open":
         hint = 'name one with using(tenant=...) or `with app.tenant("...")`'
         sheet.add("tenant", f"is missing, and tenancy is {tenancy}", hint, "tenant_required")
+    sheet.tenantless.add(call.task.name)
     return SYSTEM
 
 

@@ -13,6 +13,7 @@ from msgspec import UNSET, UnsetType
 
 from fairlane.app.ambient import scope_of_all
 from fairlane.app.counting import count_by_queue
+from fairlane.app.policy_values import limits_of, max_waiting_of, rate_of
 from fairlane.app.steering import Steering
 from fairlane.app.views import QueueView, queue_of
 from fairlane.model.instants import SECOND, Duration, Micros, to_micros
@@ -96,7 +97,11 @@ class Queues(Steering):
         who: str | None = None,
     ) -> QueueView:
         """Set each tenant's limits, the queue's rate or its `max_waiting`; see `set`."""
-        change = Change(limits=UNSET if limits is None else limits, rate=rate, max_waiting=max_waiting)
+        change = Change(
+            limits=UNSET if limits is None else limits_of(limits),
+            rate=rate_of(rate),
+            max_waiting=max_waiting_of(max_waiting),
+        )
         await self._set(name, change, note, until, who)
         return await self.aget(name)
 

@@ -17,6 +17,7 @@ from fairlane.app.acting import actor, reason_of
 from fairlane.app.ambient import scope_for
 from fairlane.app.counting import count_by_queue, forget_all, purge_all
 from fairlane.app.jobs import Page, within_page
+from fairlane.app.policy_values import labels_of, limits_of, queue_of, weight_of
 from fairlane.app.steering import Steering, without_queue
 from fairlane.app.views import Tenant, tenant_of
 from fairlane.model.layers import EVERY, Change, Kind, QueueRules, Subject, TenantRules
@@ -55,7 +56,7 @@ class Tenants(Steering):
         request = ListRequest(
             scope=scope_for(None),
             kind=Kind.TENANT,
-            labels=labels or {},
+            labels=labels_of(labels),
             limit=within_page("limit", limit),
             after=cursor or "",
         )
@@ -74,7 +75,7 @@ class Tenants(Steering):
         scope = self._scope_to_change(self._subject(name))
         view = await self._read(name)
         before = view.declared if isinstance(view.declared, TenantRules) else TenantRules()
-        rules = {view.subject: TenantRules(weight, dict(labels or {}), before.limits)}
+        rules = {view.subject: TenantRules(weight_of(weight), labels_of(labels), before.limits)}
         await self._client.store.policies.put(PutRequest(scope=scope, rules=rules))
         return await self.aget(name)
 
@@ -114,8 +115,8 @@ class Tenants(Steering):
             message = "queue is given without limits; a weight holds in all queues"
             raise ValueError(message)
         change = Change(
-            weight=UNSET if weight is None else weight,
-            queue_limits=UNSET if limits is None else {queue or EVERY: limits},
+            weight=UNSET if weight is None else weight_of(weight),
+            queue_limits=UNSET if limits is None else {queue_of(queue or EVERY): limits_of(limits)},
         )
         await self._set(name, change, note, until, who)
         return await self.aget(name)
@@ -146,7 +147,8 @@ class Tenants(Steering):
     ) -> int:
         """Cancel all waiting jobs of a tenant, in one queue or in all; the answer says how many (S46)."""
         scope = self._scope(self._subject(name))
-        request = PurgeRequest(scope=scope, reason=reason_of(reason), who=actor(who), queue=queue)
+        where = None if queue is None else queue_of(queue)
+        request = PurgeRequest(scope=scope, reason=reason_of(reason), who=actor(who), queue=where)
         return await purge_all(self._client.store, request)
 
     def forget(self, name: str, *, reason: str, who: str | None = None) -> int:

@@ -9,6 +9,7 @@ from typing import Final, NoReturn
 from fairlane.cli.command import Root
 
 PLACES: Final = {
+    "init": "fairlane.cli.init:init",
     "demo": "fairlane.cli.run:demo",
     "up": "fairlane.cli.run:up",
     "bench": "fairlane.cli.bench:bench",

@@ -134,6 +134,10 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True):
     until: Instant | None = None
 
 
+def _settable(kind: Kind) -> str:
+    return ", ".join(sorted(name.removeprefix("queue_") for name in _SETTABLE[kind]))
+
+
 def misfits(kind: Kind, change: Change) -> list[str]:
     """Name the values of a change that this kind of subject does not have, and bad ones.
 
@@ -144,7 +148,7 @@ def misfits(kind: Kind, change: Change) -> list[str]:
         f"{name} cannot be set on a {kind.value}" for name in change.fields() if name not in _SETTABLE[kind]
     ]
     if not change.fields():
-        problems.append("nothing is set")
+        problems.append(f"nothing is set; give one of: {_settable(kind)}")
     for name in ("max_waiting", "limit"):
         count = change.fields().get(name)
         if isinstance(count, int) and count < 0:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -11,14 +11,17 @@ import click
 import msgspec
 
 from fairlane import Fairlane, Job
+from fairlane.app.by_name import Named
+from fairlane.app.from_json import Enums, Schema, is_fitting
 from fairlane.cli import kinds
-from fairlane.cli.calls import Arguments, calls_of, texts_of
+from fairlane.cli.calls import Arguments, Rows, calls_of
 from fairlane.cli.command import Command
 from fairlane.cli.output import View
 from fairlane.cli.session import Session
 from fairlane.cli.shown import job_json
 from fairlane.store.contract.jobs import BATCH_MOST
 
+_TEXT: Final = {"type": "string"}
 _VIEW: Final[View[Job[Any]]] = View(
     {
         "ID": lambda job: str(job.id),
@@ -63,8 +66,10 @@ def enqueue(
     """Enqueue a job of TASK, or one for each line of standard input.
 
     A VALUE that reads as JSON (3, true, "text", [1, 2]) is that; anything else is text, and so is everything
-    for a parameter annotated `str`. Without --app the task must be one that a worker has published. Lines of
-    standard input are stored in batches of 1,000, each whole or not at all.
+    for a parameter annotated `str`. Text becomes what the parameter's annotation names: a datetime
+    (2026-07-01T10:00:00Z), date, time, timedelta (90s), Decimal, UUID, bytes (base64) or Enum (the member's
+    name); also inside lists and objects. Without --app the task must be one that a worker has published.
+    Lines of standard input are stored in batches of 1,000, each whole or not at all.
     """
     if sum((bool(pairs), whole is not None, is_stream)) > 1:
         message = "give KEY=VALUE pairs, or --args, or --stdin: one of the three"
@@ -74,18 +79,15 @@ def enqueue(
         # Lines are read outside of the event loop, where Ctrl-C ends a read that waits.
         rows, number = _lines(sys.stdin), 0
         while batch := list(islice(rows, BATCH_MOST)):
-            number += len(_send(session, task, batch, options))
+            number += len(_send(session, task, _as_they_are(batch), options))
         session.output.remark(f"{number} job(s) enqueued.")
     elif whole is not None:
-        _send(session, task, [_object(whole, "--args")], options)
+        _send(session, task, _as_they_are([_object(whole, "--args")]), options)
     else:
-        texts = session.run(lambda app: texts_of(app, task))
-        _send(session, task, [_arguments(pairs, texts)], options)
+        _send(session, task, lambda named: [_arguments(pairs, named)], options)
 
 
-def _send(
-    session: Session, task: str, rows: Sequence[Arguments], options: Mapping[str, Any]
-) -> Sequence[Job[Any]]:
+def _send(session: Session, task: str, rows: Rows, options: Mapping[str, Any]) -> Sequence[Job[Any]]:
     """Store one batch, and show what became of it."""
 
     async def work(app: Fairlane) -> list[Job[Any]]:
@@ -100,34 +102,41 @@ def _send(
     return jobs
 
 
-def _arguments(pairs: Iterable[str], texts: Collection[str]) -> Arguments:
+def _as_they_are(rows: Sequence[Arguments]) -> Rows:
+    """Take rows of JSON, whatever task they are for."""
+    return lambda _named: rows
+
+
+def _arguments(pairs: Iterable[str], named: Named) -> Arguments:
     """Read all pairs; a name that is given twice is nobody's wish."""
     arguments: Arguments = {}
+    enums = named.task.handler.argument_enums
     for pair in pairs:
-        name, value = _pair(pair, texts)
+        name, separator, text = pair.partition("=")
+        if not separator or not name.isidentifier():
+            message = f"{pair[:40]!r} is no KEY=VALUE"
+            raise click.UsageError(message)
         if name in arguments:
             message = f"{name} is given twice"
             raise click.UsageError(message)
-        arguments[name] = value
+        arguments[name] = _value(text, named.schema.get("properties", {}).get(name, {}), enums)
     return arguments
 
 
-def _pair(pair: str, texts: Collection[str]) -> tuple[str, Any]:
-    """Read KEY=VALUE.
+def _value(text: str, schema: Schema, enums: Enums) -> Any:
+    """Read what stands behind KEY=: as JSON, unless it fits as text alone.
 
-    >>> _pair("pages=3", ()), _pair("to=+49 30", ()), _pair("code=0017", ()), _pair("code=17", {"code"})
-    (('pages', 3), ('to', '+49 30'), ('code', '0017'), ('code', '17'))
+    >>> whole, number, word = {"type": "integer"}, {"type": "string", "format": "decimal"}, {"type": "string"}
+    >>> _value("3", whole, {}), _value("1.20", number, {}), _value("17", word, {}), _value("+49", {}, {})
+    (3, '1.20', '17', '+49')
     """
-    name, separator, value = pair.partition("=")
-    if not separator or not name.isidentifier():
-        message = f"{pair[:40]!r} is no KEY=VALUE"
-        raise click.UsageError(message)
-    if name in texts:
-        return name, value
+    if schema == _TEXT:
+        return text
     try:
-        return name, msgspec.json.decode(value)
+        value = msgspec.json.decode(text)
     except msgspec.MsgspecError:
-        return name, value
+        return text
+    return text if not is_fitting(value, schema, enums) and is_fitting(text, schema, enums) else value
 
 
 def _lines(source: Iterable[str]) -> Iterator[Arguments]:

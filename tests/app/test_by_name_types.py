@@ -15,8 +15,9 @@ import pytest
 
 from fairlane import Fairlane, InvalidJob, Job
 from fairlane.app.cards import card_of
+from fairlane.app.checks import Sheet
 from fairlane.app.formats import FORMATS
-from fairlane.app.from_json import enums_in, is_fitting
+from fairlane.app.from_json import enums_in, is_fitting, read_arguments
 from fairlane.app.handler import Handler
 from fairlane.app.schema import schema_of
 from fairlane.model.instants import SECOND
@@ -247,3 +248,11 @@ def test_each_format_names_its_form_and_reads_its_example() -> None:
     for name, known in FORMATS.items():
         for example in known.form.split('"')[1::2]:
             assert is_fitting(example, {"type": "string", "format": name}, {}), (name, example)
+
+
+def test_no_more_than_a_hundred_problems_are_told() -> None:
+    """Of a long list that is wrong throughout."""
+    sheet = Sheet(0)
+    schema = schema_of(Handler(take, "take"))
+    read_arguments(sheet, {"days": ["x"] * 1_000, "clock": "x"}, schema, {})
+    assert len(sheet.problems) == 100

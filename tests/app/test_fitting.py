@@ -149,12 +149,33 @@ def test_a_hint_allows_what_typing_allows(hint: Any, good: list[Any], bad: list[
         Optional["Nowhere"],  # noqa: F821 (a name that nobody defines)
         typing.LiteralString,
         None,
+        "Strange",
+        "Broken",
     ],
     ids=str,
 )
 def test_a_hint_that_is_not_understood_allows_everything(hint: Any) -> None:
     """The payload and the handler judge such values."""
-    assert shape_of(hint) is ANYTHING
+    assert shape_of({"Strange": Strange, "Broken": Broken}.get(str(hint), hint)) is ANYTHING
+
+
+class Odd(type):
+    """A metaclass whose classes cannot be looked up."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(cls, other: object) -> bool:
+        raise ValueError
+
+
+class Strange(metaclass=Odd):
+    """A class of somebody's own."""
+
+
+class Broken(TypedDict):
+    """A record of which a name cannot be resolved."""
+
+    x: Nowhere  # type: ignore[name-defined]  # noqa: F821 (a name that only a checker sees)
 
 
 def take(  # type: ignore[no-untyped-def]

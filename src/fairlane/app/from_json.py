@@ -17,6 +17,7 @@ from fairlane.app.shapes import NO_CHOICE, exact
 from fairlane.model.enums import write_enum
 from fairlane.model.tagged import Unwritable, as_array, as_object
 from fairlane.model.trail import Trail, path_of
+from fairlane.model.writing import MOST_PROBLEMS
 
 Schema: TypeAlias = Mapping[str, Any]
 Enums: TypeAlias = Mapping[str, type[Enum]]
@@ -146,6 +147,8 @@ class _Reader:
         return value
 
     def _note(self, at: Trail, message: str, schema: Schema) -> None:
+        if len(self._sheet.problems) >= MOST_PROBLEMS:
+            return
         self._sheet.add(path_of(at), message, f"give {_wanted(schema)}", "arguments")
 
     def _any(self, value: Any, options: list[Schema], at: Trail) -> Any:

@@ -76,7 +76,10 @@ def shape_of(hint: Any) -> Shape:
     >>> shape_of(Callable[[int], str]) is ANYTHING
     True
     """
-    return _shape(hint, ())
+    try:
+        return _shape(hint, ())
+    except (TypeError, ValueError, AttributeError, NameError, SyntaxError, RecursionError):
+        return ANYTHING  # whatever an application's own class or metaclass does when it is looked at
 
 
 def with_default(shape: Shape, default: Any) -> Shape:
@@ -325,11 +328,7 @@ def _fields(value: dict[str, Any], shapes: Mapping[str, Shape]) -> Inside:
 
 def _record(hint: Any, above: tuple[Any, ...]) -> Shape:
     """Allow a dict whose known fields fit; which of them there are is the handler's business."""
-    try:
-        hints = typing.get_type_hints(hint)
-    except (NameError, AttributeError, TypeError):
-        return ANYTHING
-    shapes = {name: _shape(one, above) for name, one in hints.items()}
+    shapes = {name: _shape(one, above) for name, one in typing.get_type_hints(hint).items()}
 
     def inside(value: Any) -> Inside:
         return _fields(value, shapes) if exact(value) is dict else ()

@@ -14,8 +14,9 @@ from fairlane import Fairlane, InvalidJob, Limits, Queue, State, UnknownTask
 from fairlane.app.cards import card_of
 from fairlane.app.checks import Sheet
 from fairlane.app.declared import declared_rules
+from fairlane.app.from_json import read_arguments
 from fairlane.app.handler import Handler
-from fairlane.app.schema import check_arguments, schema_of
+from fairlane.app.schema import schema_of
 from fairlane.model.instants import SECOND
 from fairlane.model.scope import Scope
 from fairlane.store.contract.jobs import GetRequest
@@ -97,7 +98,7 @@ async def test_every_argument_that_does_not_fit_is_told(app: Fairlane) -> None:
         ("arguments.to", "is missing", "arguments"),
         ("arguments.pagse", "is no parameter of the task; did you mean 'pages'?", "arguments"),
         ("arguments.pages", "is of type str", "arguments"),
-        ("arguments.mode", "is of type str", "arguments"),
+        ("arguments.mode", "is none of the allowed values", "arguments"),
     ]
     assert (await app.jobs.acount())[State.READY] == 0
 
@@ -188,26 +189,26 @@ FITS: list[tuple[str, list[Any], list[Any]]] = [
     ("e", [[], [1, 2]], [["1"], (1, 2), "12", {}]),
     ("f", [{}, {"a": object}], [[], "x"]),
     ("g", [1, None], ["1", 1.5]),
-    ("h", [datetime.now(UTC), "anything", None], []),
+    ("h", [datetime.now(UTC), "2026-07-01T10:00:00Z"], ["anything", None, "2026-07-01T10:00:00", 1]),
     ("i", [object, 1], []),
     ("j", [[1, "x"]], [{}]),
     ("k", [1, "x"], [True, 1.0, "y"]),
-    ("m", ["x", date(2026, 1, 1), 5], []),
+    ("m", ["x", date(2026, 1, 1)], [5]),
 ]
 
 
 @pytest.mark.parametrize(("name", "good", "bad"), FITS, ids=[name for name, _, _ in FITS])
 def test_a_schema_holds_arguments_to_their_hints(name: str, good: list[Any], bad: list[Any]) -> None:
-    """Where JSON has the type; what it has no type for may be anything, and is judged by the handler."""
+    """By JSON's own types, and by the forms of text for what it has no type for."""
     schema = schema_of(Handler(many, "many"))
     schema = {**schema, "required": []}
     for value in good:
         sheet = Sheet(0)
-        check_arguments(sheet, {name: value}, schema)
+        read_arguments(sheet, {name: value}, schema, {})
         assert sheet.problems == [], value
     for value in bad:
         sheet = Sheet(0)
-        check_arguments(sheet, {name: value}, schema)
+        read_arguments(sheet, {name: value}, schema, {})
         assert len(sheet.problems) == 1, value
         assert sheet.problems[0].field.startswith(f"arguments.{name}")
 
@@ -221,7 +222,7 @@ def test_a_schema_says_which_arguments_are_needed() -> None:
             "to": {"type": "string"},
             "pages": {"type": "integer"},
             "mode": {"enum": ["fast", "slow"]},
-            "day": {},
+            "day": {"anyOf": [{"type": "string", "format": "date"}, {"type": "null"}]},
         },
         "required": ["to"],
         "additionalProperties": False,
@@ -231,5 +232,5 @@ def test_a_schema_says_which_arguments_are_needed() -> None:
 def test_a_schema_that_says_nothing_allows_everything() -> None:
     """As published by a worker that knows none."""
     sheet = Sheet(0)
-    check_arguments(sheet, {"any": object}, {})
+    read_arguments(sheet, {"any": object}, {}, {})
     assert sheet.problems == []

@@ -48,7 +48,7 @@ EXTRA = {
     "raw": b"\x00",
     "pair": (1, {2, 3}),
 }
-GIVEN = {"colour": Colour.RED, "modes": Mode.READ | Mode.RUN, "when": WHEN, "extra": EXTRA}
+GIVEN: dict[str, Any] = {"colour": Colour.RED, "modes": Mode.READ | Mode.RUN, "when": WHEN, "extra": EXTRA}
 
 
 async def test_arguments_come_back_as_the_handler_would_get_them(world: World) -> None:

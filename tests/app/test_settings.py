@@ -26,6 +26,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"payload": {"largest": 5}}, "payload.largest"),
     ({"payload": {"max_size": 0}}, "payload.max_size"),
     ({"payload": {"max_size": "1MB"}}, "payload.max_size"),
+    ({"payload": {"check_types": "yes"}}, "payload.check_types"),
     ({"payload": {"warn_over": True}}, "payload.warn_over"),
     ({"payload": {"max_depth": 1000}}, "payload.max_depth"),
     ({"payload": {"sensitive": "refuse"}}, "payload.sensitive"),

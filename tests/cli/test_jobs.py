@@ -226,7 +226,11 @@ def test_a_result_is_shown_redacted(store: Desk) -> None:
 @pytest.mark.parametrize(
     ("stored", "shown"),
     [
-        (b'{"v":1,"arguments":{"c":{"$enum":["Colour","RED"]}}}', {"c": {"$enum": ["Colour", "RED"]}}),
+        (b'{"v":1,"arguments":{"c":{"$enum":["Colour","RED"]}}}', {"c": "Colour.RED"}),
+        (
+            b'{"v":1,"arguments":{"c":{"$enum":["Colour","RED"]},"d":{"$date":"2026-01-02"}}}',
+            {"c": "Colour.RED", "d": "2026-01-02"},
+        ),
         (b'{"v":1,"arguments":{"d":{"$date":"2026-01-02"}}}', {"d": "2026-01-02"}),
         (b"\xff\x00", "cannot be read"),
         (b"[]", "cannot be read"),

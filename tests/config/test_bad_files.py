@@ -116,6 +116,7 @@ SCALARS = [
     bad("[worker]\nmax_crashes = 0\n", "worker.max_crashes", "1 or more"),
     bad("[payload]\nmax_size = 0\n", "payload.max_size", "it is 0"),
     bad("[payload]\nmax_depth = 1000\n", "payload.max_depth", "it may be 1 to"),
+    bad("[payload]\ncheck_types = 'yes'\n", "payload.check_types", "true or false"),
     bad("[payload]\nsensitive = 'refuse'\n", "payload.sensitive", "allow, warn, reject"),
     bad("[payload]\nrequire = 'correlation_id'\n", "payload.require", "a list of"),
     bad("[payload]\nrequire = ['tenant']\n", "payload.require", "correlation_id, idempotency_key"),

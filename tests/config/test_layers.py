@@ -10,7 +10,7 @@ import pytest
 
 from fairlane import Backoff, ConfigError, Fairlane, Gate, Lane, Limits, Queue, Rate, Share
 from fairlane.app.config.configuration import Configuration
-from fairlane.app.settings import settings_of
+from fairlane.app.settings import PayloadSettings, settings_of
 from fairlane.model.instants import SECOND
 from tests.config.world import World
 
@@ -139,6 +139,22 @@ def test_the_rest_of_the_code_is_overruled_key_by_key(world: World) -> None:
     assert settings.is_lower_first
     assert (settings.payload.max_size, settings.payload.max_depth) == (2048, 2)
     assert (settings.sensitive, settings.require) == ("reject", ("correlation_id",))
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "is_checked"),
+    [
+        ({}, "", True),
+        ({"check_types": False}, "", False),
+        ({}, "[payload]\ncheck_types = false\n", False),
+        ({"check_types": False}, "[payload]\ncheck_types = true\n", True),
+    ],
+)
+def test_whether_types_are_checked_is_said_by_the_file_before_the_code(
+    world: World, code: PayloadSettings, text: str, is_checked: bool
+) -> None:
+    """They are, unless somebody says otherwise."""
+    assert world.settings(text, payload=code).check_types is is_checked
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,15 @@ from typing import (
 
 import pytest
 
-from fairlane.model.payload import Undecodable, Unencodable, decode_arguments, encode_arguments, enums_of
+from fairlane.model.payload import (
+    Undecodable,
+    Unencodable,
+    decode_arguments,
+    decode_result,
+    encode_arguments,
+    encode_result,
+    enums_of,
+)
 from tests.model.payload_values import ENUMS, Colour, Level, Mode, Size
 
 if TYPE_CHECKING:
@@ -217,6 +225,9 @@ def test_whoever_only_looks_sees_the_text_of_members_that_are_not_known() -> Non
     assert decode_arguments(data, enums=ENUMS, is_showing=True) == given
     gone = b'{"v":1,"arguments":{"s":{"$enum":["Size","GONE"]}}}'
     assert decode_arguments(gone, enums={"Size": Size}, is_showing=True) == {"s": "Size.GONE"}
+    result = encode_result(Colour.RED)
+    assert decode_result(result, is_showing=True) == "Colour.RED"
+    assert decode_result(None, is_showing=True) is None
     for is_showing, bad in ((False, gone), (True, b'{"v":1,"arguments":{"s":{"$enum":[7]}}}')):
         with pytest.raises(Undecodable):
             decode_arguments(bad, enums={"Size": Size}, is_showing=is_showing)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from fairlane.app.declaration import Declaration, in_force
+from fairlane.app.from_json import Schema, enums_in
 from fairlane.app.handler import Handler
 from fairlane.app.schema import schema_of
 from fairlane.app.settings import Settings
@@ -36,11 +37,13 @@ def card_of(task: Declaration, settings: Settings) -> TaskCard:
     )
 
 
-def declaration_of(card: TaskCard, settings: Settings) -> Declaration:
-    """Take up a published task."""
+def declaration_of(card: TaskCard, schema: Schema, settings: Settings) -> Declaration:
+    """Take up a published task, with the Enums that its schema names."""
+    handler = Handler(_not_here, card.name)
+    handler.argument_enums = enums_in(schema)
     return Declaration(
         name=card.name,
-        handler=Handler(_not_here, card.name),
+        handler=handler,
         upcasters=Upcasters(card.name),
         queue=card.queue,
         version=card.version,

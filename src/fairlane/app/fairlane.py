@@ -105,8 +105,8 @@ class Fairlane(Tasks):
     ) -> Job[Any]:
         """Store a job of a task that workers have published, without its handler; options as in `using()`.
 
-        The arguments are plain JSON values by name, checked against what was published. `UnknownTask` names
-        the nearest one.
+        The arguments are plain JSON values by name, typed and checked as was published: a text becomes the
+        datetime, Decimal or Enum member that the handler's hints name. `UnknownTask` names the nearest one.
         """
         return self.client.portal.run(self.aenqueue_by_name(task, arguments, tenant=tenant, **options))
 

@@ -1,4 +1,4 @@
-"""Hold the arguments of a call to the hints of its handler (S5). Refuses nothing itself: it says what does not fit."""
+"""Hold the arguments of a call to the hints of its handler (S5): say what does not fit. Refuses nothing."""
 
 from __future__ import annotations
 

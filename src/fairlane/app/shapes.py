@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum, Flag
-from typing import Annotated, Any, Final, Literal, TypeAlias, Union, Unpack, cast
+from typing import Annotated, Any, Final, Literal, TypeAlias, Union, Unpack
 from uuid import UUID
 
 from fairlane.app.checks import kind_of
@@ -30,12 +30,17 @@ _NONE: Final = type(None)
 _MOST_NAMES: Final = 32
 
 
+def exact(value: object) -> type[object]:
+    """Return a value's type, without narrowing what type checkers know of the value."""
+    return type(value)
+
+
 def _of_type(value: Any) -> str:
     return f"is of type {kind_of(value)}"
 
 
 def _of_length(value: Any) -> str:
-    return f"has {len(value)} item(s)" if type(value) is tuple else _of_type(value)
+    return f"has {len(value)} item(s)" if exact(value) is tuple else _of_type(value)
 
 
 def _empty(value: Any) -> Inside:  # noqa: ARG001 (see Shape.inside)
@@ -71,7 +76,10 @@ def shape_of(hint: Any) -> Shape:
     >>> shape_of(Callable[[int], str]) is ANYTHING
     True
     """
-    return _shape(hint, ())
+    try:
+        return _shape(hint, ())
+    except (TypeError, ValueError, AttributeError, NameError, SyntaxError, RecursionError):
+        return ANYTHING  # whatever an application's own class or metaclass does when it is looked at
 
 
 def with_default(shape: Shape, default: Any) -> Shape:
@@ -84,7 +92,11 @@ def with_default(shape: Shape, default: Any) -> Shape:
         return shape
     if default is None:
         return _either([shape, _SCALARS[_NONE]])
-    return replace(shape, fits=lambda value: value is default or shape.fits(value))
+
+    def fits(value: Any) -> bool:
+        return value is default or shape.fits(value)
+
+    return replace(shape, fits=fits)
 
 
 def _shape(hint: Any, above: tuple[Any, ...]) -> Shape:
@@ -101,8 +113,8 @@ def _shape(hint: Any, above: tuple[Any, ...]) -> Shape:
         return _choice(parts)
     if typing.is_typeddict(hint):
         return _record(hint, (*above, hint))
-    kind: Any = origin or hint
-    if not isinstance(kind, type):
+    kind = _class(origin or hint)
+    if kind is None:
         return ANYTHING
     if issubclass(kind, Enum):
         return _member(kind)
@@ -110,6 +122,10 @@ def _shape(hint: Any, above: tuple[Any, ...]) -> Shape:
     if make is not None:
         return make(parts, above)
     return _SCALARS.get(kind, ANYTHING) if origin is None else ANYTHING
+
+
+def _class(hint: object) -> type[object] | None:
+    return hint if isinstance(hint, type) else None
 
 
 def _meant(hint: Any) -> Any:
@@ -170,7 +186,7 @@ def _choice(values: tuple[Any, ...]) -> Shape:
     def fits(value: Any) -> bool:
         return any(type(value) is type(one) and value == one for one in values)
 
-    kinds = {type(one) for one in values}
+    kinds = {exact(one) for one in values}
     described: dict[str, Any] = {}
     if kinds <= {str, int, bool, _NONE}:
         described = {"enum": list(values)}
@@ -179,7 +195,7 @@ def _choice(values: tuple[Any, ...]) -> Shape:
         described = {"enum": [one.name for one in values], "format": "enum", "title": title}
 
     def blame(value: Any) -> str:
-        return NO_CHOICE if type(value) in kinds else _of_type(value)
+        return NO_CHOICE if exact(value) in kinds else _of_type(value)
 
     return Shape("one of " + ", ".join(map(repr, values)), fits, described, blame=blame)
 
@@ -247,7 +263,7 @@ def _array(parts: tuple[Any, ...], above: tuple[Any, ...], wanted: str, *kinds: 
 
 def _sequence(kind: Any) -> Callable[[tuple[Any, ...], tuple[Any, ...]], Shape]:
     def make(parts: tuple[Any, ...], above: tuple[Any, ...]) -> Shape:
-        shape = _array(parts, above, kind.__name__, kind)
+        shape = _array(parts, above, kind.__name__, kind, format="sequence")
         # A text is a sequence of texts, too: then nothing can be said of it.
         is_text = issubclass(str, kind) and (not parts or _shape(parts[0], above).fits(""))
         return replace(shape, described={}) if is_text else shape
@@ -262,18 +278,16 @@ def _tuple(parts: tuple[Any, ...], above: tuple[Any, ...]) -> Shape:
         return _array((), above, "tuple", tuple, format="tuple")
     shapes = [_shape(one, above) for one in parts]
 
+    def is_whole(value: Any) -> bool:
+        return exact(value) is tuple and len(value) == len(shapes)
+
     def fits(value: Any) -> bool:
-        if type(value) is not tuple:
-            return issubclass(type(value), tuple)
-        items = cast("tuple[Any, ...]", value)
-        return len(items) == len(shapes) and all(
-            one.fits(item) for one, item in zip(shapes, items, strict=True)
-        )
+        if is_whole(value):
+            return all(one.fits(item) for one, item in zip(shapes, value, strict=True))
+        return exact(value) is not tuple and issubclass(type(value), tuple)
 
     def inside(value: Any) -> Inside:
-        if type(value) is not tuple or len(cast("tuple[Any, ...]", value)) != len(shapes):
-            return ()
-        return ((at, item, shapes[at]) for at, item in enumerate(cast("tuple[Any, ...]", value)))
+        return ((at, item, shapes[at]) for at, item in enumerate(value)) if is_whole(value) else ()
 
     described = {"type": "array", "format": "tuple", "prefixItems": [one.described for one in shapes]}
     wanted = f"tuple[{', '.join(one.wanted for one in shapes)}]"
@@ -293,16 +307,13 @@ def _mapping(kind: Any) -> Callable[[tuple[Any, ...], tuple[Any, ...]], Shape]:
         wanted = kind.__name__ if values is ANYTHING else f"{kind.__name__}[…, {values.wanted}]"
 
         def fits(value: Any) -> bool:
-            if type(value) is not dict or values is ANYTHING:
+            if exact(value) is not dict or values is ANYTHING:
                 return issubclass(type(value), kind)
-            items = cast("dict[Any, Any]", value).values()
-            return values.quick.issuperset(map(type, items)) or all(map(values.fits, items))
+            held = value.values()
+            return values.quick.issuperset(map(type, held)) or all(map(values.fits, held))
 
         def inside(value: Any) -> Inside:
-            if type(value) is not dict:
-                return ()
-            held = cast("dict[str, Any]", value)
-            return _fields(held, dict.fromkeys(held, values))
+            return _fields(value, dict.fromkeys(value, values)) if exact(value) is dict else ()
 
         quick = frozenset({dict}) if values is ANYTHING else _NOTHING
         return Shape(wanted, fits, described, quick, inside)
@@ -317,14 +328,10 @@ def _fields(value: dict[str, Any], shapes: Mapping[str, Shape]) -> Inside:
 
 def _record(hint: Any, above: tuple[Any, ...]) -> Shape:
     """Allow a dict whose known fields fit; which of them there are is the handler's business."""
-    try:
-        hints = typing.get_type_hints(hint)
-    except (NameError, AttributeError, TypeError):
-        return ANYTHING
-    shapes = {name: _shape(one, above) for name, one in hints.items()}
+    shapes = {name: _shape(one, above) for name, one in typing.get_type_hints(hint).items()}
 
     def inside(value: Any) -> Inside:
-        return _fields(value, shapes) if type(value) is dict else ()
+        return _fields(value, shapes) if exact(value) is dict else ()
 
     def fits(value: Any) -> bool:
         return issubclass(type(value), dict) and all(one.fits(item) for _, item, one in inside(value))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, get_args
 
@@ -11,8 +11,10 @@ import click
 import msgspec
 
 from fairlane import EnqueueUnknown, Fairlane, Job
+from fairlane.app.by_name import Named
+from fairlane.app.from_json import Enums, Schema, is_fitting
 from fairlane.cli import kinds
-from fairlane.cli.calls import Arguments, calls_of, texts_of
+from fairlane.cli.calls import Arguments, Rows, calls_of
 from fairlane.cli.command import Command
 from fairlane.cli.output import View
 from fairlane.cli.session import Session
@@ -21,7 +23,7 @@ from fairlane.model.job import OnDuplicate
 from fairlane.store.contract.jobs import BATCH_MOST
 
 _IDS_SHOWN: Final = 10
-
+_TEXT: Final = {"type": "string"}
 _VIEW: Final[View[Job[Any]]] = View(
     {
         "ID": lambda job: str(job.id),
@@ -70,8 +72,10 @@ def enqueue(
     """Enqueue a job of TASK, or one for each line of standard input.
 
     A VALUE that reads as JSON (3, true, "text", [1, 2]) is that; anything else is text, and so is everything
-    for a parameter annotated `str`. Without --app the task must be one that a worker has published. With it
-    a SQLite file that is not there is made. Lines of standard input are stored in batches of 1,000, each
+    for a parameter annotated `str`. Text becomes what the parameter's annotation names: a datetime
+    (2026-07-01T10:00:00Z), date, time, timedelta (90s), Decimal, UUID, bytes (base64) or Enum (the member's
+    name); also inside lists and objects. Without --app the task must be one that a worker has published. With
+    it a SQLite file that is not there is made. Lines of standard input are stored in batches of 1,000, each
     whole or not at all.
     """
     if sum((bool(pairs), whole is not None, is_stream)) > 1:
@@ -84,24 +88,18 @@ def enqueue(
         # Lines are read outside of the event loop, where Ctrl-C ends a read that waits.
         rows, number = _lines(sys.stdin), 0
         while batch := list(islice(rows, BATCH_MOST)):
-            number += len(_send(session, task, batch, options, is_batch=True))
+            number += len(_send(session, task, _as_they_are(batch), options, is_batch=True))
         session.output.remark(f"{number} job(s) enqueued.")
     elif whole is not None:
-        _send(session, task, [_object(whole, "--args")], options)
+        _send(session, task, _as_they_are([_object(whole, "--args")]), options)
     else:
-        texts = session.run(lambda app: texts_of(app, task), makes_store=session.application is not None)
-        _send(session, task, [_arguments(pairs, texts)], options)
+        _send(session, task, lambda named: [_arguments(pairs, named)], options)
     if new is not None:
         session.output.remark(f"A new store was made: {new}.")
 
 
 def _send(
-    session: Session,
-    task: str,
-    rows: Sequence[Arguments],
-    options: Mapping[str, Any],
-    *,
-    is_batch: bool = False,
+    session: Session, task: str, rows: Rows, options: Mapping[str, Any], *, is_batch: bool = False
 ) -> Sequence[Job[Any]]:
     """Store one batch, and show what became of it."""
 
@@ -127,34 +125,41 @@ def _send(
     return jobs
 
 
-def _arguments(pairs: Iterable[str], texts: Collection[str]) -> Arguments:
+def _as_they_are(rows: Sequence[Arguments]) -> Rows:
+    """Take rows of JSON, whatever task they are for."""
+    return lambda _named: rows
+
+
+def _arguments(pairs: Iterable[str], named: Named) -> Arguments:
     """Read all pairs; a name that is given twice is nobody's wish."""
     arguments: Arguments = {}
+    enums = named.task.handler.argument_enums
     for pair in pairs:
-        name, value = _pair(pair, texts)
+        name, separator, text = pair.partition("=")
+        if not separator or not name.isidentifier():
+            message = f"{pair[:40]!r} is no KEY=VALUE"
+            raise click.UsageError(message)
         if name in arguments:
             message = f"{name} is given twice"
             raise click.UsageError(message)
-        arguments[name] = value
+        arguments[name] = _value(text, named.schema.get("properties", {}).get(name, {}), enums)
     return arguments
 
 
-def _pair(pair: str, texts: Collection[str]) -> tuple[str, Any]:
-    """Read KEY=VALUE.
+def _value(text: str, schema: Schema, enums: Enums) -> Any:
+    """Read what stands behind KEY=: as JSON, unless it fits as text alone.
 
-    >>> _pair("pages=3", ()), _pair("to=+49 30", ()), _pair("code=0017", ()), _pair("code=17", {"code"})
-    (('pages', 3), ('to', '+49 30'), ('code', '0017'), ('code', '17'))
+    >>> whole, number, word = {"type": "integer"}, {"type": "string", "format": "decimal"}, {"type": "string"}
+    >>> _value("3", whole, {}), _value("1.20", number, {}), _value("17", word, {}), _value("+49", {}, {})
+    (3, '1.20', '17', '+49')
     """
-    name, separator, value = pair.partition("=")
-    if not separator or not name.isidentifier():
-        message = f"{pair[:40]!r} is no KEY=VALUE"
-        raise click.UsageError(message)
-    if name in texts:
-        return name, value
+    if schema == _TEXT:
+        return text
     try:
-        return name, msgspec.json.decode(value)
+        value = msgspec.json.decode(text)
     except msgspec.MsgspecError:
-        return name, value
+        return text
+    return text if not is_fitting(value, schema, enums) and is_fitting(text, schema, enums) else value
 
 
 def _lines(source: Iterable[str]) -> Iterator[Arguments]:

@@ -181,7 +181,7 @@ def _arguments(record: JobRecord, veil: Veil) -> Any:
     if not record.payload:
         return None  # erased with its tenant
     try:
-        return veil.value(decode_arguments(record.payload, enums=NO_ENUMS))
+        return veil.value(decode_arguments(record.payload, enums=NO_ENUMS, is_showing=True))
     except Undecodable:
         return _as_written(record.payload, "arguments", veil)
 
@@ -190,13 +190,13 @@ def _result(record: JobRecord, veil: Veil) -> Any:
     if not record.result:
         return None
     try:
-        return veil.value(decode_result(record.result, enums=NO_ENUMS))
+        return veil.value(decode_result(record.result, enums=NO_ENUMS, is_showing=True))
     except Undecodable:
         return _as_written(record.result, "result", veil)
 
 
 def _as_written(stored: bytes, key: str, veil: Veil) -> Any:
-    """Show the JSON itself: it holds an Enum of the application, or something that nobody can read."""
+    """Show the JSON itself: it holds something that nobody can read."""
     try:
         return veil.value(msgspec.json.decode(stored)[key])
     except (msgspec.MsgspecError, KeyError, TypeError):

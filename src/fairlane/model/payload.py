@@ -162,9 +162,13 @@ def encode_result(value: Any, *, max_size: int = RESULT_SIZE) -> bytes | None:
     return data
 
 
-def decode_result(data: bytes | None, *, enums: Mapping[str, type[Enum]] = NO_ENUMS) -> Any:
-    """Give back what was encoded, or raise `Undecodable`, whatever the bytes are."""
-    return None if data is None else Reader(enums).read(_opened(data, "result"), "result", 1)
+def decode_result(
+    data: bytes | None, *, enums: Mapping[str, type[Enum]] = NO_ENUMS, is_showing: bool = False
+) -> Any:
+    """Give back what was encoded, or raise `Undecodable`, whatever the bytes are; see `decode_arguments`."""
+    if data is None:
+        return None
+    return Reader(enums, is_showing=is_showing).read(_opened(data, "result"), "result", 1)
 
 
 def checksum(data: bytes) -> int:

@@ -6,7 +6,10 @@ import logging
 from logging import getLogger
 from typing import Final
 
+from fairlane.model.instants import SECOND
 from fairlane.model.lifecycle import State
+from fairlane.model.overload import Overload
+from fairlane.model.policy import Lane
 from fairlane.store.contract.registry import WorkerCard
 from fairlane.worker.attempt import Attempt, Cause
 from fairlane.worker.lane import Done
@@ -129,6 +132,33 @@ def standstill(worker: str) -> None:
     """Tell that the event loop does not turn any more (S31)."""
     text = "%s: the event loop stands still, a handler blocks it beyond its timeout"
     log.critical(text, worker, extra={"event": "worker_standstill", "worker": worker})
+
+
+def overloaded(worker: str, lane: Lane, queue: str, found: Overload) -> None:
+    """Tell that a lane has been full for a while and jobs that might start wait."""
+    busy, seconds = lane.slots - lane.headroom_slots, found.waited / SECOND
+    kept = f" ({lane.headroom_slots} more are kept as headroom)" if lane.headroom_slots else ""
+    text = (
+        "lane %s: %d slots%s were busy for a minute, and the next jobs of queue %s, of %d tenants, have waited "
+        "for up to %.0f s: more work comes than is done; add workers or slots"
+    )
+    facts = {"worker": worker, "lane": lane.name, "queue": queue, "slots": lane.slots}
+    log.warning(
+        text,
+        lane.name,
+        busy,
+        kept,
+        queue,
+        found.tenants,
+        seconds,
+        extra={"event": "lane_overloaded", **facts, "waited_s": seconds, "tenants": found.tenants},
+    )
+
+
+def caught_up(worker: str, lane: Lane) -> None:
+    """Tell that a lane has had room again for a while."""
+    facts = {"worker": worker, "lane": lane.name}
+    log.info("lane %s has caught up", lane.name, extra={"event": "lane_caught_up", **facts})
 
 
 def leaving_failed(error: Exception) -> None:

@@ -255,16 +255,20 @@ FINDINGS: Final[dict[str, tuple[Scene, int, list[str]]]] = {
         flooded,
         0,
         [
-            "warn capacity: queue default: the next jobs, of 2 tenants, have waited for up to 14s "
-            "while 2 of 4 slots of 2 workers are busy and 2 are kept as headroom."
+            (
+                "warn capacity: queue default: the next jobs, of 2 tenants, have waited for up to 14s "
+                "while 2 of 4 slots of 2 workers are busy and 2 kept as headroom."
+            )
         ],
     ),
     "workers that do not take what is there": (
         ignored,
         0,
         [
-            "warn capacity: queue default: the next jobs, of 2 tenants, have waited for up to 14s "
-            "while 0 of 16 slots of 1 worker are busy."
+            (
+                "warn capacity: queue default: the next jobs, of 2 tenants, have waited for up to 14s "
+                "while 0 of 16 slots of 1 worker are busy."
+            )
         ],
     ),
     "one tenant's own backlog, which is nothing to tell": (backlogged, 0, []),

@@ -150,17 +150,17 @@ async def test_doctor_says_what_the_jobs_of_several_tenants_wait_for(place: str)
             card = WorkerCard(
                 id="w1", host="here", pid=7, version="1", queues=("default",), slots=4, headroom=1
             )
-            await world.store.registry.register(
-                RegisterRequest(scope=ALL, card=card, renew_every=4 * SECOND)
-            )
+            await world.store.registry.register(RegisterRequest(scope=ALL, card=card, renew_every=4 * SECOND))
             findings = judge(await look(app), version("fairlane"))
         finally:
             await world.aclose()
     assert [(one.level, one.what) for one in findings if one.check == "capacity"] == [
         (
             "warn",
-            "queue default: the next jobs, of 5 tenants, have waited for up to 11s "
-            "while 3 of 4 slots of 1 worker are busy and 1 are kept as headroom.",
+            (
+                "queue default: the next jobs, of 5 tenants, have waited for up to 11s "
+                "while 3 of 4 slots of 1 worker are busy and 1 kept as headroom."
+            ),
         )
     ]
 

@@ -1,4 +1,4 @@
-"""Decide whether more work comes than workers do, from the next jobs of a queue. Knows no clock and no store."""
+"""Decide whether more work comes than workers do, from the next jobs of a queue. Knows no clock, no store."""
 
 from __future__ import annotations
 

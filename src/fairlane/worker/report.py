@@ -95,6 +95,7 @@ def started(card: WorkerCard) -> None:
         "labels": list(card.labels),
         "queues": list(card.queues),
         "slots": card.slots,
+        "headroom": card.headroom,
         "tasks": len(card.tasks),
     }
     text = "%s (%s) serves %s with %d slots, %d tasks"
@@ -139,8 +140,8 @@ def overloaded(worker: str, lane: Lane, queue: str, found: Overload) -> None:
     busy, seconds = lane.slots - lane.headroom_slots, found.waited / SECOND
     kept = f" ({lane.headroom_slots} more are kept as headroom)" if lane.headroom_slots else ""
     text = (
-        "lane %s: %d slots%s were busy for a minute, and the next jobs of queue %s, of %d tenants, have waited "
-        "for up to %.0f s: more work comes than is done; add workers or slots"
+        "lane %s: %d slots%s were busy for a minute, and the next jobs of queue %s, of %d tenants, have "
+        "waited for up to %.0f s: more work comes than is done; add workers or slots"
     )
     facts = {"worker": worker, "lane": lane.name, "queue": queue, "slots": lane.slots}
     log.warning(

@@ -34,8 +34,8 @@ def queues(sight: Sight) -> Iterator[Finding]:
             continue  # said already, as one that has waited long
         what = (
             f"queue {queue}: the next jobs, of {_number(found.tenants, 'tenant')}, have waited for up to "
-            f"{span(found.waited)} while {busy} of {slots} slots of {_number(len(workers), 'worker')} are busy"
-            f"{f' and {kept} are kept as headroom' if kept else ''}."
+            f"{span(found.waited)} while {busy} of {slots} slots of {_number(len(workers), 'worker')} are "
+            f"busy{f' and {kept} kept as headroom' if kept else ''}."
         )
         yield Finding("capacity", "warn", what, _TOO_FEW if is_full else _NOT_TAKEN)
 

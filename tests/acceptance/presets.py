@@ -1,4 +1,7 @@
-"""The five described systems as declarations: queues, lanes, limits, retries and tasks. Runs nothing."""
+"""The five described systems as declarations: queues, lanes, limits, retries and tasks. Runs nothing.
+
+Their slots are what one tenant may have, as described: no lane keeps any of them.
+"""
 
 from __future__ import annotations
 
@@ -58,9 +61,9 @@ A_QUEUES: Final = (
 )
 
 A_LANES: Final = (
-    Lane("critical", 4, ["critical"]),
-    Lane("default", 8, ["default"]),
-    Lane("bulk", 2, ["bulk"]),
+    Lane("critical", 4, ["critical"], headroom=0),
+    Lane("default", 8, ["default"], headroom=0),
+    Lane("bulk", 2, ["bulk"], headroom=0),
 )
 
 
@@ -134,7 +137,7 @@ def lanes(url: str) -> Preset:
             Queue("fast", timeout=120, max_attempts=3, retry=D_RETRY),
             Queue("slow", timeout=1_200, max_attempts=3, retry=D_RETRY),
         ],
-        lanes=[Lane("fast", 3, ["fast"]), Lane("general", 5, ["fast", "slow"])],
+        lanes=[Lane("fast", 3, ["fast"], headroom=0), Lane("general", 5, ["fast", "slow"], headroom=0)],
         priority="lower_first",
         priority_default=100,
     )
@@ -172,7 +175,7 @@ def families(url: str, *, gate: int = 3) -> Preset:
     app = Fairlane(
         url,
         queues=[Queue(name, max_attempts=5, retry=E_RETRY) for name in E_SLOTS],
-        lanes=[Lane(name, slots, [name]) for name, slots in E_SLOTS.items()],
+        lanes=[Lane(name, slots, [name], headroom=0) for name, slots in E_SLOTS.items()],
         gates=[Gate("screenshots", gate)],
         fixed_queues=True,
         priority="lower_first",

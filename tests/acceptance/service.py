@@ -37,7 +37,7 @@ def application(folder: Path) -> Fairlane:
     app = Fairlane(
         _place(folder),
         queues=[Queue("default", retry=retry, max_attempts=5), Queue("urgent", retry=retry)],
-        lanes=[Lane("main", 4, {"urgent": 9, "default": 1})],
+        lanes=[Lane("main", 4, {"urgent": 9, "default": 1}, headroom=0)],
         config={"worker": {"lease": lease, "renew_every": 0.5, "shutdown_deadline": 20}},
     )
 

@@ -132,7 +132,7 @@ async def test_003_fu_3_there_may_be_more_than_two_lanes(world: World, stage: St
     names = [f"lane-{number}" for number in range(1, 6)]
     app: Fairlane = world.app(
         queues=[Queue(name) for name in names],
-        lanes=[Lane(name, slots, [name]) for slots, name in enumerate(names, start=1)],
+        lanes=[Lane(name, slots, [name], headroom=0) for slots, name in enumerate(names, start=1)],
     )
     for name in names:
         await world.fill(app.task(name=name, queue=name)(stage.handler(name)), 6)

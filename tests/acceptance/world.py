@@ -89,9 +89,10 @@ class World:
         return made
 
     def one_lane(self, slots: int, *queues: str) -> Fairlane:
-        """Make an application with one lane over some queues."""
+        """Make an application with one lane over some queues; one tenant may have all of its slots."""
         named = queues or ("default",)
-        return self.app(queues=[Queue(name) for name in named], lanes=[Lane("main", slots, named)])
+        lane = Lane("main", slots, named, headroom=0)
+        return self.app(queues=[Queue(name) for name in named], lanes=[lane])
 
     async def open(self, preset: Preset) -> Preset:
         """Put a preset into force."""

@@ -172,6 +172,44 @@ async def late(world: World) -> None:
     await world.reclaim()
 
 
+async def flooded(world: World) -> None:
+    """Two workers are full, and others' jobs wait for 14 seconds."""
+    await start(world, slots=2, headroom=1)
+    await start(world, "w2", slots=2, headroom=1)
+    await lead(world)
+    for tenant in ("a", "b", "c", "d"):
+        await world.enqueue(tenant)
+    await world.claim(2)
+    world.advance(14)
+    await start(world, slots=2, headroom=1)
+    await start(world, "w2", slots=2, headroom=1)
+    await lead(world)
+    await world.reclaim()
+    await world.claim(2)
+
+
+async def ignored(world: World) -> None:
+    """A worker says that it runs nothing, and jobs of two tenants that might start wait for 14 seconds."""
+    await start(world)
+    await lead(world)
+    await world.enqueue("a")
+    await world.enqueue("b")
+    world.advance(14)
+    await start(world)
+    await lead(world)
+
+
+async def backlogged(world: World) -> None:
+    """One tenant's jobs have waited for a minute behind its own."""
+    await start(world, slots=1)
+    await lead(world)
+    await world.enqueue_many(9)
+    world.advance(60)
+    await start(world, slots=1)
+    await lead(world)
+    await world.claim_one()
+
+
 async def forgotten(world: World) -> None:
     """A pause that nobody remembers."""
     await healthy(world)
@@ -251,6 +289,27 @@ FINDINGS: Final[dict[str, tuple[Scene, int, list[str]]]] = {
         ["warn tasks: live workers know task noop in versions 1, 2."],
     ),
     "a long wait": (late, 0, ["warn waiting: queue default: 2 ready, the next has waited for 20m"]),
+    "more work than slots": (
+        flooded,
+        0,
+        [
+            (
+                "warn capacity: queue default: the next jobs, of 2 tenants, have waited for up to 14s "
+                "while 2 of 4 slots of 2 workers are busy and 2 kept as headroom."
+            )
+        ],
+    ),
+    "workers that do not take what is there": (
+        ignored,
+        0,
+        [
+            (
+                "warn capacity: queue default: the next jobs, of 2 tenants, have waited for up to 14s "
+                "while 0 of 16 slots of 1 worker are busy."
+            )
+        ],
+    ),
+    "one tenant's own backlog, which is nothing to tell": (backlogged, 0, []),
     "a forgotten pause": (
         forgotten,
         0,

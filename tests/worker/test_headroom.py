@@ -1,4 +1,4 @@
-"""Long jobs of one tenant leave room for everybody else's as it comes, without any setting (S48); on each store."""
+"""Long jobs of one tenant leave room for everybody else's, without any setting (S48); on each store."""
 
 from __future__ import annotations
 

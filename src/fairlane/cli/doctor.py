@@ -9,7 +9,7 @@ import click
 
 from fairlane import Fairlane
 from fairlane.cli.command import Command
-from fairlane.cli.diagnosis import crew, health
+from fairlane.cli.diagnosis import capacity, crew, health
 from fairlane.cli.diagnosis.finding import Finding, worst
 from fairlane.cli.diagnosis.place import place_findings
 from fairlane.cli.diagnosis.recount import recount
@@ -87,6 +87,7 @@ def judge(sight: Sight, here: str) -> list[Finding]:
             crew.tasks(sight),
             crew.applications(sight),
             health.oldest(sight),
+            capacity.queues(sight),
             health.pauses(sight),
             health.system_share(sight),
         )

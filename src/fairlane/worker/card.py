@@ -22,6 +22,7 @@ def card_of(app: Fairlane, worker: str, lanes: Sequence[Lane]) -> WorkerCard:
         version=version("fairlane"),
         queues=tuple(dict.fromkeys(queue for lane in lanes for queue in lane.shares())),
         slots=sum(lane.slots for lane in lanes),
+        headroom=sum(lane.headroom_slots for lane in lanes),
         labels=(f"app={app.settings.name}",),
         tasks=tuple(cards.card_of(task, app.settings) for task in app.client.registry),
     )

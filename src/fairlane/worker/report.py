@@ -9,7 +9,10 @@ from logging import getLogger
 from typing import Final
 
 from fairlane.model.failure import ErrorClass, describe, shown
+from fairlane.model.instants import SECOND
 from fairlane.model.lifecycle import State
+from fairlane.model.overload import Overload
+from fairlane.model.policy import Lane
 from fairlane.store.contract.registry import WorkerCard
 from fairlane.worker.attempt import Attempt, Cause
 from fairlane.worker.lane import Done
@@ -111,6 +114,7 @@ def started(card: WorkerCard) -> None:
         "labels": list(card.labels),
         "queues": list(card.queues),
         "slots": card.slots,
+        "headroom": card.headroom,
         "tasks": len(card.tasks),
     }
     text = "%s (%s) serves %s with %d slots, %d tasks"
@@ -159,6 +163,26 @@ def broken_down(worker: str, error: BaseException) -> None:
     failure = describe(error, ErrorClass.CRASH)
     extra = {"event": "worker_broken", "worker": worker, "traceback": failure.traceback}
     _log(logging.CRITICAL, text, worker, failure.error_type, failure.message, extra=extra)
+
+
+def overloaded(worker: str, lane: Lane, queue: str, found: Overload) -> None:
+    """Tell that a lane has been full for a while and jobs that might start wait."""
+    busy, seconds = lane.slots - lane.headroom_slots, found.waited / SECOND
+    kept = f" ({lane.headroom_slots} more are kept as headroom)" if lane.headroom_slots else ""
+    text = (
+        "lane %s: %d slots%s were busy for a minute, and the next jobs of queue %s, of %d tenants, have "
+        "waited for up to %.0f s: more work comes than is done; add workers or slots"
+    )
+    facts = {"worker": worker, "lane": lane.name, "queue": queue, "slots": lane.slots}
+    extra = {"event": "lane_overloaded", **facts, "waited_s": seconds, "tenants": found.tenants}
+    told = (lane.name, busy, kept, queue, found.tenants, seconds)
+    _log(logging.WARNING, text, *told, extra=extra)
+
+
+def caught_up(worker: str, lane: Lane) -> None:
+    """Tell that a lane has had room again for a while."""
+    extra = {"event": "lane_caught_up", "worker": worker, "lane": lane.name}
+    _log(logging.INFO, "lane %s has caught up", lane.name, extra=extra)
 
 
 def leaving_failed(error: Exception) -> None:

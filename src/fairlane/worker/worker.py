@@ -34,6 +34,7 @@ from fairlane.worker.floor import Floor
 from fairlane.worker.heart import Heart
 from fairlane.worker.lane import Desk, lanes_of
 from fairlane.worker.older import refuse_unreadable
+from fairlane.worker.overload import OverloadWatch
 
 LISTEN: Final[Micros] = 30 * SECOND
 BREATH: Final[Micros] = SECOND // 200
@@ -132,6 +133,7 @@ class Worker:
             alarm=self,
             absence=self._absence,
         )
+        overload = OverloadWatch(floor, client, self._clock)
         beating = client.portal.submit(heart.beat(has_duties=self._has_duties))
         try:
             await beside(
@@ -139,6 +141,7 @@ class Worker:
                 *(self._serve(floor, desk) for desk in desks for _ in range(desk.turns)),
                 repeat(floor.keep_time, floor.watch.bell),
                 repeat(enduring(self._listen, self._absence), floor.thirst),
+                repeat(enduring(overload.look, self._absence)),
                 _hold(beating),
             )
             await client.portal.aside(heart.end())

@@ -139,8 +139,8 @@ TREE: Final[Mapping[str, Node]] = {
         "max_memory": _planned(or_none(size()), "memory at which a process is replaced", "none"),
         "max_crashes": _planned(
             count(1),
-            "lost claims after which a job is to be dead (S40); now a job that kills its worker is run until its "
-            "`max_attempts` are used up, and each time all jobs beside it lose an attempt, too",
+            "lost claims after which a job is to be dead (S40); now a job that kills its worker is run until "
+            "its `max_attempts` are used up, and each time all jobs beside it lose an attempt, too",
             "3",
         ),
         "duties": Key(FLAG, "true", "whether workers share in the duties (S61)"),

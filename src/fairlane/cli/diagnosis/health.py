@@ -98,11 +98,12 @@ def system_share(sight: Sight) -> Iterator[Finding]:
 def oldest(sight: Sight) -> Iterator[Finding]:
     """How long the next job of each queue has waited."""
     for queue, number in sorted(sight.ready().items()):
-        job = sight.heads.get(queue)
-        if job is None:
+        next_jobs = sight.nexts.get(queue)
+        if not next_jobs:
             what = f"queue {queue}: {number} ready, none may start now"
             yield Finding("waiting", "ok", what, "`fairlane explain ID` says what holds a job.")
             continue
+        (job, *_) = next_jobs
         waited = max(0, sight.now - job.run_at)
         what = f"queue {queue}: {number} ready, the next has waited for {span(waited)}"
         if waited < _LONG_WAIT:

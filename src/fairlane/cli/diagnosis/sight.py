@@ -12,6 +12,7 @@ from fairlane.app.counting import count_all
 from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord
 from fairlane.model.layers import Kind
+from fairlane.model.overload import LOOKED_AT
 from fairlane.model.scope import Scope
 from fairlane.store.contract.inspection import Inspection, InspectRequest
 from fairlane.store.contract.jobs import Count, PeekRequest
@@ -33,7 +34,7 @@ QUEUES_MOST: Final = 100
 class Sight(msgspec.Struct, frozen=True, kw_only=True):
     """A store at one moment. `now` is the store's clock, `wall` this machine's at the same time.
 
-    `heads` has the job that would be claimed next of each queue with ready jobs; None if all are held.
+    `nexts` has the jobs that would be claimed next of each queue with ready jobs; none if all are held.
     """
 
     now: Instant
@@ -44,7 +45,7 @@ class Sight(msgspec.Struct, frozen=True, kw_only=True):
     counts: tuple[Count, ...]
     queues: tuple[PolicyView, ...]
     task_policies: tuple[PolicyView, ...]
-    heads: Mapping[str, JobRecord | None]
+    nexts: Mapping[str, tuple[JobRecord, ...]]
 
     def live(self) -> list[WorkerView]:
         """Give the workers that were heard of lately."""
@@ -76,10 +77,9 @@ async def look(app: Fairlane) -> Sight:
     now = (await store.registry.pulse(Request(scope=ALL))).now
     wall = (before + clock.wall()) // 2
     counts = tuple([count async for count in count_all(store, ALL)])
-    heads: dict[str, JobRecord | None] = {}
+    nexts: dict[str, tuple[JobRecord, ...]] = {}
     for queue in list(ready_by_queue(counts))[:QUEUES_MOST]:
-        next_jobs = await store.jobs.peek(PeekRequest(scope=ALL, queue=queue, most=1))
-        heads[queue] = next_jobs[0] if next_jobs else None
+        nexts[queue] = await store.jobs.peek(PeekRequest(scope=ALL, queue=queue, most=LOOKED_AT))
     return Sight(
         now=now,
         wall=wall,
@@ -89,5 +89,5 @@ async def look(app: Fairlane) -> Sight:
         counts=counts,
         queues=await store.policies.list(ListRequest(scope=ALL, kind=Kind.QUEUE, limit=QUEUES_MOST)),
         task_policies=await store.policies.list(ListRequest(scope=ALL, kind=Kind.TASK, limit=PAGE_MOST)),
-        heads=heads,
+        nexts=nexts,
     )

@@ -41,7 +41,10 @@ class TaskCard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkerCard(msgspec.Struct, frozen=True, kw_only=True):
-    """A worker as it introduces itself. The id has host, pid, start and a random part (no two are equal)."""
+    """A worker as it introduces itself. The id has host, pid, start and a random part (no two are equal).
+
+    `headroom` is how many of its slots are kept (S48); a worker of a version that does not say keeps none.
+    """
 
     id: str
     host: str
@@ -49,6 +52,7 @@ class WorkerCard(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     queues: tuple[str, ...]
     slots: int
+    headroom: int = 0
     tasks: tuple[TaskCard, ...] = ()
     labels: tuple[str, ...] = ()
 

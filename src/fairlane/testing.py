@@ -18,6 +18,7 @@ from fairlane.app.ambient import refuse_in_handler, scope_for, walled
 from fairlane.app.fairlane import Fairlane
 from fairlane.app.job import Job
 from fairlane.app.tasks import Task
+from fairlane.model.checking import instance, refuse
 from fairlane.model.errors import FairlaneError
 from fairlane.model.instants import Duration, Instant, Micros, to_datetime, to_instant, to_micros
 from fairlane.model.job import JobRecord
@@ -57,6 +58,11 @@ class Trial:
     """
 
     def __init__(self, app: Fairlane, url: str | None = None, *, at: datetime | None = None) -> None:
+        instance("app", app, Fairlane, "a Fairlane(...)")
+        instance("url", url, str, "a text", is_optional=True)
+        instance("at", at, datetime, "a datetime with a time zone", is_optional=True)
+        if at is not None and at.utcoffset() is None:
+            refuse("at", at, "a datetime with a time zone, or None")
         self.app = app
         self._url = url
         self._time = _Time(MachineClock().wall() if at is None else to_instant(at))

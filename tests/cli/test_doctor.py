@@ -86,6 +86,7 @@ def test_a_healthy_store_is_described_line_by_line(store: Desk) -> None:
         "ok     leases    no claim is overdue",
         "ok     tasks     every task with unfinished jobs is known to a worker",
         "ok     waiting   queue default: 1 ready, the next has waited for 0s",
+        "ok     slots     every worker runs what the store says it does",
         "ok     counters  the counters of 1 of 1 tenants with unfinished jobs are right",
     ]
     assert store.says("doctor", "--problems") == "All is well.\n"
@@ -147,7 +148,8 @@ async def leaderless(world: World) -> None:
     """The lead ran out."""
     await healthy(world)
     world.advance(13)
-    await world.beat()
+    beat = HeartbeatRequest(scope=ALL, worker="w1", state="busy", renew_every=4 * SECOND, running=1)
+    await world.store.registry.heartbeat(beat)
 
 
 async def mixed(world: World) -> None:

@@ -118,8 +118,9 @@ def test_the_drawing_in_the_module_is_the_hierarchy() -> None:
     assert drawn() == {"FairlaneError": "", **parents}
 
 
-def test_two_errors_are_also_the_kind_that_python_users_expect() -> None:
-    """A badly formed job is a ValueError, an unknown id a LookupError."""
+def test_three_errors_are_also_the_kind_that_python_users_expect() -> None:
+    """A wrong option or a badly formed job is a ValueError, an unknown id a LookupError."""
+    assert issubclass(ConfigError, ValueError)
     assert issubclass(InvalidJob, ValueError)
     assert issubclass(JobNotFound, LookupError)
 

@@ -166,9 +166,9 @@ def test_a_rate_that_means_nothing_is_refused(values: dict[str, Any], said: str)
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ({"waiting": -1}, "waiting of Limits must be a whole number, 0 or more, not -1"),
+        ({"waiting": -1}, "waiting of Limits must be a whole number, 0 or more, or None, not -1"),
         ({"waiting": 0.5}, "waiting of Limits"),
-        ({"running": -1}, "running of Limits must be a whole number, 0 or more, not -1"),
+        ({"running": -1}, "running of Limits must be a whole number, 0 or more, or None, not -1"),
         ({"running": math.inf}, "running of Limits"),
         ({"on_full": "drop"}, "on_full of Limits must be warn or reject, not 'drop'"),
     ],

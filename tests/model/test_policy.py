@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from fairlane.model.errors import ConfigError
+from fairlane.model.failure import ErrorClass
 from fairlane.model.limits import NO_LIMITS, Limits, Rate
 from fairlane.model.policy import (
     DEFAULT_ATTEMPTS,
@@ -46,6 +48,21 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     (Queue, {"name": None}, "None is no legal queue name"),
     (Queue, {"name": "q", "timeout": 0}, "timeout must be a finite duration above 0, or None, not 0"),
     (Queue, {"name": "q", "timeout": -1}, "timeout must be"),
+    (Queue, {"name": "q", "max_attempts": True}, "max_attempts must be a whole number"),
+    (Queue, {"name": "q", "retry": 3}, r"retry must be a Backoff, such as Backoff.delays.*, not 3"),
+    (Queue, {"name": "q", "retry": "exponential"}, "retry must be a Backoff"),
+    (Queue, {"name": "q", "retry": {"timeout": 3}}, r"retry must be a Backoff.*not \{'timeout': 3\}"),
+    (Queue, {"name": "q", "retry": {"never": DEFAULT_BACKOFF}}, "retry must be a Backoff"),
+    (Queue, {"name": "q", "limits": {"running": 2}}, "limits must be Limits, such as"),
+    (Queue, {"name": "q", "rate": 5}, "rate must be a Rate, such as .*, or None, not 5"),
+    (Queue, {"name": "q", "cost": ["jobs"]}, "cost must be jobs or seconds"),
+    (Queue, {"name": "q", "escalate": "No"}, r"'No' is no legal escalation \(escalate\) name"),
+    (Share, {"weight": "2"}, "weight must be a number from"),
+    (Share, {"min_share": "2"}, "min_share must be a share"),
+    (Gate, {"name": "g", "limit": 1, "rate": 5}, "rate must be a Rate"),
+    (Budget, {"name": "b", "ceiling": USD, "currency": 5}, "currency must be a text"),
+    (Budget, {"name": "b", "ceiling": USD, "currency": "EUR", "timezone": ""}, "timezone must be a text"),
+    (Budget, {"name": "b", "ceiling": USD, "currency": "EUR", "per_tenant": 1}, "per_tenant must be True or"),
     (Queue, {"name": "q", "timeout": timedelta(0)}, "timeout must be"),
     (Queue, {"name": "q", "timeout": 1e-9}, "timeout must be"),
     (
@@ -66,10 +83,10 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
         "max_waiting must be a whole number, 0 or more, or None, not -1",
     ),
     (Queue, {"name": "q", "cost": "money"}, "cost must be jobs or seconds, not 'money'"),
-    (Share, {"weight": 0}, "a weight is a number from"),
-    (Share, {"weight": -1}, "a weight is a number from"),
-    (Share, {"weight": math.nan}, "a weight is a number from"),
-    (Share, {"weight": math.inf}, "a weight is a number from"),
+    (Share, {"weight": 0}, "weight must be a number from"),
+    (Share, {"weight": -1}, "weight must be a number from"),
+    (Share, {"weight": math.nan}, "weight must be a number from"),
+    (Share, {"weight": math.inf}, "weight must be a number from"),
     (Share, {"max_slots": 0}, "max_slots must be a whole number, 1 or more, or None, not 0"),
     (Share, {"max_slots": 1.5}, "max_slots must be"),
     (Share, {"min_share": -0.1}, "min_share must be a share from 0 to 1, not -0.1"),
@@ -91,7 +108,7 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     (lane, {"queues": ["a", "B"]}, "'B' is no legal queue name"),
     (lane, {"queues": {"*": 1}}, r"'\*' is no legal queue name"),
     (lane, {"queues": ["a", "b", "a"]}, "queues must be names that occur once"),
-    (lane, {"queues": {"a": 0}}, "a weight is a number from"),
+    (lane, {"queues": {"a": 0}}, "weight must be a number from"),
     (lane, {"queues": {"a": Share(min_share=0.1)}}, 'min_share must be used only with order="strict"'),
     (
         lane,
@@ -225,3 +242,16 @@ def test_an_eighth_of_a_lane_is_kept_unless_it_says_otherwise(slots: int, kept: 
     assert lane(slots=slots).headroom_slots == kept
     assert lane(slots=slots, headroom=0).headroom_slots == 0
     assert lane(slots=1_001, headroom=slots).headroom_slots == slots
+
+
+def test_a_queue_may_retry_by_class() -> None:
+    """The classes, or their words."""
+    by_class = {ErrorClass.TIMEOUT: Backoff.never(), "transient": Backoff.delays(1)}
+    assert Queue("q", retry=by_class).retry == by_class  # type: ignore[arg-type]
+
+
+def test_an_error_of_a_declaration_has_its_parts() -> None:
+    """For programs."""
+    with pytest.raises(ConfigError) as caught:
+        Rate(0)
+    assert (caught.value.key, caught.value.allowed) == ("limit", "a whole number, 1 or more")

@@ -30,6 +30,7 @@ from fairlane.store.contract.claims import (
     SettleRequest,
 )
 from fairlane.store.opening import StoreClock, open_store, register_scheme
+from fairlane.worker import floor
 from fairlane.worker.command import run_worker
 from tests.faults.campaign import Ledger, moment
 
@@ -245,6 +246,35 @@ def make_app(place: Path | str, clock: StoreClock | None = None) -> Fairlane:  #
     @app.task(name="comes_back_async")
     async def comes_back_async(ctx: Context) -> str:
         return fork(ctx)
+
+    @app.task(name="sinks", max_attempts=1)
+    def sinks(ctx: Context) -> None:
+        sink(ctx)
+
+    @app.task(name="sinks_async", max_attempts=1)
+    async def sinks_async(ctx: Context) -> None:
+        sink(ctx)
+
+    def sink(ctx: Context) -> None:
+        """Recurse without end, through more frames than Python would ever allow by itself."""
+        begin(ctx)
+        sys.setrecursionlimit(300_000)
+
+        def deeper() -> None:
+            deeper()
+
+        deeper()
+
+    @app.task(name="breaks")
+    async def breaks(ctx: Context) -> None:
+        """Break the worker's own code, so that no attempt can be settled any more."""
+        begin(ctx)
+
+        def judge(*_: object, **__: object) -> None:
+            message = "the worker is broken"
+            raise LookupError(message)
+
+        vars(floor)["judge"] = judge
 
     def fork(ctx: Context) -> str:
         begin(ctx)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TypeVar
 
+from fairlane.model.checking import is_whole, shown
 from fairlane.store.contract.jobs import BATCH_MOST
 
 T = TypeVar("T")
@@ -20,8 +21,8 @@ def chunks(items: Iterable[T], size: int = BATCH_MOST) -> Iterator[list[T]]:
     >>> list(chunks("abcde", 2))
     [['a', 'b'], ['c', 'd'], ['e']]
     """
-    if size < 1:
-        message = f"a chunk holds at least one item, not {size}"
+    if not is_whole(size) or size < 1:
+        message = f"a chunk holds at least one item, not {shown(size)}"
         raise ValueError(message)
     rest = iter(items)
     while chunk := list(islice(rest, size)):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from logging import getLogger
-from typing import Any, Final, Literal, NoReturn, TypeAlias, get_args
+from typing import Any, Final, Literal, NoReturn, TypeAlias, cast, get_args
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -13,14 +13,15 @@ from fairlane.app import checks
 from fairlane.app.checks import Sheet
 from fairlane.app.handler import Handler
 from fairlane.app.settings import TaskSettings
+from fairlane.model.checking import shown
 from fairlane.model.errors import ConfigError
 from fairlane.model.failure import Classifier
-from fairlane.model.instants import DAY, SECOND, Duration
+from fairlane.model.instants import DAY, SECOND, Duration, to_micros
 from fairlane.model.job import DedupUntil
 from fairlane.model.limits import Rate
 from fairlane.model.names import name_hint, task_hint
 from fairlane.model.policy import Breaker, Budget, Gate
-from fairlane.model.retry import Backoff, RetryPolicy
+from fairlane.model.retry import Backoff, RetryPolicy, check_retry
 from fairlane.model.upcast import Upcasters
 
 _log: Final = getLogger("fairlane")
@@ -69,6 +70,22 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
         if self.max_attempts is not None:
             return self.max_attempts
         return self.retry.implied_attempts if isinstance(self.retry, Backoff) else None
+
+    def check_times(self, usual: Duration | None = None, source: str = "its timeout") -> None:
+        """Refuse a soft timeout that comes after the hard one: nobody would ever hear of it.
+
+        `usual` is the queue's timeout, for a task that has none of its own.
+        """
+        hard = usual if isinstance(self.timeout, UnsetType) else self.timeout
+        if self.soft_timeout is None or hard is None:
+            return
+        if to_micros(self.soft_timeout) > to_micros(hard):
+            where = source if self.timeout is UNSET else "its timeout"
+            _refuse(
+                self.name,
+                f"soft_timeout is {_seconds(self.soft_timeout)}, above {where}, {_seconds(hard)}; "
+                "use at most that, or raise the timeout",
+            )
 
 
 def in_force(said: Declaration, configured: Mapping[str, TaskSettings]) -> Declaration:
@@ -124,25 +141,66 @@ def _where(declaration: Declaration) -> str:
 
 def declare(func: Callable[..., Any], name: str, queue: str, **said: Any) -> Declaration:
     """Make a checked declaration; `ConfigError` names the task and the option that is wrong."""
-    for text in (name, *said.get("aliases", ())):
+    for option in ("aliases", "sensitive"):
+        said[option] = _texts(name, option, said.get(option, ()))
+    for text in (name, *said["aliases"]):
         hint = task_hint(text)
         if hint is not None:
-            _refuse(name, f"{text!r} is not a legal name; {hint}")
-    for option in ("aliases", "sensitive"):
-        if isinstance(said.get(option), str):
-            _refuse(name, f"{option} is one text; give a list of names")
-        said[option] = tuple(said.get(option, ()))
+            _refuse(name, f"{shown(text)} is not a legal name; {hint}")
     handler = Handler(func, name)
     declaration = Declaration(name=name, handler=handler, upcasters=Upcasters(name), queue=queue, **said)
     _check_numbers(declaration)
     _check_words(declaration)
+    _check_values(declaration)
+    declaration.check_times()
     _warn(declaration)
     return declaration
 
 
+def _texts(name: str, option: str, given: Any) -> tuple[str, ...]:
+    if isinstance(given, str):
+        _refuse(name, f"{option} is one text; give a list of names")
+    if not isinstance(given, Iterable):
+        _refuse(name, f"{option} is {shown(given)}; give a list of names")
+    texts = tuple(cast("Iterable[object]", given))
+    for text in texts:
+        if not isinstance(text, str) or not text:
+            _refuse(name, f"{option} has {shown(text)} in it, which is not a legal name; use texts")
+    return cast("tuple[str, ...]", texts)
+
+
+def _check_values(said: Declaration) -> None:
+    """Refuse policies of the wrong class: each is asked long after, by a worker (S26, S43, S44)."""
+    kinds: tuple[tuple[str, tuple[type, ...], str], ...] = (
+        ("gate", (str, Gate), "the name of a gate, or a Gate"),
+        ("breaker", (str, Breaker), "the name of a breaker, or a Breaker"),
+        ("budget", (str, Budget), "the name of a budget, or a Budget"),
+        ("rate", (Rate,), "a Rate, such as Rate(50, 'minute')"),
+    )
+    for option, kind, wanted in kinds:
+        value: object = getattr(said, option)
+        if value is not None and not isinstance(value, kind):
+            _refuse(said.name, f"{option} is {shown(value)}; use {wanted}")
+    if said.classify is not None and not callable(said.classify):
+        wanted = "a function that takes an exception and returns an ErrorClass or None"
+        _refuse(said.name, f"classify is {shown(said.classify)}; use {wanted}")
+    for option in ("system", "at_most_once", "keep_result"):
+        if not isinstance(getattr(said, option), bool):
+            _refuse(said.name, f"{option} is {shown(getattr(said, option))}; use True or False")
+    if said.retry is not None:
+        try:
+            check_retry("retry", said.retry)
+        except ConfigError as error:
+            _refuse(said.name, str(error))
+
+
+def _seconds(duration: Duration) -> str:
+    return f"{to_micros(duration) / SECOND:g} s"
+
+
 def _check_numbers(said: Declaration) -> None:
     if type(said.version) is not int or said.version < 1:
-        _refuse(said.name, f"version is {said.version!r}; versions are 1 and up")
+        _refuse(said.name, f"version is {shown(said.version)}; versions are 1 and up")
     sheet = Sheet(0)
     if said.timeout is not UNSET and said.timeout is not None:
         checks.duration(sheet, "timeout", said.timeout, SECOND, DAY)
@@ -168,12 +226,13 @@ def _check_words(said: Declaration) -> None:
     )
     for option, values in allowed:
         if getattr(said, option) not in get_args(values):
-            _refuse(said.name, f"{option} is {getattr(said, option)!r}; use {' or '.join(get_args(values))}")
+            shown_value = shown(getattr(said, option))
+            _refuse(said.name, f"{option} is {shown_value}; use {' or '.join(get_args(values))}")
     for option in ("queue", "gate", "breaker", "budget"):
-        named = getattr(said, option)
-        hint = name_hint(named) if isinstance(named, str) else None
+        named: object = getattr(said, option)
+        hint = name_hint(named) if isinstance(named, str) or option == "queue" else None
         if hint is not None:
-            _refuse(said.name, f"{named!r} is not a legal name of a {option}; {hint}")
+            _refuse(said.name, f"{shown(named)} is not a legal name of a {option}; {hint}")
 
 
 def _warn(said: Declaration) -> None:

@@ -20,11 +20,14 @@ _log: Final = getLogger("fairlane")
 def declared_rules(app: Fairlane) -> Mapping[Subject, Rules]:
     """Give the rules of all queues, tasks, gates and tenants that code, file and environment speak of.
 
-    `ConfigError` if a task names a gate that nobody declares: it would limit nothing.
+    `ConfigError` if a task names a gate that nobody declares: it would limit nothing. Also if its soft
+    timeout comes after the hard one, be it the queue's.
     """
     settings, registry = app.settings, app.client.registry
     _tell_unknown_tasks(settings, registry)
     tasks = [in_force(task, settings.tasks) for task in registry]
+    for task in tasks:
+        task.check_times(settings.queue(task.queue).timeout, f"the timeout of queue {task.queue}")
     gates = _gates(settings, tasks)
     homes = [task.queue for task in tasks]
     return {

@@ -203,7 +203,6 @@ class Job(Generic[R_co]):
         result: R_co = decode_result(self._stored, enums=self._enums)
         return result
 
-
     def _why_dropped(self) -> str:
         last = self.attempts[-1] if self.attempts else None
         return (last.message or "") if last is not None and last.outcome == "succeeded" else ""

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from fairlane.app.worker_settings import WorkerSettings
+from fairlane.model.checking import flag, instance, is_listed, is_text, shown
 from fairlane.model.errors import ConfigError
 from fairlane.model.instants import Duration
 from fairlane.model.layers import TenantRules
@@ -112,16 +113,21 @@ def settings_of(
     payload: PayloadSettings | None = None,
 ) -> Settings:
     """Check what an application was declared with; `ConfigError` names the first key that is wrong."""
-    for key, given in (("name", name), ("namespace", namespace)):
-        hint = None if given is None else name_hint(given)
+    if url is not None and not is_text(url):
+        _refuse("url", f"it is of type {type(url).__name__}", "a text such as sqlite:///fairlane.db, or None")
+    for key, given, is_optional in (("name", name, False), ("namespace", namespace, True)):
+        hint = None if given is None and is_optional else name_hint(given)
         if hint is not None:
-            _refuse(key, f"{given!r} is not a legal name", hint)
+            _refuse(key, f"{shown(given)} is not a legal name", hint)
+    for key, values, kind in (("queues", queues, Queue), ("lanes", lanes, Lane), ("gates", gates, Gate)):
+        _all_of(key, values, kind, f"a list of {kind.__name__}(...)")
+    _all_of("imports", imports, str, "a list of module names")
+    flag("fixed_queues", fixed_queues)
+    instance("payload", payload, Mapping, "a dict as the table of that name", is_optional=True)
     _one_of("tenancy", tenancy, get_args(Tenancy))
     _one_of("priority", priority, get_args(Direction))
     if not is_priority(priority_default):
-        _refuse("priority_default", f"{priority_default!r} is no priority", f"{LOWEST} to {HIGHEST}")
-    if isinstance(imports, str):
-        _refuse("imports", "it is one text", "a list of module names")
+        _refuse("priority_default", f"{shown(priority_default)} is no priority", f"{LOWEST} to {HIGHEST}")
     _once("queues", [queue.name for queue in queues])
     _once("lanes", [lane.name for lane in lanes])
     _once("gates", [gate.name for gate in gates])
@@ -159,11 +165,12 @@ def _payload(table: PayloadSettings) -> tuple[PayloadRules, SensitivePolicy, tup
     for key in ("warn_over", "max_size", "max_depth"):
         size: object = table.get(key, getattr(usual, key))
         if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-            _refuse(f"payload.{key}", f"it is {size!r}", "a whole number, 1 or more")
+            _refuse(f"payload.{key}", f"it is {shown(size)}", "a whole number, 1 or more")
         sizes[key] = size
     sensitive: SensitivePolicy = table.get("sensitive", "warn")
     _one_of("payload.sensitive", sensitive, get_args(SensitivePolicy))
     require = table.get("require", ())
+    _all_of("payload.require", require, str, f"a list of {', '.join(get_args(Required))}")
     for field in require:
         _one_of("payload.require", field, get_args(Required))
     try:
@@ -193,9 +200,19 @@ def _once(key: str, names: Sequence[str]) -> None:
         _refuse(key, f"{', '.join(twice)} is declared twice", "each name once")
 
 
+def _all_of(key: str, values: object, kind: type, wanted: str) -> None:
+    """Refuse what is no list of values of one class."""
+    if not is_listed(values):
+        what = "it is one text" if isinstance(values, str) else f"it is {shown(values)}"
+        _refuse(key, what, wanted)
+    for value in values:
+        if not isinstance(value, kind):
+            _refuse(key, f"{shown(value)} is in it", wanted)
+
+
 def _one_of(key: str, value: object, allowed: Sequence[str]) -> None:
     if value not in allowed:
-        _refuse(key, f"{value!r} is not one of its values", ", ".join(allowed))
+        _refuse(key, f"{shown(value)} is not one of its values", ", ".join(allowed))
 
 
 def _refuse(key: str, message: str, allowed: str) -> NoReturn:

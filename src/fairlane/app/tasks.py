@@ -32,11 +32,13 @@ from fairlane.app.job import Job, Json
 from fairlane.app.options import NO_OPTIONS, Options
 from fairlane.app.settings import DEFAULT_QUEUE
 from fairlane.app.sync import run_here
+from fairlane.model.checking import is_text, refuse, shown
 from fairlane.model.errors import ConfigError
 from fairlane.model.failure import Classifier
 from fairlane.model.instants import Duration
 from fairlane.model.job import DedupUntil, OnDuplicate
 from fairlane.model.limits import Rate
+from fairlane.model.names import name_hint, task_hint
 from fairlane.model.policy import Breaker, Budget, Gate
 from fairlane.model.retry import RetryPolicy
 
@@ -190,6 +192,10 @@ class Tasks:
     """
 
     def __init__(self, *, prefix: str = "", queue: str | None = None) -> None:
+        if not is_text(prefix) or task_hint(f"{prefix}x") is not None:
+            refuse("prefix", prefix, "text that task names may begin with, such as 'shop.'")
+        if queue is not None and name_hint(queue) is not None:
+            refuse("queue", queue, f"a legal name ({name_hint(queue)}), or None")
         self.registry = Registry()
         self._prefix = prefix
         self._queue = queue
@@ -262,8 +268,11 @@ class Tasks:
     def _declare(self, fn: Callable[..., Any], /, **said: Any) -> Task[..., Any]:
         if isinstance(fn, Task):
             raise ConfigError("it is a task already; decorate the function that does the work", key="task")
-        name = self._prefix + (said.pop("name", None) or name_of(fn))
-        queue = said.pop("queue", None) or self._queue or DEFAULT_QUEUE
+        own, queue = said.pop("name", None), said.pop("queue", None)
+        if own is not None and task_hint(own) is not None:
+            raise ConfigError(f"name {shown(own)} is not a legal name; {task_hint(own)}", key="task")
+        name = self._prefix + (name_of(fn) if own is None else own)
+        queue = (self._queue or DEFAULT_QUEUE) if queue is None else queue
         declared = declare(fn, name, queue, **said)
         if self._client is not None:
             self._client.registry.add(declared)

@@ -14,6 +14,7 @@ from fairlane.cli.diagnosis.finding import Finding, worst
 from fairlane.cli.diagnosis.place import place_findings
 from fairlane.cli.diagnosis.recount import recount
 from fairlane.cli.diagnosis.sight import Sight, look
+from fairlane.cli.diagnosis.slots import compare
 from fairlane.cli.exits import Exit
 from fairlane.cli.output import View
 from fairlane.cli.session import Session
@@ -67,7 +68,7 @@ def _inside(session: Session) -> list[Finding]:
 
 async def _examine(app: Fairlane) -> list[Finding]:
     sight = await look(app)
-    return [*judge(sight, version("fairlane")), *await recount(app, sight)]
+    return [*judge(sight, version("fairlane")), *await compare(app, sight), *await recount(app, sight)]
 
 
 def judge(sight: Sight, here: str) -> list[Finding]:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import click
 
-from fairlane import Fairlane, Job, State
+from fairlane import ConfigError, Fairlane, Job, State
 from fairlane.cli import kinds
 from fairlane.cli.command import Command, Group
 from fairlane.cli.session import Session, now_of
@@ -85,6 +85,8 @@ def list_jobs(
 
     try:
         found, more, now = session.run(read)
+    except ConfigError:
+        raise
     except ValueError as error:  # a cursor from elsewhere; every other value was checked before
         raise click.BadParameter(str(error), param_hint="--cursor") from None
     session.output.table(found, jobs_view(now), empty="No job matches.")

@@ -1,7 +1,7 @@
 """Say what went wrong, where, and what to do. Knows no store and raises nothing itself.
 
 FairlaneError
-├── ConfigError                a setting is wrong: .key .source .allowed
+├── ConfigError (ValueError)   a setting or an option is wrong: .key .source .allowed
 ├── InvalidJob (ValueError)    badly formed: .problems, one entry per bad item and field
 │   ├── UnknownTask
 │   ├── UnknownTenant
@@ -46,8 +46,8 @@ class FairlaneError(Exception):
     """The root: `except FairlaneError` catches everything that Fairlane raises on purpose."""
 
 
-class ConfigError(FairlaneError):
-    """A setting is wrong; the message names the key, where it was read and what is allowed."""
+class ConfigError(FairlaneError, ValueError):
+    """A setting or an option is wrong; the message names it, where it was read and what is allowed."""
 
     def __init__(self, message: str, *, key: str = "", source: str = "", allowed: str = "") -> None:
         """Build the message from its parts; empty parts are left out."""

@@ -115,16 +115,14 @@ def describe(error: BaseException, error_class: ErrorClass) -> Failure:
     return Failure(error_class, bounded(name, TYPE_CHARS), shown(error), _tail(trace) or None)
 
 
-def text_of(value: object, most: int) -> str:
-    """Give the text of anything, bounded; None has none.
+def text_of(value: object, most: int, write: Callable[[object], str] = str) -> str:
+    """Give the text of anything, bounded, whatever its own code does.
 
-    >>> text_of(ValueError("no"), 80), text_of(None, 80)
-    ('no', '')
+    >>> text_of(ValueError("no"), 80), text_of("no", 80, repr)
+    ('no', "'no'")
     """
-    if value is None:
-        return ""
     try:
-        return bounded(str(value), most)
+        return bounded(write(value), most)
     except BaseException:  # noqa: BLE001 (a user's __str__)
         return f"<{bounded(type(value).__name__, TYPE_CHARS)} without text>"
 

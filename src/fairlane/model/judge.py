@@ -88,7 +88,7 @@ def interpret(
 ) -> Ending:
     """Read an exception, or an `Outcome` that was returned, as an ending (S27, S28).
 
-    `now` is what a `Retry` counts from that names an instant.
+    `now` is the instant from which a date in a `Retry` is counted.
 
     >>> interpret(Snooze(5), None, [])
     Snoozed(delay=5000000, reason='', word=<Because.SNOOZE: 'snooze'>)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from fairlane.model import checking
 from fairlane.model.instants import DAY, HOUR, MINUTE, SECOND, Instant, Micros
 
 OnFull: TypeAlias = Literal["warn", "reject"]
@@ -22,11 +23,9 @@ class Rate:
 
     def __post_init__(self) -> None:
         """Refuse a rate that means nothing."""
-        if self.per not in _PERIODS:
-            message = f"per of a Rate must be one of {', '.join(_PERIODS)}, not {self.per!r}"
-            raise ValueError(message)
-        _at_least(1, self.limit, "limit of a Rate")
-        _at_least(1, self.burst, "burst of a Rate")
+        checking.one_of("per of a Rate", self.per, *_PERIODS)
+        checking.counted("limit of a Rate", self.limit, 1)
+        checking.counted("burst of a Rate", self.burst, 1)
 
     @property
     def interval(self) -> Micros:
@@ -91,13 +90,10 @@ class Limits:
 
     def __post_init__(self) -> None:
         """Refuse limits that mean nothing."""
-        if self.on_full not in {"warn", "reject"}:
-            message = f"on_full of Limits must be warn or reject, not {self.on_full!r}"
-            raise ValueError(message)
-        if self.waiting is not None:
-            _at_least(0, self.waiting, "waiting of Limits")
-        if self.running is not None:
-            _at_least(0, self.running, "running of Limits")
+        checking.one_of("on_full of Limits", self.on_full, "warn", "reject")
+        checking.counted("waiting of Limits", self.waiting, 0, is_optional=True)
+        checking.counted("running of Limits", self.running, 0, is_optional=True)
+        checking.instance("rate of Limits", self.rate, Rate, "a Rate", is_optional=True)
 
 
 NO_LIMITS: Final = Limits()
@@ -110,9 +106,3 @@ def has_room(used: int, limit: int | None) -> bool:
     (True, False, True)
     """
     return limit is None or used < limit
-
-
-def _at_least(least: int, value: object, what: str) -> None:
-    if not isinstance(value, int) or value < least:
-        message = f"{what} must be a whole number, {least} or more, not {value!r}"
-        raise ValueError(message)

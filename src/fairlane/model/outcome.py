@@ -9,6 +9,7 @@ Outcome
 
 from __future__ import annotations
 
+import math
 from datetime import timedelta
 from typing import Final, TypeGuard
 
@@ -18,6 +19,7 @@ from fairlane.model.retry import retry_after
 from fairlane.model.retry_header import instant_in, seconds_in
 
 _WIDTH: Final = 60
+_CLASSES: Final = frozenset(ErrorClass)
 
 
 class Outcome(Exception):  # noqa: N818 (an outcome is no error)
@@ -25,7 +27,7 @@ class Outcome(Exception):  # noqa: N818 (an outcome is no error)
 
     def __init__(self, reason: str = "") -> None:
         """Keep the reason for the attempt's history; what is no text, an error for example, as its text."""
-        said = reason if type(reason) is str else text_of(reason, REASON_CHARS)
+        said = _reason(reason)
         super().__init__(said)
         self.reason = said
 
@@ -72,8 +74,8 @@ class Snooze(Outcome):
 
     def __init__(self, delay: Duration, reason: str = "") -> None:
         """Take 1 second to 30 days (S29)."""
-        if not _is_duration(delay):
-            message = f"delay of a Snooze must be seconds or a timedelta, not {text_of(delay, _WIDTH)!r}"
+        if not _is_duration(delay) or (not isinstance(delay, timedelta) and not math.isfinite(delay)):
+            message = f"delay of a Snooze must be seconds or a timedelta, not {text_of(delay, _WIDTH)}"
             raise ValueError(message)
         if not SECOND <= to_micros(delay) <= 30 * DAY:
             shown = delay.total_seconds() if isinstance(delay, timedelta) else delay
@@ -96,6 +98,12 @@ class Cancel(Outcome):
     """Cancelled, without a dead letter, regardless of attempts left."""
 
 
+def _reason(given: object) -> str:
+    if given is None or isinstance(given, str):
+        return given or ""
+    return text_of(given, REASON_CHARS)
+
+
 def _is_duration(value: object) -> TypeGuard[Duration]:
     return isinstance(value, timedelta | int | float) and not isinstance(value, bool)
 
@@ -112,9 +120,8 @@ def _waited(after: object) -> Micros:
 
 
 def _class_of(word: object, outcome: str) -> ErrorClass:
-    try:
+    if isinstance(word, str) and word in _CLASSES:
         return ErrorClass(word)
-    except ValueError:
-        allowed = ", ".join(ErrorClass)
-        message = f"error_class of a {outcome} must be one of {allowed}, not {text_of(word, _WIDTH)!r}"
-        raise ValueError(message) from None
+    allowed = ", ".join(ErrorClass)
+    message = f"error_class of a {outcome} must be one of {allowed}, not {text_of(word, _WIDTH)!r}"
+    raise ValueError(message)

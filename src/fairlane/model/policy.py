@@ -7,11 +7,16 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final, Literal, TypeAlias
 
-from fairlane.model.fairness import stride
-from fairlane.model.instants import Duration, to_micros
+from fairlane.model.checking import counted as _counted
+from fairlane.model.checking import flag, instance, is_listed, is_number
+from fairlane.model.checking import legal as _legal
+from fairlane.model.checking import one_of as _one_of
+from fairlane.model.checking import positive as _positive
+from fairlane.model.checking import refuse as _refuse
+from fairlane.model.fairness import HEAVIEST, LIGHTEST
+from fairlane.model.instants import Duration
 from fairlane.model.limits import NO_LIMITS, Limits, Rate
-from fairlane.model.names import name_hint
-from fairlane.model.retry import DEFAULT_BACKOFF, RetryPolicy
+from fairlane.model.retry import DEFAULT_BACKOFF, RetryPolicy, check_retry
 
 Cost: TypeAlias = Literal["jobs", "seconds"]
 Tenancy: TypeAlias = Literal["open", "required", "declared"]
@@ -50,7 +55,12 @@ class Queue:
         _positive("sla", self.sla, is_optional=True)
         _counted("max_attempts", self.max_attempts, 1)
         _counted("max_waiting", self.max_waiting, 0, is_optional=True)
+        check_retry("retry", self.retry)
+        instance("limits", self.limits, Limits, "Limits, such as Limits(running=2)")
+        instance("rate", self.rate, Rate, "a Rate, such as Rate(50, 'minute')", is_optional=True)
         _one_of("cost", self.cost, "jobs", "seconds")
+        if self.escalate is not None:
+            _legal("escalation (escalate)", self.escalate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +73,10 @@ class Share:
 
     def __post_init__(self) -> None:
         """Refuse a share that means nothing."""
-        stride(self.weight)  # lanes weigh as tenants do (S41)
+        if not is_number(self.weight) or not LIGHTEST <= self.weight <= HEAVIEST:
+            _refuse("weight", self.weight, f"a number from {LIGHTEST} to {HEAVIEST:.0f}")  # as tenants (S41)
         _counted("max_slots", self.max_slots, 1, is_optional=True)
-        if not 0 <= self.min_share <= 1:
+        if not is_number(self.min_share) or not 0 <= self.min_share <= 1:
             _refuse("min_share", self.min_share, "a share from 0 to 1")
 
     @property
@@ -97,7 +108,7 @@ class Lane:
             _refuse("headroom", self.headroom, f"below the lane's {self.slots} slots")
         _one_of("order", self.order, "weighted", "strict")
         _positive("poll", self.poll, is_optional=True)
-        if isinstance(self.queues, str) or not self.queues:
+        if not (isinstance(self.queues, Mapping) or is_listed(self.queues)) or not self.queues:
             _refuse("queues", self.queues, "a list of queue names or a table of shares")
         for queue in self.queues:
             _legal("queue", queue)
@@ -148,6 +159,7 @@ class Gate:
         """Refuse a gate that means nothing."""
         _legal("gate", self.name)
         _counted("limit", self.limit, 0, is_optional=True)
+        instance("rate", self.rate, Rate, "a Rate, such as Rate(50, 'minute')", is_optional=True)
         if self.limit is None and self.rate is None:
             _refuse("limit", None, "given, unless the gate has a rate")
 
@@ -189,45 +201,15 @@ class Budget:
             amount: object = getattr(self, field)
             if not isinstance(amount, Decimal) or not _is_money(amount):
                 _refuse(field, amount, f"a Decimal of whole millionths, 0 to {MOST_MONEY}")
+        for field in ("currency", "timezone"):
+            text: object = getattr(self, field)
+            if not isinstance(text, str) or not text:
+                _refuse(field, text, "a text, such as 'EUR' or 'Europe/Berlin'")
         _one_of("per", self.per, "day", "week", "month")
         _one_of("on_spent", self.on_spent, "fail", "park")
+        flag("per_tenant", self.per_tenant)
 
 
 def _is_money(amount: Decimal) -> bool:
     # The bound comes before the remainder: decimals cannot divide what is too large for their precision.
     return amount.is_finite() and 0 <= amount <= MOST_MONEY and not amount % Decimal("0.000001")
-
-
-def _refuse(field: str, value: object, wanted: str) -> None:
-    message = f"{field} must be {wanted}, not {value!r}"
-    raise ValueError(message)
-
-
-def _legal(what: str, name: str) -> None:
-    hint = name_hint(name)
-    if hint is not None:
-        message = f"{name!r} is no legal {what} name; {hint}"
-        raise ValueError(message)
-
-
-def _positive(field: str, duration: Duration | None, *, is_optional: bool = False) -> None:
-    if duration is None and is_optional:
-        return
-    try:
-        is_positive = duration is not None and to_micros(duration) > 0
-    except ValueError:
-        is_positive = False
-    if not is_positive:
-        _refuse(field, duration, f"a finite duration above 0{', or None' * is_optional}")
-
-
-def _counted(field: str, value: object, least: int, *, is_optional: bool = False) -> None:
-    if value is None and is_optional:
-        return
-    if not isinstance(value, int) or value < least:
-        _refuse(field, value, f"a whole number, {least} or more{', or None' * is_optional}")
-
-
-def _one_of(field: str, value: str, *allowed: str) -> None:
-    if value not in allowed:
-        _refuse(field, value, " or ".join(allowed))

@@ -6,8 +6,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
+from fairlane.model.checking import is_number, refuse
+from fairlane.model.errors import ConfigError
 from fairlane.model.failure import ErrorClass
 from fairlane.model.instants import DAY, SECOND, Micros, to_micros
 
@@ -31,21 +33,36 @@ class Backoff:
 
     def __post_init__(self) -> None:
         """Refuse a schedule that means nothing."""
+        wanted = {
+            "jitter": "a share from 0 to 1",
+            "base": "seconds above 0",
+            "factor": "1 or more",
+            "floor": "seconds, 0 or more",
+            "cap": "seconds above 0, not below the floor",
+        }
+        for field, what in wanted.items():
+            if not is_number(getattr(self, field)):
+                refuse(f"{field} of a Backoff", getattr(self, field), what)
         checks = (
-            (0 <= self.jitter <= 1, "jitter", "a share from 0 to 1"),
-            (self.base > 0, "base", "seconds above 0"),
-            (self.factor >= 1, "factor", "1 or more"),
-            (self.floor >= 0, "floor", "seconds, 0 or more"),
-            (self.cap >= self.floor and self.cap > 0, "cap", "seconds above 0, not below the floor"),
-            (self._are_steps_legal(), "steps", "seconds, 0 or more, finite, not above the cap"),
+            (0 <= self.jitter <= 1, "jitter"),
+            (self.base > 0, "base"),
+            (self.factor >= 1, "factor"),
+            (self.floor >= 0, "floor"),
+            (self.cap >= self.floor and self.cap > 0, "cap"),
         )
-        for fits, field, wanted in checks:
+        for fits, field in checks:
             if not fits:
-                message = f"{field} of a Backoff must be {wanted}, not {getattr(self, field)!r}"
-                raise ValueError(message)
+                refuse(f"{field} of a Backoff", getattr(self, field), wanted[field])
+        if not self._are_steps_legal(self.steps):
+            refuse(
+                "steps of a Backoff", self.steps, "a tuple of seconds, 0 or more, finite, not above the cap"
+            )
 
-    def _are_steps_legal(self) -> bool:
-        return all(0 <= step <= self.cap and step < math.inf for step in self.steps or ())
+    def _are_steps_legal(self, steps: object) -> bool:
+        if not isinstance(steps, tuple):
+            return steps is None
+        given = cast("tuple[object, ...]", steps)
+        return all(is_number(step) and 0 <= step <= self.cap and step < math.inf for step in given)
 
     @classmethod
     def delays(cls, *seconds: float, jitter: float = 0.0) -> Backoff:
@@ -56,7 +73,7 @@ class Backoff:
         """
         if not seconds:
             message = "Backoff.delays needs at least one delay; Backoff.never() retries nothing"
-            raise ValueError(message)
+            raise ConfigError(message)
         return cls(steps=seconds, cap=math.inf, jitter=jitter)
 
     @classmethod
@@ -122,6 +139,20 @@ class Backoff:
 RetryPolicy: TypeAlias = Backoff | Mapping[ErrorClass, Backoff]
 
 DEFAULT_BACKOFF: Final = Backoff.exponential()
+
+_CLASSES: Final = frozenset(ErrorClass)
+
+
+def check_retry(field: str, policy: object) -> None:
+    """Refuse what is no retry policy: it would be asked after a handler has failed, when it is too late."""
+    if isinstance(policy, Backoff):
+        return
+    wanted = "a Backoff, such as Backoff.delays(10, 60), or a dict of these by ErrorClass"
+    if not isinstance(policy, Mapping):
+        refuse(field, policy, wanted)
+    for key, backoff in cast("Mapping[object, object]", policy).items():
+        if key not in _CLASSES or not isinstance(backoff, Backoff):
+            refuse(field, {key: backoff}, wanted)
 
 
 def backoff_for(error_class: ErrorClass, *policies: RetryPolicy | None) -> Backoff:

@@ -11,7 +11,9 @@ import msgspec
 from fairlane.app.call import Call
 from fairlane.app.fairlane import Fairlane
 from fairlane.app.form import connection_of, taken_from
+from fairlane.model.checking import one_of
 from fairlane.model.errors import Problem, invalid_job
+from fairlane.outbox.options import check_app, check_style
 from fairlane.outbox.row import to_row
 from fairlane.outbox.table import DDL, Bound, Dialect, ParamStyle, bound, insert
 
@@ -36,12 +38,15 @@ class Outbox:
     """
 
     def __init__(self, app: Fairlane, *, paramstyle: ParamStyle = "named") -> None:
+        check_app(app)
+        check_style(paramstyle)
         self._client = app.client
         self._style: ParamStyle = paramstyle
 
     @staticmethod
     def ddl(dialect: Dialect = "sqlite") -> str:
         """Give the statement that makes the table, for the application's migrations."""
+        one_of("dialect", dialect, *DDL)
         return DDL[dialect]
 
     def add(self, execute: Execute, call: Call[Any]) -> UUID:

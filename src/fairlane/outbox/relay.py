@@ -17,6 +17,7 @@ from typing import Final, Self
 
 from fairlane.app.ambient import for_all, refuse_inside
 from fairlane.app.fairlane import Fairlane
+from fairlane.model.checking import is_whole, positive, refuse, shown
 from fairlane.model.errors import ConfigError
 from fairlane.model.instants import SECOND, Duration, to_micros
 from fairlane.model.job import NewJob
@@ -24,6 +25,7 @@ from fairlane.model.retry import Backoff
 from fairlane.outbox.backlog import Backlog, Connection
 from fairlane.outbox.holding import Holds
 from fairlane.outbox.moving import Passed, move
+from fairlane.outbox.options import check_app, check_style
 from fairlane.outbox.table import ParamStyle
 from fairlane.store.contract.jobs import BATCH_MOST, EnqueueReply
 
@@ -55,8 +57,13 @@ class Relay:
         poll: Duration = 0.25,
         batch: int = 500,
     ) -> None:
-        if not 1 <= batch <= BATCH_MOST:
-            raise ConfigError(f"it is {batch}.", key="batch", allowed=f"1 to {BATCH_MOST:,}")
+        check_app(app)
+        check_style(paramstyle)
+        if not callable(connect):
+            refuse("connect", connect, "a function that opens a connection")
+        positive("poll", poll)
+        if not is_whole(batch) or not 1 <= batch <= BATCH_MOST:
+            raise ConfigError(f"it is {shown(batch)}.", key="batch", allowed=f"1 to {BATCH_MOST:,}")
         self._app = app
         self._connect = connect
         self._style: ParamStyle = paramstyle

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from fairlane.app.fairlane import Fairlane
+from fairlane.model.checking import instance, is_listed, shown
 from fairlane.model.errors import ConfigError
 from fairlane.model.instants import Micros
 from fairlane.model.job import Claim, Settlement
@@ -105,10 +106,17 @@ def lanes_of(app: Fairlane, wanted: Sequence[Lane | str] | None) -> list[Lane]:
     declared = {lane.name: lane for lane in app.settings.lanes} or {"main": _main(app)}
     if wanted is None:
         return list(declared.values())
+    _check_listed(wanted)
     for name in wanted:
+        instance("lanes", name, (str, Lane), "names and Lane(...)")
         if isinstance(name, str) and name not in declared:
             raise ConfigError(f"there is no lane {name}.", key="lanes", allowed=", ".join(declared))
     return [declared[one] if isinstance(one, str) else one for one in wanted]
+
+
+def _check_listed(wanted: object) -> None:
+    if not is_listed(wanted):
+        raise ConfigError(f"it is {shown(wanted)}.", key="lanes", allowed="a list of names or of Lane(...)")
 
 
 def _main(app: Fairlane) -> Lane:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from logging import getLogger
 from typing import Final
@@ -204,7 +205,7 @@ def _tell(level: int, event: str, text: str, attempt: Attempt, last: str, **fact
     _log(level, text, job.id, job.task, job.attempt, last, extra=extra)
 
 
-def _log(level: int, text: str, *args: object, extra: dict[str, object]) -> None:
+def _log(level: int, text: str, *args: object, extra: Mapping[str, object]) -> None:
     """Log; what a log handler of the application raises is no matter of the attempt that is told of."""
     try:
         log.log(level, text, *args, extra=extra, stacklevel=3)

@@ -15,6 +15,7 @@ from typing import Final
 from fairlane.app.ambient import refuse_in_handler
 from fairlane.app.fairlane import Fairlane
 from fairlane.app.worker_settings import WorkerSettings
+from fairlane.model.checking import flag, instance
 from fairlane.model.errors import StoreError
 from fairlane.model.instants import SECOND, Micros
 from fairlane.model.policy import Lane
@@ -58,6 +59,10 @@ class Worker:
         settings: WorkerSettings | None = None,
         clock: Clock | None = None,
     ) -> None:
+        instance("app", app, Fairlane, "a Fairlane(...)")
+        flag("burst", burst)
+        instance("duties", duties, bool, "True or False", is_optional=True)
+        instance("settings", settings, WorkerSettings, "WorkerSettings(...)", is_optional=True)
         self.id = new_name("worker")
         self.settings = settings or app.settings.worker
         self.is_standing_still = False

@@ -23,6 +23,7 @@ from fairlane.app.config.keys import all_keys
 from fairlane.app.config.policy_kinds import nearest
 from fairlane.app.config.values import Values
 from fairlane.app.settings import Settings
+from fairlane.model.checking import instance
 from fairlane.model.errors import ConfigError
 
 _log: Final = getLogger("fairlane")
@@ -53,6 +54,7 @@ class Configuration:
         config: FilePath | str | Mapping[str, Any] | None = None,
         environ: Mapping[str, str] | None = None,
     ) -> None:
+        instance("config", config, (FilePath, str, Mapping), "the path of a file or a dict", is_optional=True)
         self.code = code
         self._config = config
         self._environ = environ

@@ -118,7 +118,7 @@ TREE: Final[Mapping[str, Node]] = {
         "gate": Key(NAME, "the code's", "which of `[gates]` its jobs pass (S43)"),
         "rate": Key(RATE, "the code's", "starts of all tenants together (S44)"),
         "on_bad_result": Key(
-            one_of("drop", "dead"), "the code's", "a result that cannot be kept: drop it, or the job is dead (S34)"
+            one_of("drop", "dead"), "the code's", "a result that cannot be kept: drop it, or dead (S34)"
         ),
         "isolation": _planned(one_of("auto", "process"), "where its handler runs"),
         "max_memory": _planned(size(), "memory of its own process"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from logging import INFO, WARNING, getLogger
+from logging import DEBUG, WARNING, getLogger
 from pathlib import Path as FilePath
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -152,9 +152,9 @@ def _below(sheet: Sheet, table: str) -> Iterator[Path]:
 
 
 def _tell_kept(field: str, source: str) -> None:
-    # Somebody has typed the option and expects something of it.
+    # Somebody has typed the option and expects something of it; a variable or a file is there at every start.
     _log.log(
-        WARNING if source.startswith("--") else INFO,
+        WARNING if source.startswith("--") else DEBUG,
         "configuration: %s is given in code, so that of %s is not used",
         *(field, source),
         extra={"event": "configuration_kept", "key": field, "source": source},

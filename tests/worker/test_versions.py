@@ -130,9 +130,14 @@ async def test_a_version_is_dead_an_hour_after_the_last_worker_that_knew_it(plac
         before = (await place.record(job)).attempt
         clock.leap(seconds)
         place.advance(seconds)
+        await until_async(has_beaten, wanted=True)
         await wake(old)
         await until_async(lambda: has_ended_after(before), wanted=True)
         return (await place.record(job)).state
+
+    async def has_beaten() -> bool:
+        views = await place.store.registry.workers(WorkersRequest(scope=Scope.all(), seen_within=0))
+        return len(views) == 1
 
     async def has_ended_after(attempt: int) -> bool:
         found = await place.record(job)

@@ -88,7 +88,7 @@ def told(caplog: pytest.LogCaptureFixture, event: str) -> list[logging.LogRecord
 async def test_000_rt_2_a_retry_is_logged_as_a_warning(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """With the job, its attempt and the delay."""
+    """With the job, its attempt, how many there may be, and the delay."""
     app = world.app()
     job = await app.task(name="bad", retry=Backoff.delays(10, 30))(lambda: 1 / 0).aenqueue()
     await burst(app)
@@ -100,6 +100,8 @@ async def test_000_rt_2_a_retry_is_logged_as_a_warning(
         (str(job.id), 1, 10),
         (str(job.id), 2, 30),
     ]
+    assert [(vars(one)["failures"], vars(one)["max_attempts"]) for one in records] == [(1, 3), (2, 3)]
+    assert "now delayed for 30.0 s, failure 2 of 3, retry: " in records[-1].getMessage()
 
 
 async def test_000_dl_8_a_dead_job_is_logged_as_an_error_with_its_id(

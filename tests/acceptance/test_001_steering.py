@@ -170,7 +170,7 @@ async def test_001_ec_2_a_jump_of_the_machines_clock_changes_neither_timeouts_no
 async def test_001_dg_8_every_record_of_an_attempt_names_it(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Event, level, time, tenant, job, attempt, queue, task; the correlation through all retries."""
+    """Event, level, time, tenant, job, attempt, worker, queue, task; the correlation through all retries."""
     app = world.app()
 
     def bad() -> None:
@@ -178,12 +178,13 @@ async def test_001_dg_8_every_record_of_an_attempt_names_it(
 
     task = app.task(name="bad", max_attempts=2)(bad)
     job = await task.using(tenant="acme", correlation_id="user-action-123").aenqueue()
-    await burst(app)
+    workers = [await burst(app)]
     world.advance(60)
-    await burst(app)
+    workers.append(await burst(app))
     records = [one for one in caplog.records if vars(one).get("job") == str(job.id)]
     assert [vars(one)["event"] for one in records] == ["job_failed", "job_dead"]
     assert [vars(one)["attempt"] for one in records] == [1, 2]
+    assert [vars(one)["worker"] for one in records] == [worker.id for worker in workers]
     for record in records:
         said = vars(record)
         assert (said["tenant"], said["queue"], said["task"]) == ("acme", "default", "bad")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fairlane import Backoff, ErrorClass, Fail, Job, Retry, State
+from fairlane import Backoff, Context, ErrorClass, Fail, Job, Retry, State
 from fairlane.model.instants import SECOND, to_datetime
 from fairlane.store.contract.dead import DeadGetRequest
 from tests.acceptance.presets import C_RETRY, Preset, strict
@@ -192,7 +192,7 @@ async def test_002_dl_1_a_dead_letter_keeps_payload_history_creation_and_correla
 
 
 async def test_002_cm_3_the_version_of_a_payload_is_stored_and_older_ones_are_upcast(world: World) -> None:
-    """What is stored keeps its version; the handler sees the arguments of its own."""
+    """What is stored keeps its version, which the handler sees, with the arguments of its own."""
     old = world.app()
 
     async def first(message_id: int) -> None:
@@ -200,14 +200,14 @@ async def test_002_cm_3_the_version_of_a_payload_is_stored_and_older_ones_are_up
 
     job = await old.task(name="fetch", version=1)(first).aenqueue(789)
     new = world.app()
-    seen: list[int] = []
+    seen: list[tuple[int, int]] = []
 
-    async def second(message: int) -> None:
-        seen.append(message)
+    async def second(ctx: Context, message: int) -> None:
+        seen.append((ctx.version, message))
 
     fetch = new.task(name="fetch", version=2)(second)
     fetch.upcast(1)(lambda said: {"message": said["message_id"]})
     newer = await fetch.aenqueue(790)
     await burst(new)
-    assert seen == [789, 790]
+    assert seen == [(1, 789), (2, 790)]
     assert [(await world.record(one)).version for one in (job, newer)] == [1, 2]

@@ -276,8 +276,10 @@ FINDINGS: Final[dict[str, tuple[Scene, int, list[str]]]] = {
         another_application,
         1,
         [
-            "bad tasks: task noop is declared by application 'billing' and by 'shop' "
-            "(module billing.jobs, module shop.jobs)."
+            (
+                "bad tasks: task noop is declared by application 'billing' and by 'shop' "
+                "(module billing.jobs, module shop.jobs)."
+            )
         ],
     ),
     "a change without a version": (

@@ -197,6 +197,22 @@ def test_the_log_of_a_worker_is_lines_for_people_and_objects_for_programs(shop: 
         assert {"time", "level", "message"} <= set(json.loads(objects.splitlines()[0]))
 
 
+@pytest.mark.parametrize("form", ["text", "json"])
+@pytest.mark.parametrize("is_asked", [False, True])
+def test_the_traceback_of_a_failed_attempt_is_logged_if_asked_for(
+    shop: Shop, form: str, is_asked: bool
+) -> None:
+    """By `--log-tracebacks`, without secrets; a record is one line but for that."""
+    shop.run("worker", "shop:app", "--burst")
+    shop.run("enqueue", "measure", "--tenant", "acme", "shoe_size=41", "--url", shop.url)
+    asked = ["--log-tracebacks"] if is_asked else []
+    _, _, log = shop.run("worker", "shop:app", "--burst", "--log", form, *asked)
+    assert ("Traceback (most recent call last)" in log) == is_asked
+    assert "hunter2" not in log
+    is_one_line_each = all(line[:4].isdigit() or line.startswith("{") for line in log.splitlines())
+    assert is_one_line_each == (form == "json" or not is_asked)
+
+
 def test_a_scheduler_leads_until_it_is_stopped(shop: Shop) -> None:
     """`doctor` sees who leads, and finds nothing wrong with it; Ctrl-C is a good end."""
     shop.run("--url", shop.url, "migrate")

@@ -247,7 +247,7 @@ async def test_a_worker_with_an_older_version_does_not_hide_the_newer_one(world:
 
 
 async def test_a_version_that_no_live_worker_knows_any_more_speaks_no_longer(world: World) -> None:
-    """S33: after a roll-back the older one is published again; when the newer was seen last is not forgotten."""
+    """S33: after a roll-back the older one is published again; when the newer was seen last stays known."""
     newer = msgspec.structs.replace(MAIL, version=4)
     await world.register("w1", MAIL)
     await world.register("w2", newer)

@@ -35,7 +35,7 @@ def test_seeds_keep_every_promise(first: int) -> None:
 
 def test_the_first_seeds_meet_every_kind_of_fault() -> None:
     """Workers are killed and stand still, the store is away and its clock jumps, claims are lost."""
-    figures = [run_seed(seed).figures for seed in range(8)]
+    figures = [run_seed(seed).figures for seed in range(30)]
     kinds = ("kills", "freezes", "outages", "jumps", "stale", "reclaimed", "starts")
     assert {kind for kind in kinds if not sum(one[kind] for one in figures)} == set()
 

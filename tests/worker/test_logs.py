@@ -12,7 +12,7 @@ from fairlane.app.attempt_log import BYTES_KEPT, LINES_KEPT, Tail
 from fairlane.runtime.logs import JsonFormatter
 from tests.worker.world import World
 
-ABOUT = {"tenant", "job", "queue", "task", "attempt", "correlation"}
+ABOUT = {"tenant", "job", "queue", "task", "attempt", "worker", "correlation"}
 
 
 async def test_every_record_about_an_attempt_carries_whose_it_is(
@@ -24,7 +24,7 @@ async def test_every_record_about_an_attempt_carries_whose_it_is(
     @app.task(name="mixed", max_attempts=3)
     async def mixed(how: str) -> None:
         if how == "fails":
-            raise ValueError
+            raise ValueError("no\nline")
         if how == "dies":
             raise Fail(how)
 
@@ -40,8 +40,15 @@ async def test_every_record_about_an_attempt_carries_whose_it_is(
         assert set(facts) >= ABOUT
         assert (facts["tenant"], facts["job"]) == ("acme", str(jobs[how].id))
         assert (facts["attempt"], facts["correlation"], facts["task"]) == (1, f"order-{how}", "mixed")
+        assert facts["worker"] == worker.id
     assert [told[event].levelno for event in told] == [logging.DEBUG, logging.WARNING, logging.ERROR]
-    assert "now delayed, failure 1 of 3, retry" in told["job_failed"].getMessage()
+    message = told["job_failed"].getMessage()
+    assert message.endswith(" s, failure 1 of 3, retry: retryable: ValueError: no\nline")
+    assert "attempt 1: now delayed for " in message
+    assert "Traceback" in told["job_failed"].__dict__["traceback"]
+    assert (
+        told["job_dead"].getMessage().endswith("now dead, failure 1 of 3, failed: non_retryable: Fail: dies")
+    )
     assert (told["job_failed"].__dict__["failures"], told["job_failed"].__dict__["max_attempts"]) == (1, 3)
     events = [one.__dict__["event"] for one in caplog.records]
     assert {"worker_started", "worker_left"} <= set(events)
@@ -87,7 +94,7 @@ async def test_what_a_handler_logs_is_kept_with_its_attempt(
         talks = app.task(name="talks")(work)
 
     job = await talks.using(tenant="acme").aenqueue()
-    await world.burst(app)
+    worker = await world.burst(app)
     kept = (await job.arefresh()).attempts[-1].log
     assert kept is not None
     lines = kept.splitlines()
@@ -103,6 +110,7 @@ async def test_what_a_handler_logs_is_kept_with_its_attempt(
         "attempt": 1,
     }
     assert said[1].funcName == "work"
+    assert said[1].__dict__["worker"] == worker.id
 
 
 async def test_a_handler_that_logs_nothing_leaves_nothing(world: World, app: Fairlane) -> None:
@@ -131,6 +139,14 @@ def test_the_last_lines_are_kept_up_to_a_number_and_a_size() -> None:
     assert len(text.splitlines()) == 8
     tail.add("\U0001f600" * BYTES_KEPT)
     assert 0 < len(str(tail.text()).encode()) <= BYTES_KEPT
+
+
+@pytest.mark.parametrize("is_asked", [False, True])
+def test_a_line_of_json_has_a_traceback_only_if_asked(is_asked: bool) -> None:
+    """It is long; and it may hold secrets as any text."""
+    record = logging.makeLogRecord({"msg": "failed", "traceback": "Traceback:\n  password=hunter2"})
+    facts = json.loads(JsonFormatter(has_tracebacks=is_asked).format(record))
+    assert facts.get("traceback") == ("Traceback:\n  password=[redacted]" if is_asked else None)
 
 
 def test_a_line_of_json_has_the_facts_and_no_secret() -> None:

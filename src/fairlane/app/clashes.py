@@ -1,4 +1,4 @@
-"""Find tasks that two applications on one store both call their own. Compares what workers publish; asks nobody.
+"""Find tasks that two applications on one store both call their own, by what workers publish. Asks nobody.
 
 Old and new code of one application live side by side during a deploy: they have one name, and a changed task
 has a new version. What differs beyond that is another application, or a change that was not given a version.

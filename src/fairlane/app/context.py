@@ -77,8 +77,8 @@ class Context:
     """One attempt, from inside its handler: whose it is, how long it may take, whether it should stop.
 
     `fence` grows with every claim of the job: show it to outside systems that must refuse the late. It has up
-    to 53 bits, microseconds of the store's clock: keep it in a `bigint`. `version` is the one that the job was
-    enqueued with; its arguments are those of the handler's own.
+    to 53 bits, microseconds of the store's clock: keep it in a `bigint`. `version` is the one that the job
+    was enqueued with; its arguments are those of the handler's own.
     """
 
     tenant: str
@@ -98,6 +98,7 @@ class Context:
         succeed: Succeed | None = None,
         deadline: datetime | None = None,
         version: int = 1,
+        worker: str | None = None,
     ) -> None:
         self.tenant = tenant
         self.attempt = attempt
@@ -105,6 +106,7 @@ class Context:
         self.fence = fence
         self.deadline = deadline
         self._show = show
+        self._worker = worker
         self._rein = rein
         self._succeed = succeed or _belongs_to_nobody
 
@@ -123,6 +125,7 @@ class Context:
             "task": job.task,
             "queue": job.queue,
             "attempt": job.attempt,
+            "worker": self._worker,
             "correlation": job.correlation_id,
         }
         self._rein.tail = Tail()

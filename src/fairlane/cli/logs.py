@@ -7,7 +7,7 @@ import sys
 from copy import copy
 from typing import Final
 
-from fairlane.cli.safe import lines
+from fairlane.cli.safe import lines, one_line
 from fairlane.model.sensitive import redact_text
 from fairlane.runtime.logs import JsonFormatter
 
@@ -20,24 +20,43 @@ _FORM: Final = "%(asctime)s %(levelname)s %(about)s%(message)s"
 class PlainFormatter(logging.Formatter):
     r"""Time, level, whose attempt it is about, message; nothing secret, nothing that moves the cursor.
 
+    One record is one line, and says each thing once. Tracebacks stand below it: those that were logged, and
+    with `has_tracebacks` those of failed attempts.
+
     >>> record = logging.LogRecord("fairlane", 30, "", 0, "password=%s \x1b[2J", ("hunter2",), None)
     >>> record.tenant, record.job, record.attempt = "acme", "7", 2
     >>> PlainFormatter("%(levelname)s %(about)s%(message)s").format(record)
     'WARNING tenant=acme job=7 attempt=2 password=[redacted] \\x1b[2J'
     """
 
+    def __init__(self, form: str = _FORM, *, has_tracebacks: bool = False) -> None:
+        super().__init__(form)
+        self._has_tracebacks = has_tracebacks
+
     def format(self, record: logging.LogRecord) -> str:
         """Give the text, a traceback below it if there is one."""
+        message = record.getMessage()
         about = {name: getattr(record, name) for name in _ABOUT if hasattr(record, name)}
         if about.get("correlation") == about.get("job"):
             about.pop("correlation", None)  # it was given none, and has the job's id for one
+        if str(about.get("job")) in message:
+            about.pop("job")  # the worker's own messages name job and attempt
+            about.pop("attempt", None)
         shown = copy(record)  # others may have to show it, too
-        shown.about = "".join(f"{name}={value} " for name, value in about.items())
-        return "\n".join(lines(redact_text(super().format(shown))))
+        shown.about = _one("".join(f"{name}={value} " for name, value in about.items()))
+        shown.msg, shown.args = _one(message), ()
+        trace = getattr(record, "traceback", None) if self._has_tracebacks else None
+        text = super().format(shown) + ("" if trace is None else f"\n{str(trace).rstrip()}")
+        return "\n".join(lines(redact_text(text)))
 
 
-def log_to_stderr(*, is_json: bool, is_debug: bool) -> None:
+def _one(text: str) -> str:
+    return one_line(text.replace("\t", "    "))
+
+
+def log_to_stderr(*, is_json: bool, is_debug: bool, has_tracebacks: bool = False) -> None:
     """Let everything that is logged be seen, from now on."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonFormatter() if is_json else PlainFormatter(_FORM))
+    form = JsonFormatter if is_json else PlainFormatter
+    handler.setFormatter(form(has_tracebacks=has_tracebacks))
     logging.basicConfig(level=logging.DEBUG if is_debug else logging.INFO, handlers=[handler])

@@ -8,17 +8,19 @@ import click
 
 from fairlane.cli.command import Command
 from fairlane.cli.session import Session
-from fairlane.cli.terms import log
+from fairlane.cli.terms import log, log_tracebacks
 
 if TYPE_CHECKING:
     from fairlane import Fairlane
 
 
-def _own_app(session: Session, named: str | None, log_form: str | None) -> Fairlane:
+def _own_app(
+    session: Session, named: str | None, log_form: str | None, *, has_tracebacks: bool = False
+) -> Fairlane:
     """Give the application of the argument, which reads as in `uvicorn`, or of --app or the configuration."""
     if named is not None:
         session.application = named
-    session.log_to_stderr(log_form)
+    session.log_to_stderr(log_form, has_tracebacks=has_tracebacks)
     return session.own_app
 
 
@@ -28,6 +30,7 @@ def _own_app(session: Session, named: str | None, log_form: str | None) -> Fairl
 @click.option("--burst", is_flag=True, help="End when nothing is claimable now and nothing runs.")
 @click.option("--duties/--no-duties", default=None, help="Promote, reclaim, expire and prune, or not.")
 @log
+@log_tracebacks
 @click.pass_obj
 def worker(
     session: Session,
@@ -37,6 +40,7 @@ def worker(
     burst: bool,
     duties: bool | None,
     log_form: str | None,
+    log_tracebacks: bool,
 ) -> None:
     """Run the application's jobs until SIGTERM or Ctrl-C.
 
@@ -44,15 +48,16 @@ def worker(
     """
     from fairlane.worker.command import run_worker
 
-    app = _own_app(session, named, log_form)
+    app = _own_app(session, named, log_form, has_tracebacks=log_tracebacks)
     raise click.exceptions.Exit(run_worker(app, burst=burst, duties=duties, lanes=lanes or None))
 
 
 @click.command(cls=Command)
 @click.argument("named", metavar="[MODULE:APP]", required=False)
 @log
+@log_tracebacks
 @click.pass_obj
-def up(session: Session, *, named: str | None, log_form: str | None) -> None:
+def up(session: Session, *, named: str | None, log_form: str | None, log_tracebacks: bool) -> None:
     """Make or migrate the store, then run jobs and duties.
 
     All that an application needs on one machine. On several machines run `fairlane migrate` once, and
@@ -60,7 +65,7 @@ def up(session: Session, *, named: str | None, log_form: str | None) -> None:
     """
     from fairlane.worker.command import run_worker
 
-    app = _own_app(session, named, log_form)
+    app = _own_app(session, named, log_form, has_tracebacks=log_tracebacks)
     reply = session.run(lambda app: app.client.store.upkeep.migrate(), makes_store=True)
     if reply.steps:
         session.output.remark(f"Migrated from schema {reply.before} to {reply.after}.")

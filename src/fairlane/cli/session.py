@@ -105,13 +105,13 @@ class Session:
         path = file_of(str(self.app.settings.url))
         return None if path is None or is_there(path) else path
 
-    def log_to_stderr(self, form: str | None = None) -> None:
+    def log_to_stderr(self, form: str | None = None, *, has_tracebacks: bool = False) -> None:
         """Let the log be seen, as text or as JSON: for commands that run on their own."""
         from fairlane.cli.logs import log_to_stderr
 
         is_json = self.is_json if form is None else form == "json"
         self.is_logging = True
-        log_to_stderr(is_json=is_json, is_debug=self.is_debug)
+        log_to_stderr(is_json=is_json, is_debug=self.is_debug, has_tracebacks=has_tracebacks)
 
     @cached_property
     def who(self) -> str:

@@ -27,6 +27,9 @@ log: Final = click.option(
     type=click.Choice(["text", "json"]),
     help="The log's form; by default as --json says.",
 )
+log_tracebacks: Final = click.option(
+    "--log-tracebacks", is_flag=True, help="Log the traceback of every failed attempt."
+)
 
 
 def about(*allowed: Kind) -> Callable[[F], F]:

@@ -7,14 +7,19 @@ from datetime import UTC, datetime
 from logging import Formatter, LogRecord
 from typing import Any, Final
 
-from fairlane.model.sensitive import redact
+from fairlane.model.sensitive import redact, redact_text
 
 _USUAL: Final = frozenset(LogRecord("", 0, "", 0, "", (), None).__dict__) | {"message", "asctime", "taskName"}
 """What every record has; the rest was given as `extra`."""
 
+_PROSE: Final = frozenset({"message", "error", "traceback"})
+"""Texts of which a secret is a part: the rest of them is shown."""
+
 
 class JsonFormatter(Formatter):
     """One JSON object a line: time, level, logger, message, and whatever the record carries besides.
+
+    The traceback of a failed attempt, `traceback`, is long, and only shown if asked for.
 
     >>> record = LogRecord("fairlane", 20, "", 0, "job %s", ("7",), None)
     >>> record.event, record.password = "job_settled", "hunter2"
@@ -22,6 +27,10 @@ class JsonFormatter(Formatter):
     >>> line["message"], line["event"], "hunter2" in str(line)
     ('job 7', 'job_settled', False)
     """
+
+    def __init__(self, *, has_tracebacks: bool = False) -> None:
+        super().__init__()
+        self._left_out = _USUAL if has_tracebacks else _USUAL | {"traceback"}
 
     def format(self, record: LogRecord) -> str:
         """Give the line; what JSON does not know is written as text."""
@@ -31,7 +40,8 @@ class JsonFormatter(Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
-        line |= {name: value for name, value in record.__dict__.items() if name not in _USUAL}
+        line |= {name: value for name, value in record.__dict__.items() if name not in self._left_out}
         if record.exc_info:
             line["error"] = self.formatException(record.exc_info)
-        return json.dumps(redact(line), default=str, ensure_ascii=False)
+        shown = redact(line) | {name: redact_text(str(line[name])) for name in _PROSE & line.keys()}
+        return json.dumps(shown, default=str, ensure_ascii=False)

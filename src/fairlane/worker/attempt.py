@@ -89,5 +89,6 @@ class Attempt:
             "queue": job.queue,
             "task": job.task,
             "attempt": job.attempt,
+            "worker": job.worker,
             "correlation": job.correlation_id,
         }

@@ -36,7 +36,7 @@ async def refuse_others(card: WorkerCard, store: Store) -> None:
     for clash in clashes(card, (view.card for view in live)):
         if clash.takes_jobs:
             message = (
-                f"{clash.text}, and worker {clash.worker} of it serves a queue of this one: each would run the "
+                f"{clash.text}, and worker {clash.worker} serves a queue of this one: each would run the "
                 f"other's jobs. Give the tasks different names, or each application its own queues or store"
             )
             raise ConfigError(message, key=f"task {clash.task}")

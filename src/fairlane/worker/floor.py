@@ -88,7 +88,7 @@ class Floor:
         return attempts
 
     async def begin(self, attempts: list[Attempt], asked_at: Micros) -> None:
-        """Start what has arrived; give back what was lost or stopped on the way, and what is not known here."""
+        """Start what has arrived; give back what was lost or stopped on the way, or is not known here."""
         if attempts and not self.holdings:
             self.watch.bell.ring()
         unknown: list[Attempt] = []

@@ -20,7 +20,7 @@ from fairlane.store.contract.registry import TasksRequest
 from fairlane.store.contract.request import PAGE_MOST, Request
 
 CALLS_MOST: Final = 100
-"""How often a start asks for jobs of one name: a million are looked at. Tasks with all their steps cost none."""
+"""How often a start asks for jobs of one name: a million are read. A task with all its steps costs none."""
 
 _log: Final = getLogger("fairlane.worker")
 
@@ -79,6 +79,6 @@ async def _refuse_unfinished(task: Declaration, store: Store) -> None:
 def _refusal(task: Declaration, version: int, why: str) -> ConfigError:
     return ConfigError(
         f"it is version {task.version}, has no upcast from version {version}, and {why}: its jobs would be "
-        f"dead. Declare @{task.handler.func.__name__}.upcast({version}); one that raises says that they may be",
+        f"dead. Declare @{task.handler.func.__name__}.upcast({version}); one that raises says they may be",
         key=f"task {task.name}",
     )

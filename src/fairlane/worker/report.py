@@ -9,7 +9,7 @@ from contextlib import suppress
 from logging import getLogger
 from typing import Final
 
-from fairlane.model.failure import ErrorClass, describe, shown
+from fairlane.model.failure import ErrorClass, Failure, describe, shown
 from fairlane.model.instants import SECOND
 from fairlane.model.lifecycle import State
 from fairlane.model.overload import Overload
@@ -34,9 +34,10 @@ def settled(done: Done, state: State) -> None:
         return
     level = logging.ERROR if state is State.DEAD else logging.WARNING
     most = done.attempt.claim.job.max_attempts
-    why = f"failure {settlement.failures} of {most}, {settlement.because or ''}"
-    text = "job %s of %s, attempt %d: now " + state.value + ", %s"
     failure = settlement.failure
+    now = state.value if settlement.delay == 0 else f"{state.value} for {settlement.delay / 1e6:.1f} s"
+    why = f"now {now}, failure {settlement.failures} of {most}, {_reason(settlement.because, failure)}"
+    text = "job %s of %s, attempt %d: %s"
     facts: dict[str, object] = {
         "state": state.value,
         "failures": settlement.failures,
@@ -45,7 +46,19 @@ def settled(done: Done, state: State) -> None:
     }
     if failure is not None:
         facts |= {"error_class": failure.error_class.value, "error_type": failure.error_type}
+        if failure.traceback is not None:
+            facts["traceback"] = failure.traceback  # shown by those who ask for it
     _tell(level, "job_dead" if state is State.DEAD else "job_failed", text, done.attempt, why, **facts)
+
+
+def _reason(because: str | None, failure: Failure | None) -> str:
+    """Say why in a line: what follows, and class, type and text of the error."""
+    if failure is None:
+        return because or ""
+    word = (because or "").partition(":")[0]
+    kind = failure.error_type.rpartition(".")[2]
+    said = f"{kind}: {failure.message}" if failure.message else kind
+    return f"{word}: {failure.error_class.value}: {said}"
 
 
 def stale(done: Done) -> None:

@@ -83,6 +83,7 @@ class Runner:
             tenant=job.tenant,
             attempt=job.attempt,
             version=job.version,
+            worker=self._worker,
             show=partial(self._client.show, job),
             fence=attempt.claim.fence,
             rein=attempt.rein,

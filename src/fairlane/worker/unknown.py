@@ -8,7 +8,6 @@ from typing import Final, NoReturn
 from fairlane.app.declaration import Declaration, declare
 from fairlane.model.instants import Instant, Micros
 from fairlane.model.job import JobRecord
-from fairlane.model.judge import Unknown
 from fairlane.model.scope import Scope
 from fairlane.runtime.clock import Clock
 from fairlane.store.contract import Store

@@ -182,7 +182,8 @@ def _keep(field: str, kept: str, given: Given) -> None:
 
 
 def _tell_kept(field: str, source: str) -> None:
-    _log.info(
+    # A variable or a file is there at every start: this is no news.
+    _log.debug(
         "configuration: %s is given in code, so that of %s is not used",
         *(field, source),
         extra={"event": "configuration_kept", "key": field, "source": source},

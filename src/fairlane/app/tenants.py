@@ -14,11 +14,13 @@ from msgspec import UNSET
 
 from fairlane.app.acting import actor, reason_of
 from fairlane.app.ambient import scope_for
+from fairlane.app.asked import labels_of, name_of, tenant_cursor, within_page
 from fairlane.app.counting import count_by_queue, forget_all, purge_all
-from fairlane.app.jobs import Page, within_page
+from fairlane.app.jobs import Page
 from fairlane.app.steering import Steering, without_queue
 from fairlane.app.views import Tenant, tenant_of
 from fairlane.model.layers import EVERY, Change, Kind, QueueRules, Subject, TenantRules
+from fairlane.model.lifecycle import State
 from fairlane.model.limits import Limits
 from fairlane.model.scope import Scope
 from fairlane.store.contract.policies import ListRequest, PolicyView, PutRequest, ReadRequest
@@ -54,9 +56,9 @@ class Tenants(Steering):
         request = ListRequest(
             scope=scope_for(None),
             kind=Kind.TENANT,
-            labels=labels or {},
+            labels=labels_of(labels),
             limit=within_page("limit", limit),
-            after=cursor or "",
+            after=tenant_cursor(cursor),
         )
         views = await self._client.store.policies.list(request)
         shown = tuple([await self._show(view) for view in views])
@@ -70,9 +72,10 @@ class Tenants(Steering):
         self, name: str, *, weight: float = 1.0, labels: Mapping[str, str] | None = None
     ) -> Tenant:
         """Make a tenant known, with a weight and labels; limits that a file declares for it stay."""
+        given = labels_of(labels)
         view = await self._read(name)
         before = view.declared if isinstance(view.declared, TenantRules) else TenantRules()
-        rules = {view.subject: TenantRules(weight, dict(labels or {}), before.limits)}
+        rules = {view.subject: TenantRules(weight, given, before.limits)}
         await self._client.store.policies.put(PutRequest(scope=self._scope(view.subject), rules=rules))
         return await self.aget(name)
 
@@ -111,9 +114,10 @@ class Tenants(Steering):
         if queue is not None and limits is None:
             message = "queue is given without limits; a weight holds in all queues"
             raise ValueError(message)
+        where = EVERY if queue is None else name_of("queue", queue)
         change = Change(
             weight=UNSET if weight is None else weight,
-            queue_limits=UNSET if limits is None else {queue or EVERY: limits},
+            queue_limits=UNSET if limits is None else {where: limits},
         )
         await self._set(name, change, note, until, who)
         return await self.aget(name)
@@ -127,7 +131,7 @@ class Tenants(Steering):
     ) -> Tenant:
         """Take off what was set above the declared values: all of it, or the limits in one queue."""
         view = await self._read(name)
-        left = None if queue is None else without_queue(view, queue)
+        left = None if queue is None else without_queue(view, name_of("queue", queue))
         if left is not None and view.override is not None:
             await self._override(view.subject, left, note, view.override.until, who)
         else:
@@ -142,8 +146,9 @@ class Tenants(Steering):
         self, name: str, *, queue: str | None = None, reason: str, who: str | None = None
     ) -> int:
         """Cancel all waiting jobs of a tenant, in one queue or in all; the answer says how many (S46)."""
+        where = None if queue is None else name_of("queue", queue)
         scope = self._scope(self._subject(name))
-        request = PurgeRequest(scope=scope, reason=reason_of(reason), who=actor(who), queue=queue)
+        request = PurgeRequest(scope=scope, reason=reason_of(reason), who=actor(who), queue=where)
         return await purge_all(self._client.store, request)
 
     def forget(self, name: str, *, reason: str, who: str | None = None) -> int:
@@ -166,6 +171,10 @@ class Tenants(Steering):
                 extra={"event": "forget_incomplete", "tenant": name, "running": reply.running},
             )
         return reply.erased
+
+    async def _has_any(self, name: str, states: frozenset[State]) -> bool:
+        counts = await count_by_queue(self._client.store, self._scope(self._subject(name)))
+        return any(queue[state] for queue in counts.values() for state in states)
 
     async def _show(self, view: PolicyView) -> Tenant:
         store = self._client.store

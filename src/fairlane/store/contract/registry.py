@@ -38,6 +38,14 @@ class TaskCard(msgspec.Struct, frozen=True, kw_only=True):
     system: bool = False
 
 
+class LaneCard(msgspec.Struct, frozen=True):
+    """A lane as its worker introduces it."""
+
+    name: str
+    slots: int
+    queues: tuple[str, ...]
+
+
 class WorkerCard(msgspec.Struct, frozen=True, kw_only=True):
     """A worker as it introduces itself. The id has host, pid, start and a random part (no two are equal)."""
 
@@ -49,6 +57,7 @@ class WorkerCard(msgspec.Struct, frozen=True, kw_only=True):
     slots: int
     tasks: tuple[TaskCard, ...] = ()
     labels: tuple[str, ...] = ()
+    lanes: tuple[LaneCard, ...] = ()
 
 
 class RegisterRequest(Request, frozen=True, kw_only=True):

@@ -13,9 +13,9 @@ from fairlane.store.contract.jobs import Reason, Why
 
 _ADVICE: Final[Mapping[Reason, str]] = {
     "turn": "It waits for its turn. If that takes too long, add slots, or give its tenant a higher weight.",
-    "time": "It was enqueued for a later time. `run_now` makes it ready at once.",
-    "retry": "Its last attempt failed; it will be tried again. See its attempts; `run_now` skips the wait.",
-    "snooze": "Its handler asked to come back, or nobody knew its task. `run_now` skips the wait.",
+    "time": "It was enqueued for a later time. `app.jobs.run_now(id)` makes it ready.",
+    "retry": "Its last attempt failed; it will be tried again. `app.jobs.run_now(id)` skips the wait.",
+    "snooze": "Its handler asked to come back, or no worker knew it. `app.jobs.run_now(id)` skips the wait.",
     "paused": "Nothing of this is claimed until the pause ends. Resume it, or wait for its end.",
     "running_limit": "Its tenant runs as many jobs of the queue as it may. Raise the limit, or wait.",
     "rate": "Starts are spaced out by a rate. Raise the rate or its burst, or wait.",

@@ -18,8 +18,11 @@ WORDS = "SYSTEM Duration Json State ErrorClass CancelReply"
 POLICIES = "Backoff RetryPolicy Rate Limits Queue Share Lane Gate Breaker Budget"
 OUTCOMES = "Outcome Retry Snooze Fail Cancel SoftTimeout"
 APPLICATION = "Fairlane Tasks Task TaskDecorator Call Context chunks current_tenant current_job Outbox Relay"
-JOBS = "Job Attempt Progress Jobs Page Waiting"
-STEERING = "Tenant Tenants QueueView Queues Held Overridden"
+JOBS = "Job Attempt Progress Jobs Page Waiting Counts"
+STEERING = """
+    Tenant Tenants QueueView Queues QueueStats PublishedTask PublishedTasks GateView Gates Worker WorkerLane
+    Workers Held Overridden
+"""
 ERRORS = """
     FairlaneError ConfigError InvalidJob Problem UnknownTask UnknownTenant TenantRequired PayloadTooLarge
     SensitivePayload Refused WaitingLimitReached QueueFull Closed DuplicateJob IdempotencyMismatch

@@ -6,14 +6,19 @@ from fairlane.app.ambient import current_job, current_tenant
 from fairlane.app.call import Call
 from fairlane.app.chunks import chunks
 from fairlane.app.context import Context, SoftTimeout
+from fairlane.app.counts import Counts
 from fairlane.app.fairlane import Fairlane
+from fairlane.app.gates import Gates, GateView
 from fairlane.app.job import Attempt, Job, Json
 from fairlane.app.jobs import Jobs, Page
+from fairlane.app.published import PublishedTask, PublishedTasks
 from fairlane.app.queues import Queues
+from fairlane.app.stats import QueueStats
 from fairlane.app.tasks import Task, TaskDecorator, Tasks
 from fairlane.app.tenants import Tenants
 from fairlane.app.views import Held, Overridden, QueueView, Tenant
 from fairlane.app.waiting import Waiting
+from fairlane.app.workers import Worker, WorkerLane, Workers
 from fairlane.model.errors import (
     BreakerOpen,
     ClaimLost,
@@ -74,6 +79,7 @@ __all__ = [
     "Closed",
     "ConfigError",
     "Context",
+    "Counts",
     "DuplicateJob",
     "Duration",
     "EnqueueUnknown",
@@ -82,6 +88,8 @@ __all__ = [
     "Fairlane",
     "FairlaneError",
     "Gate",
+    "GateView",
+    "Gates",
     "Held",
     "IdempotencyMismatch",
     "InsideTenant",
@@ -102,8 +110,11 @@ __all__ = [
     "PayloadTooLarge",
     "Problem",
     "Progress",
+    "PublishedTask",
+    "PublishedTasks",
     "Queue",
     "QueueFull",
+    "QueueStats",
     "QueueView",
     "Queues",
     "Rate",
@@ -135,6 +146,9 @@ __all__ = [
     "Unsupported",
     "Waiting",
     "WaitingLimitReached",
+    "Worker",
+    "WorkerLane",
+    "Workers",
     "chunks",
     "current_job",
     "current_tenant",

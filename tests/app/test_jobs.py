@@ -263,5 +263,5 @@ def test_every_blocking_method_has_an_async_twin_of_the_same_signature(kind: typ
 def test_every_method_of_the_namespace_has_a_twin() -> None:
     """No sync method without one."""
     public = {name for name in vars(Jobs) if not name.startswith("_")}
-    verbs = {"get", "find", "count", "peek", "explain", "cancel", "run_now"}
+    verbs = {"get", "find", "each", "count", "peek", "explain", "cancel", "run_now"}
     assert public == verbs | {f"a{verb}" for verb in verbs}

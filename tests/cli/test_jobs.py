@@ -99,6 +99,10 @@ def test_a_list_may_be_longer_than_a_page_of_the_store(store: Desk) -> None:
         (["list", "--limit", "0"], "0 is not in the range x>=1"),
         (["show", "nonsense"], "'nonsense' is no job id; give a UUID"),
         (["peek", "Bulk"], "'Bulk' is no name of a queue"),
+        (["list", "--tag", ""], "'' can be no correlation id and no tag; use 1 to 255 bytes"),
+        (["list", "--correlation", "x" * 256], "can be no correlation id and no tag"),
+        (["count", "--tag", "\n"], "can be no correlation id and no tag"),
+        (["count", "--tag", "x", "--cursor", "x"], "'x' is no cursor"),
     ],
 )
 def test_a_bad_value_is_a_usage_error_that_says_what_would_be_right(
@@ -118,7 +122,38 @@ def test_counts_are_by_state_and_every_state_is_there(store: Desk) -> None:
         "delayed    1\nready      12\nrunning    0\nsucceeded  0\ndead       0\ncancelled  0\n"
     )
     (counts,) = store.run("jobs", "count", "--tenant", "globex", "--json").objects
-    assert counts == {state.value: int(state is State.DELAYED) for state in State}
+    assert counts == {
+        **{state.value: int(state is State.DELAYED) for state in State},
+        "because": {},
+        "looked_at": 1,
+        "is_complete": True,
+        "is_finished": False,
+        "cursor": None,
+    }
+
+
+def test_counts_by_a_tag_say_what_they_looked_at(store: Desk) -> None:
+    """S51: by any filter, apart by reason, and with a cursor where not everything was looked at."""
+    parent = store.do(lambda world: world.enqueue())
+    store.do(lambda world: world.enqueue(tags=("import-7",), delay=MINUTE, parent_id=parent.id))
+    store.do(lambda world: world.enqueue(tags=("import-7",), correlation_id="r1"))
+    lines = store.says("jobs", "count", "--tag", "import-7").splitlines()
+    assert lines[:2] == ["delayed    1 (1 time)", "ready      1"]
+    for arguments, number in (
+        (["--parent", str(parent.id)], 1),
+        (["--correlation", "r1"], 1),
+        (["--task", "other"], 0),
+        (["--state", "ready"], 2),
+        (["--tag", "import-7", "--state", "ready"], 1),
+        (["--because"], 3),
+    ):
+        (counts,) = store.run("jobs", "count", *arguments, "--json").objects
+        assert sum(counts[state.value] for state in State) == number, arguments
+    ran = store.run("jobs", "count", "--tag", "import-7", "--most", "2")
+    assert "2 job(s) were looked at, and there are more" in ran.err
+    cursor = ran.err.rsplit(maxsplit=1)[-1]
+    (rest,) = store.run("jobs", "count", "--tag", "import-7", "--cursor", cursor, "--json").objects
+    assert (rest["ready"], rest["is_complete"]) == (1, True)
 
 
 def test_peek_shows_the_order_of_claims(store: Desk) -> None:

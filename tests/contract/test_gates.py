@@ -15,6 +15,8 @@ from fairlane.model.job import Claim
 from fairlane.model.layers import Change, GateRules, Kind, TenantRules
 from fairlane.model.lifecycle import State
 from fairlane.model.limits import Limits
+from fairlane.model.scope import Scope
+from fairlane.store.contract.request import Request
 from tests.contract.world import ENDINGS, World
 from tests.invariants import check
 
@@ -27,7 +29,10 @@ async def _gate(world: World, limit: int | None, *tasks: str) -> None:
 async def _used(world: World) -> int:
     """Read the gate's own count, which must be what a recount gives."""
     await check(world.store, gates_are_stable=True)
-    return sum(book.used for book in (await world.census()).gates if book.gate == "door")
+    gates = await world.store.upkeep.gates(Request(scope=Scope.all()))
+    assert gates == (await world.census()).gates
+    assert await world.store.upkeep.gates(Request(scope=Scope("acme"))) == ()
+    return sum(book.used for book in gates if book.gate == "door")
 
 
 # ── the limit ────────────────────────────────────────────────────────────────

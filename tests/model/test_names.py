@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlane.model.names import LABEL_BYTES, check_name, label_hint, name_hint, task_hint, tenant_hint
+from fairlane.model.names import (
+    LABEL_BYTES,
+    TEXT_CHARS,
+    check_name,
+    label_hint,
+    name_hint,
+    task_hint,
+    tenant_hint,
+    text_hint,
+)
 
 LOWER, UPPER, DIGITS = string.ascii_lowercase, string.ascii_uppercase, string.digits
 
@@ -391,3 +400,19 @@ def test_an_endless_value_is_shown_in_a_bounded_way(value: object) -> None:
     assert len(problem.message) == 80 + len(" is not a legal name")
     assert problem.message.endswith("... is not a legal name")
     problem.message.encode()
+
+
+@pytest.mark.parametrize("text", ["", "x" * TEXT_CHARS, "two\nlines\tand a tab", "ünï \U0001f600"])
+def test_free_texts_may_be_long_and_have_lines(text: str) -> None:
+    """Up to 2,000 characters of anything that can be shown."""
+    assert text_hint(text) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["x" * (TEXT_CHARS + 1), "\x00", "a\rb", "\x1b[31m", "\x7f", "\x85", "\ud800", 7, None]
+)
+def test_what_a_free_text_cannot_be_is_said(text: object) -> None:
+    """Endless, not to be shown, not to be stored, or no text."""
+    hint = text_hint(text)
+    assert hint is not None
+    assert "2,000" in hint

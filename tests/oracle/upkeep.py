@@ -144,15 +144,19 @@ class OracleUpkeep:
             )
         books, covers = self._core.books, request.scope.covers
         homes = Counter(home(job.state) for job in books.jobs.values() if covers(job.tenant))
-        gates = books.gate_used if request.scope.tenant is None else Counter[str]()
         return Census(
             homes={one: homes[one] for one in Home if homes[one]},
             tenants=tenants,
-            gates=tuple(GateBook(gate, used) for gate, used in sorted(gates.items()) if used),
+            gates=await self.gates(request),
             idempotency_keys=sum(covers(tenant) for tenant, _ in books.keys),
             dedup_keys=sum(covers(key[0]) for key in books.dedup),
             cursor=cursor,
         )
+
+    async def gates(self, request: Request) -> tuple[GateBook, ...]:
+        """See the contract."""
+        used = self._core.books.gate_used if request.scope.tenant is None else Counter[str]()
+        return tuple(GateBook(gate, number) for gate, number in sorted(used.items()) if number)
 
     async def inspect(self, request: InspectRequest) -> Inspection:
         """See the contract: memory has no files and no settings."""

@@ -649,7 +649,7 @@ async def _find_whole(store: Store, request: FindRequest) -> tuple[JobRecord, ..
 
 
 async def _tallies(store: Store, request: TallyRequest) -> tuple[Tally, ...]:
-    """Count what matches. How many jobs were looked at is a store's business, and one page holds all of these."""
+    """Count what matches. How many jobs were looked at is a store's business; one page holds all of these."""
     return (await store.jobs.tally(request)).tallies
 
 

@@ -6,13 +6,14 @@ from datetime import datetime
 from getpass import getuser
 
 from fairlane.app.ambient import current
-from fairlane.model.instants import Instant, to_instant
+from fairlane.app.asked import moment_of, text_of
+from fairlane.model.instants import Instant
 
 
 def actor(who: str | None) -> str:
     """Name who acts: as given, else the task whose handler runs, else the user of this process."""
     if who:
-        return who
+        return text_of("who", who)
     around = current()
     if around is not None and around.job is not None:
         return f"task {around.job.task}"
@@ -24,17 +25,13 @@ def actor(who: str | None) -> str:
 
 def reason_of(reason: str) -> str:
     """Demand a reason: whoever finds the change wants to know."""
-    if not reason.strip():
+    said = text_of("reason", reason)
+    if not said.strip():
         message = "a reason is needed: others will want to know why"
         raise ValueError(message)
-    return reason
+    return said
 
 
 def instant_of(moment: datetime | None) -> Instant | None:
     """Turn an end that may be missing into an instant; naive ones are refused (S2)."""
-    if moment is None:
-        return None
-    if not isinstance(moment, datetime):  # pyright: ignore[reportUnnecessaryIsInstance] (callers need not be typed)
-        message = f"until has a value of type {type(moment).__name__}; give a datetime with a time zone"
-        raise ValueError(message)  # noqa: TRY004 (a bad value like any other)
-    return to_instant(moment)
+    return moment_of("until", moment)

@@ -16,7 +16,7 @@ import msgspec
 
 from fairlane.app.job import Job
 from fairlane.model.errors import InsideTenant, OutsideTenant, TenantMismatch
-from fairlane.model.names import invalid_name, tenant_hint
+from fairlane.model.names import invalid_name, tenant_hint, text_hint
 from fairlane.model.scope import SYSTEM, Scope
 
 _log: Final = getLogger("fairlane")
@@ -123,6 +123,10 @@ def as_tenant(name: str) -> Generator[None]:
 @contextmanager
 def as_system(reason: str) -> Generator[None]:
     """Act for all tenants; the only widening there is, and it is logged with its reason (S9)."""
+    hint = text_hint(reason)
+    if hint is not None:
+        message = f"as_system(reason=...) is no reason that can be kept; {hint}"
+        raise ValueError(message)
     if not reason.strip():
         message = "as_system(reason=...) needs a reason: it is kept for those who ask later"
         raise ValueError(message)

@@ -19,6 +19,7 @@ from uuid import UUID
 import msgspec
 
 from fairlane.app import ambient
+from fairlane.app.asked import text_of
 from fairlane.app.call import Call
 from fairlane.app.config.configuration import Configuration
 from fairlane.app.context import Context
@@ -213,7 +214,8 @@ class Client:
 
     async def acancel(self, job: Job[Any], reason: str) -> CancelReply:
         """Cancel one job, or ask it to stop."""
-        request = StopRequest(scope=_scope_around(job), ids=(job.id,), reason=reason)
+        why = text_of("reason", reason)
+        request = StopRequest(scope=_scope_around(job), ids=(job.id,), reason=why)
         replies = await self.store.jobs.cancel(request)
         if job.id not in replies:
             raise JobNotFound(job.id)

@@ -13,13 +13,16 @@ from fairlane.app.call import Call
 from fairlane.app.client import Client, TenantContext
 from fairlane.app.config.configuration import Configuration
 from fairlane.app.form import connection_of, taken_from
+from fairlane.app.gates import Gates
 from fairlane.app.job import Job
 from fairlane.app.jobs import Jobs
+from fairlane.app.published import PublishedTasks
 from fairlane.app.queues import Queues
 from fairlane.app.settings import Direction, PayloadSettings, Settings, settings_of
 from fairlane.app.sync import run_here
 from fairlane.app.tasks import Tasks
 from fairlane.app.tenants import Tenants
+from fairlane.app.workers import Workers
 from fairlane.model.errors import ConfigError
 from fairlane.model.policy import Gate, Lane, Queue, Tenancy
 
@@ -35,6 +38,9 @@ class Fairlane(Tasks):
     jobs: Jobs
     queues: Queues
     tenants: Tenants
+    tasks: PublishedTasks
+    gates: Gates
+    workers: Workers
 
     def __init__(
         self,
@@ -73,6 +79,9 @@ class Fairlane(Tasks):
         self.jobs = Jobs(self.client)
         self.queues = Queues(self.client)
         self.tenants = Tenants(self.client)
+        self.tasks = PublishedTasks(self.client)
+        self.gates = Gates(self.client)
+        self.workers = Workers(self.client)
 
     @property
     def settings(self) -> Settings:

@@ -5,35 +5,54 @@ Every call is scoped (S9): inside a tenant only that tenant's jobs exist, outsid
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar, Unpack
 from uuid import UUID
 
+from msgspec.structs import replace
+
 from fairlane.app.ambient import scope_for
+from fairlane.app.asked import (
+    Filters,
+    cursor_of,
+    filters_of,
+    name_of,
+    number_of,
+    scope_of,
+    text_of,
+    text_or_none,
+    within_page,
+)
 from fairlane.app.client import Client
 from fairlane.app.counting import count_all
+from fairlane.app.counts import Counts, counts_from, counts_of, tally_all
 from fairlane.app.job import Job
 from fairlane.app.waiting import Waiting, waiting_of
 from fairlane.model.errors import JobNotFound
 from fairlane.model.identifiers import parse_id
-from fairlane.model.instants import Instant, to_instant
+from fairlane.model.instants import LAST_INSTANT
 from fairlane.model.layers import Hold, Kind, Subject
 from fairlane.model.lifecycle import CancelReply, State
 from fairlane.model.scope import Scope
 from fairlane.store.contract.jobs import (
     ExplainRequest,
+    FindReply,
     FindRequest,
     PeekRequest,
     RunNowRequest,
     StopRequest,
+    TallyRequest,
     Why,
 )
 from fairlane.store.contract.policies import ReadRequest
 from fairlane.store.contract.request import PAGE_MOST
 
 T_co = TypeVar("T_co", covariant=True)
+
+_STEP: Final = 200
+"""How many jobs `each` reads at a time: with their arguments they may be large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +89,7 @@ class Jobs:
         state: State | Iterable[State] | None = None,
         correlation_id: str | None = None,
         tag: str | None = None,
-        parent: UUID | None = None,
+        parent: UUID | str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
         limit: int = 50,
@@ -106,39 +125,108 @@ class Jobs:
         state: State | Iterable[State] | None = None,
         correlation_id: str | None = None,
         tag: str | None = None,
-        parent: UUID | None = None,
+        parent: UUID | str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page[Job[Any]]:
         """Give a page of the jobs that meet every filter, newest enqueue first; see `find`."""
-        request = FindRequest(
-            scope=scope_for(tenant),
-            states=_states(state),
-            queue=queue,
-            task=task,
-            correlation_id=correlation_id,
-            tag=tag,
-            parent_id=parent,
-            since=_instant(since),
-            until=_instant(until),
-            limit=within_page("limit", limit),
-            cursor=cursor,
+        filters = filters_of(
+            {
+                "tenant": tenant,
+                "queue": queue,
+                "task": task,
+                "state": state,
+                "correlation_id": correlation_id,
+                "tag": tag,
+                "parent": parent,
+                "since": since,
+                "until": until,
+            }
         )
+        request = FindRequest(**filters, limit=within_page("limit", limit), cursor=cursor_of(cursor))
         reply = await self._client.store.jobs.find(request)
         return Page(tuple(self._client.show(record) for record in reply.jobs), reply.cursor)
 
-    def count(self, *, tenant: str | None = None, queue: str | None = None) -> Mapping[State, int]:
-        """Count jobs by state, of one tenant or queue or of all; every state is there."""
-        return self._client.portal.run(self.acount(tenant=tenant, queue=queue))
+    def each(self, *, limit: int | None = None, **filters: Unpack[Filters]) -> Iterator[Job[Any]]:
+        """Return every job that meets the filters of `find`, newest enqueue first, or the first `limit`.
 
-    async def acount(self, *, tenant: str | None = None, queue: str | None = None) -> Mapping[State, int]:
-        """Count jobs by state, of one tenant or queue or of all; every state is there."""
-        counts = dict.fromkeys(State, 0)
-        async for count in count_all(self._client.store, scope_for(tenant), queue):
-            counts[count.state] += count.jobs
-        return counts
+        Goes on by itself, a page at a time: what is not asked for is not read. A job that matches throughout
+        is given exactly once, however jobs settle meanwhile.
+        """
+        left, request = self._walk(limit, filters)
+        return self._each(left, request)
+
+    def aeach(self, *, limit: int | None = None, **filters: Unpack[Filters]) -> AsyncIterator[Job[Any]]:
+        """Return every job that meets the filters of `find`, newest first, for `async for`; see `each`."""
+        left, request = self._walk(limit, filters)
+        return self._aeach(left, request)
+
+    def _walk(self, limit: int | None, filters: Filters) -> tuple[int | None, FindRequest]:
+        """Check what is asked for, here and now: a generator would do so when it is first asked for a job."""
+        most = None if limit is None else number_of("limit", limit, LAST_INSTANT)
+        return most, FindRequest(**filters_of(filters), limit=_STEP)
+
+    def _each(self, left: int | None, request: FindRequest) -> Iterator[Job[Any]]:
+        async def aeach(request: FindRequest) -> FindReply:  # by this name a warning speaks of it
+            return await self._client.store.jobs.find(request)
+
+        while True:
+            request = replace(request, limit=_STEP if left is None else min(_STEP, left))
+            reply = self._client.portal.run(aeach(request))
+            yield from map(self._client.show, reply.jobs)
+            left = None if left is None else left - len(reply.jobs)
+            if reply.cursor is None or left == 0:
+                return
+            request = replace(request, cursor=reply.cursor)
+
+    async def _aeach(self, left: int | None, request: FindRequest) -> AsyncIterator[Job[Any]]:
+        while True:
+            request = replace(request, limit=_STEP if left is None else min(_STEP, left))
+            reply = await self._client.store.jobs.find(request)
+            for record in reply.jobs:
+                yield self._client.show(record)
+            left = None if left is None else left - len(reply.jobs)
+            if reply.cursor is None or left == 0:
+                return
+            request = replace(request, cursor=reply.cursor)
+
+    def count(
+        self,
+        *,
+        because: bool = False,
+        most: int | None = None,
+        cursor: str | None = None,
+        **filters: Unpack[Filters],
+    ) -> Counts:
+        """Count the jobs that meet the filters of `find`, by state; every state is there.
+
+        By tenant, queue and state alone counters answer, at once. Anything else, and `because`, which counts
+        the jobs of a state apart by their reason, looks at jobs, oldest first and 10,000 at a time, until all
+        of the tenant, the correlation id or the time range were looked at, or `most` of them: the reply says
+        at how many, whether that was all, and where to go on with `cursor` if not. Each job is counted once,
+        in the state in which it was met.
+        """
+        return self._client.portal.run(self.acount(because=because, most=most, cursor=cursor, **filters))
+
+    async def acount(
+        self,
+        *,
+        because: bool = False,
+        most: int | None = None,
+        cursor: str | None = None,
+        **filters: Unpack[Filters],
+    ) -> Counts:
+        """Count the jobs that meet the filters of `find`, by state; see `count`."""
+        asked = filters_of(filters)
+        bound = None if most is None else number_of("most", most, LAST_INSTANT)
+        is_plain = {key for key, value in asked.items() if value} <= {"scope", "queue", "states"}
+        if is_plain and not because and cursor is None:
+            found = count_all(self._client.store, asked["scope"], asked.get("queue"))
+            return counts_of([count async for count in found], asked["states"])
+        request = TallyRequest(**asked, cursor=text_or_none("cursor", cursor))
+        return counts_from(await tally_all(self._client.store, request, bound))
 
     def peek(self, queue: str, n: int = 10, *, tenant: str | None = None) -> Sequence[Job[Any]]:
         """Give the next n jobs in the order in which they would be claimed now, without taking them (S65)."""
@@ -146,7 +234,8 @@ class Jobs:
 
     async def apeek(self, queue: str, n: int = 10, *, tenant: str | None = None) -> Sequence[Job[Any]]:
         """Give the next n jobs in the order in which they would be claimed now, without taking them (S65)."""
-        request = PeekRequest(scope=scope_for(tenant), queue=queue, most=within_page("n", n))
+        scope = scope_of(tenant)
+        request = PeekRequest(scope=scope, queue=name_of("queue", queue), most=within_page("n", n))
         return tuple(self._client.show(record) for record in await self._client.store.jobs.peek(request))
 
     def explain(self, id: UUID | str, /) -> Waiting:
@@ -184,12 +273,12 @@ class Jobs:
         self, *ids: UUID | str, reason: str = "", descendants: bool = False
     ) -> Mapping[UUID, CancelReply]:
         """Cancel jobs that wait, ask those that run to stop; see `cancel`."""
-        scope = scope_for(None)
+        scope, why = scope_for(None), text_of("reason", reason)
         replies: dict[UUID, CancelReply] = {}
         ahead = list(dict.fromkeys(parse_id(id) for id in ids))
         while ahead:
             # A parent first, then its children: what it enqueues while it still runs is then found too.
-            request = StopRequest(scope=scope, ids=tuple(ahead), reason=reason)
+            request = StopRequest(scope=scope, ids=tuple(ahead), reason=why)
             replies.update(await self._client.store.jobs.cancel(request))
             children = (
                 [child for parent in ahead for child in await self._children(parent, scope)]
@@ -219,26 +308,3 @@ class Jobs:
         wanted = tuple(dict.fromkeys(parse_id(id) for id in ids))
         request = RunNowRequest(scope=scope_for(None), ids=wanted)
         return len(await self._client.store.jobs.run_now(request))
-
-
-def _states(state: State | Iterable[State] | None) -> frozenset[State]:
-    if state is None:
-        return frozenset()
-    # A state is a text as well, and a text is an iterable.
-    wanted = frozenset([State(state)] if isinstance(state, str) else map(State, state))
-    if not wanted:
-        message = "state names no state; leave it out to find jobs in every state"
-        raise ValueError(message)
-    return wanted
-
-
-def _instant(moment: datetime | None) -> Instant | None:
-    return None if moment is None else to_instant(moment)
-
-
-def within_page(name: str, number: int) -> int:
-    """Refuse a number of items that no page can have."""
-    if not 1 <= number <= PAGE_MOST:
-        message = f"{name} is {number}; use 1 to {PAGE_MOST}, and the cursor for more"
-        raise ValueError(message)
-    return number

@@ -5,9 +5,6 @@ A type checker finds most of it; who has none is told by name what is wrong, and
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import cast
-
 from msgspec import UnsetType
 
 from fairlane.app.checks import kind_of
@@ -44,19 +41,6 @@ def max_waiting_of(count: object) -> int | UnsetType | None:
     if count is None or (isinstance(count, int | UnsetType) and not isinstance(count, bool)):
         return count
     raise _refusal("max_waiting", count, "a whole number, or None for no limit")
-
-
-def labels_of(labels: object) -> dict[str, str]:
-    """Return labels: texts by name."""
-    if labels is None:
-        return {}
-    if not isinstance(labels, Mapping):
-        raise _refusal("labels", labels, 'a mapping such as {"plan": "big"}')
-    found = dict(cast("Mapping[str, str]", labels))
-    for text in (*found, *found.values()):
-        if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance] (callers need not be typed)
-            raise _refusal("labels", text, 'texts alone, as in {"plan": "big"}')
-    return found
 
 
 def queue_of(queue: object) -> str:

@@ -1,31 +1,28 @@
-"""`app.queues`: look at queues, change what they allow, pause, close and drain them.
+"""`app.queues`: look at queues and what is in them, change what they allow, pause, close and drain them.
 
 Queues belong to all tenants together, so from inside one tenant they can be neither seen nor changed (S9).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Final, Literal, TypeAlias
+from typing import overload
 
 from msgspec import UNSET, UnsetType
 
 from fairlane.app.ambient import scope_of_all
+from fairlane.app.asked import number_of
 from fairlane.app.counting import count_by_queue
 from fairlane.app.policy_values import limits_of, max_waiting_of, rate_of
-from fairlane.app.steering import Steering
+from fairlane.app.stats import LOOK_MOST, QueueStats, stats_of
+from fairlane.app.steering import Steering, list_all
 from fairlane.app.views import QueueView, queue_of
-from fairlane.model.instants import SECOND, Duration, Micros, to_micros
+from fairlane.model.instants import LAST_INSTANT
 from fairlane.model.layers import Change, Kind, Subject
 from fairlane.model.lifecycle import State
 from fairlane.model.limits import Limits, Rate
-from fairlane.store.contract.policies import ListRequest, PolicyView, ReadRequest
-from fairlane.store.contract.request import PAGE_MOST
-
-DrainBy: TypeAlias = Literal["pause", "close"]
-
-_LOOK_EVERY: Final[Micros] = SECOND // 4
+from fairlane.store.contract.policies import PolicyView
 
 
 class Queues(Steering):
@@ -48,20 +45,45 @@ class Queues(Steering):
     async def alist(self) -> Sequence[QueueView]:
         """Give all queues by name: those that are declared here, and those that the store knows."""
         scope = scope_of_all("queues belong to all tenants")
-        declared = [Subject(Kind.QUEUE, name) for name in self._client.settings.queues]
         store = self._client.store
-        views = dict(await store.policies.read(ReadRequest(scope=scope, subjects=tuple(declared))))
-        after = ""
-        while True:
-            request = ListRequest(scope=scope, kind=Kind.QUEUE, limit=PAGE_MOST, after=after)
-            page = await store.policies.list(request)
-            views.update({view.subject: view for view in page})
-            if len(page) < PAGE_MOST:
-                break
-            after = page[-1].subject.name
+        views = await list_all(store, scope, Kind.QUEUE, self._client.settings.queues)
         counts = await count_by_queue(store, scope)
         nothing = dict.fromkeys(State, 0)
-        return tuple(queue_of(views[one], counts.get(one.name, nothing)) for one in sorted(views))
+        return tuple(queue_of(view, counts.get(view.subject.name, nothing)) for view in views)
+
+    @overload
+    def stats(self, name: str, *, most: int = LOOK_MOST) -> QueueStats: ...
+    @overload
+    def stats(self, *, most: int = LOOK_MOST) -> Mapping[str, QueueStats]: ...
+    def stats(
+        self, name: str | None = None, *, most: int = LOOK_MOST
+    ) -> QueueStats | Mapping[str, QueueStats]:
+        """Say what is in a queue, or in all by name: jobs by state, how many retry, how old the oldest is.
+
+        Numbers by state are exact. For the rest no more than `most` delayed and `most` ready jobs are looked
+        at.
+        """
+        if name is None:
+            return self._client.portal.run(self.astats(most=most))
+        return self._client.portal.run(self.astats(name, most=most))
+
+    @overload
+    async def astats(self, name: str, *, most: int = LOOK_MOST) -> QueueStats: ...
+    @overload
+    async def astats(self, *, most: int = LOOK_MOST) -> Mapping[str, QueueStats]: ...
+    async def astats(
+        self, name: str | None = None, *, most: int = LOOK_MOST
+    ) -> QueueStats | Mapping[str, QueueStats]:
+        """Say what is in a queue, or in all of them by name; see `stats`."""
+        bound = number_of("most", most, LAST_INSTANT)
+        store = self._client.store
+        if name is not None:
+            subject = self._subject(name)
+            found = await stats_of(store, self._scope(subject), name, (name,), bound)
+            return found[name]
+        scope = scope_of_all("queues belong to all tenants")
+        views = await list_all(store, scope, Kind.QUEUE, self._client.settings.queues)
+        return await stats_of(store, scope, None, [view.subject.name for view in views], bound)
 
     def set(
         self,
@@ -114,48 +136,9 @@ class Queues(Steering):
         await self._reset(name, note, who)
         return await self.aget(name)
 
-    def drain(
-        self,
-        name: str,
-        *,
-        reason: str,
-        by: DrainBy = "pause",
-        timeout: Duration | None = None,
-        who: str | None = None,
-    ) -> bool:
-        """Pause a queue and wait until nothing of it runs; or close it and wait until nothing is left to do.
-
-        False if that takes longer than `timeout`. The pause or close stays, either way. With `by="close"`,
-        jobs that are delayed for later do not count as left.
-        """
-        return self._client.portal.run(self.adrain(name, reason=reason, by=by, timeout=timeout, who=who))
-
-    async def adrain(
-        self,
-        name: str,
-        *,
-        reason: str,
-        by: DrainBy = "pause",
-        timeout: Duration | None = None,  # noqa: ASYNC109 (the public word)
-        who: str | None = None,
-    ) -> bool:
-        """Pause a queue and wait until nothing of it runs, or close it and empty it; see `drain`."""
-        at_most = None if timeout is None else to_micros(timeout)
-        hold = {"pause": self.apause, "close": self.aclose}.get(by)
-        if hold is None:
-            message = f"by is {by!r}; use pause or close"
-            raise ValueError(message)
-        await hold(name, reason=reason, who=who)
-        busy = (State.RUNNING,) if by == "pause" else (State.READY, State.RUNNING)
-        clock, started_at = self._client.clock, self._client.clock.elapsed()
-        while True:
-            counts = (await self.aget(name)).counts
-            if not any(counts[state] for state in busy):
-                return True
-            left = _LOOK_EVERY if at_most is None else at_most - (clock.elapsed() - started_at)
-            if left <= 0:
-                return False
-            await clock.wait(min(left, _LOOK_EVERY))
+    async def _has_any(self, name: str, states: frozenset[State]) -> bool:
+        counts = (await self.aget(name)).counts
+        return any(counts[state] for state in states)
 
     async def _show(self, view: PolicyView) -> QueueView:
         name = view.subject.name

@@ -1,4 +1,4 @@
-"""What tenants and queues have in common: pause, close, and values set above what is declared (S46, S54).
+"""What tenants, queues and tasks have in common: pause, close, drain, values set at run time (S46, S54).
 
 Knows scopes (S9): what is not the caller's to name, and every change from inside a tenant, is refused before
 the store is asked.
@@ -6,35 +6,45 @@ the store is asked.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
 from fairlane.app.acting import actor, instant_of, reason_of
 from fairlane.app.ambient import refuse_inside, scope_for
+from fairlane.app.asked import text_of
 from fairlane.app.client import Client
-from fairlane.model.instants import Instant, to_datetime
+from fairlane.model.instants import SECOND, Duration, Instant, Micros, to_datetime, to_micros
 from fairlane.model.layers import EVERY, Change, Kind, Subject
-from fairlane.model.names import invalid_name, name_hint, tenant_hint
+from fairlane.model.lifecycle import State
+from fairlane.model.names import invalid_name, name_hint, task_hint, tenant_hint
 from fairlane.model.scope import Scope
+from fairlane.store.contract import Store
 from fairlane.store.contract.policies import (
     HoldRequest,
+    ListRequest,
     OverrideRequest,
     PolicyView,
     ReadRequest,
     SubjectRequest,
     not_theirs,
 )
+from fairlane.store.contract.request import PAGE_MOST
 
 _OF_UNDECLARED: Final = (
     'it stands for tenants that nobody has declared, and [tenants."*"] of fairlane.toml says what they may; '
     "name one tenant, or ask app.tenants.list()"
 )
 
+DrainBy: TypeAlias = Literal["pause", "close"]
+
+_LOOK_EVERY: Final[Micros] = SECOND // 4
+
 
 class Steering:
-    """Pauses and closes of one kind of subject, and what its namespace needs besides."""
+    """Pauses, closes and drains of one kind of subject, and what its namespace needs besides."""
 
     kind: Kind
 
@@ -77,10 +87,55 @@ class Steering:
         """End a close; without one nothing changes."""
         await self._client.store.policies.reopen(self._about(name, note, who))
 
+    def drain(
+        self,
+        name: str,
+        *,
+        reason: str,
+        by: DrainBy = "pause",
+        timeout: Duration | None = None,
+        who: str | None = None,
+    ) -> bool:
+        """Pause it and wait until nothing of it runs; or close it and wait until nothing is left to do (S46).
+
+        False if that takes longer than `timeout`. The pause or close stays, either way. With `by="close"`,
+        jobs that are delayed for later do not count as left.
+        """
+        return self._client.portal.run(self.adrain(name, reason=reason, by=by, timeout=timeout, who=who))
+
+    async def adrain(
+        self,
+        name: str,
+        *,
+        reason: str,
+        by: DrainBy = "pause",
+        timeout: Duration | None = None,  # noqa: ASYNC109 (the public word)
+        who: str | None = None,
+    ) -> bool:
+        """Pause it and wait until nothing of it runs, or close it and wait until it is empty; see `drain`."""
+        at_most = None if timeout is None else to_micros(timeout)
+        hold = {"pause": self.apause, "close": self.aclose}.get(by)
+        if hold is None:
+            message = f"by is {by!r}; use pause or close"
+            raise ValueError(message)
+        await hold(name, reason=reason, who=who)
+        busy = frozenset({State.RUNNING} if by == "pause" else {State.READY, State.RUNNING})
+        clock, started_at = self._client.clock, self._client.clock.elapsed()
+        while await self._has_any(name, busy):
+            left = _LOOK_EVERY if at_most is None else at_most - (clock.elapsed() - started_at)
+            if left <= 0:
+                return False
+            await clock.wait(min(left, _LOOK_EVERY))
+        return True
+
     # ── behind ────────────────────────────────────────────────────────────────
 
+    async def _has_any(self, name: str, states: frozenset[State]) -> bool:
+        """Whether any job of it is in one of these states now."""
+        raise NotImplementedError
+
     def _subject(self, name: str) -> Subject:
-        hint = tenant_hint(name) if self.kind is Kind.TENANT else name_hint(name)
+        hint = {Kind.TENANT: tenant_hint, Kind.TASK: task_hint}.get(self.kind, name_hint)(name)
         if hint is not None:
             is_every = self.kind is Kind.TENANT and name == EVERY
             raise invalid_name(self.kind.value, name, _OF_UNDECLARED if is_every else hint)
@@ -131,7 +186,12 @@ class Steering:
     ) -> None:
         scope = self._scope_to_change(subject)
         request = OverrideRequest(
-            scope=scope, subject=subject, change=change, who=actor(who), note=note, until=until
+            scope=scope,
+            subject=subject,
+            change=change,
+            who=actor(who),
+            note=text_of("note", note),
+            until=until,
         )
         await self._client.store.policies.override(request)
 
@@ -150,8 +210,23 @@ class Steering:
 
     def _about(self, name: str, note: str, who: str | None) -> SubjectRequest:
         subject = self._subject(name)
-        scope = self._scope_to_change(subject)
-        return SubjectRequest(scope=scope, subject=subject, who=actor(who), note=note)
+        scope, said = self._scope_to_change(subject), text_of("note", note)
+        return SubjectRequest(scope=scope, subject=subject, who=actor(who), note=said)
+
+
+async def list_all(
+    store: Store, scope: Scope, kind: Kind, also: Iterable[str] = ()
+) -> tuple[PolicyView, ...]:
+    """Return all known subjects of a kind by name, and those that are named here besides."""
+    named = tuple(Subject(kind, name) for name in also)
+    views = dict(await store.policies.read(ReadRequest(scope=scope, subjects=named)))
+    after = ""
+    while True:
+        page = await store.policies.list(ListRequest(scope=scope, kind=kind, limit=PAGE_MOST, after=after))
+        views.update({view.subject: view for view in page})
+        if len(page) < PAGE_MOST:
+            return tuple(views[one] for one in sorted(views))
+        after = page[-1].subject.name
 
 
 def laid_over(change: Change, view: PolicyView) -> Change:

@@ -15,12 +15,14 @@ from msgspec import UNSET
 
 from fairlane.app.acting import actor, reason_of
 from fairlane.app.ambient import scope_for
+from fairlane.app.asked import labels_of, name_of, tenant_cursor, within_page
 from fairlane.app.counting import count_by_queue, forget_all, purge_all
-from fairlane.app.jobs import Page, within_page
-from fairlane.app.policy_values import labels_of, limits_of, queue_of, weight_of
+from fairlane.app.jobs import Page
+from fairlane.app.policy_values import limits_of, queue_of, weight_of
 from fairlane.app.steering import Steering, without_queue
 from fairlane.app.views import Tenant, tenant_of
 from fairlane.model.layers import EVERY, Change, Kind, QueueRules, Subject, TenantRules
+from fairlane.model.lifecycle import State
 from fairlane.model.limits import Limits
 from fairlane.model.scope import Scope
 from fairlane.store.contract.policies import ListRequest, PolicyView, PutRequest, ReadRequest
@@ -58,7 +60,7 @@ class Tenants(Steering):
             kind=Kind.TENANT,
             labels=labels_of(labels),
             limit=within_page("limit", limit),
-            after=cursor or "",
+            after=tenant_cursor(cursor),
         )
         views = await self._client.store.policies.list(request)
         shown = tuple([await self._show(view) for view in views])
@@ -73,9 +75,10 @@ class Tenants(Steering):
     ) -> Tenant:
         """Make a tenant known, with a weight and labels; limits that a file declares for it stay."""
         scope = self._scope_to_change(self._subject(name))
+        given = labels_of(labels)
         view = await self._read(name)
         before = view.declared if isinstance(view.declared, TenantRules) else TenantRules()
-        rules = {view.subject: TenantRules(weight_of(weight), labels_of(labels), before.limits)}
+        rules = {view.subject: TenantRules(weight_of(weight), given, before.limits)}
         await self._client.store.policies.put(PutRequest(scope=scope, rules=rules))
         return await self.aget(name)
 
@@ -131,7 +134,7 @@ class Tenants(Steering):
         """Take off what was set above the declared values: all of it, or the limits in one queue."""
         self._scope_to_change(self._subject(name))
         view = await self._read(name)
-        left = None if queue is None else without_queue(view, queue)
+        left = None if queue is None else without_queue(view, queue_of(queue))
         if left is not None and view.override is not None:
             await self._override(view.subject, left, note, view.override.until, who)
         else:
@@ -146,8 +149,8 @@ class Tenants(Steering):
         self, name: str, *, queue: str | None = None, reason: str, who: str | None = None
     ) -> int:
         """Cancel all waiting jobs of a tenant, in one queue or in all; the answer says how many (S46)."""
+        where = None if queue is None else name_of("queue", queue)
         scope = self._scope(self._subject(name))
-        where = None if queue is None else queue_of(queue)
         request = PurgeRequest(scope=scope, reason=reason_of(reason), who=actor(who), queue=where)
         return await purge_all(self._client.store, request)
 
@@ -171,6 +174,10 @@ class Tenants(Steering):
                 extra={"event": "forget_incomplete", "tenant": name, "running": reply.running},
             )
         return reply.erased
+
+    async def _has_any(self, name: str, states: frozenset[State]) -> bool:
+        counts = await count_by_queue(self._client.store, self._scope(self._subject(name)))
+        return any(queue[state] for queue in counts.values() for state in states)
 
     async def _show(self, view: PolicyView) -> Tenant:
         store = self._client.store

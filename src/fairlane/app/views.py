@@ -93,8 +93,8 @@ def tenant_of(
         counts=counts,
         paused=held_of(view.paused),
         closed=held_of(view.closed),
-        declared=_declared(view.declared),
-        override=_override(view.override),
+        declared=declared_of(view.declared),
+        override=override_of(view.override),
     )
 
 
@@ -110,8 +110,8 @@ def queue_of(view: PolicyView, counts: Mapping[State, int]) -> QueueView:
         counts=counts,
         paused=held_of(view.paused),
         closed=held_of(view.closed),
-        declared=_declared(view.declared),
-        override=_override(view.override),
+        declared=declared_of(view.declared),
+        override=override_of(view.override),
     )
 
 
@@ -119,14 +119,16 @@ def held_of(hold: Hold | None) -> Held | None:
     """Show a pause or a close."""
     if hold is None:
         return None
-    return Held(hold.who, hold.reason, to_datetime(hold.set_at), _moment(hold.until))
+    return Held(hold.who, hold.reason, to_datetime(hold.set_at), moment_of(hold.until))
 
 
-def _declared(rules: Rules | None) -> Mapping[str, Any] | None:
+def declared_of(rules: Rules | None) -> Mapping[str, Any] | None:
+    """Show what was declared, by name."""
     return None if rules is None else msgspec.structs.asdict(rules)
 
 
-def _override(override: Override | None) -> Overridden | None:
+def override_of(override: Override | None) -> Overridden | None:
+    """Show what was set above it."""
     if override is None:
         return None
     values = override.change.fields()
@@ -134,8 +136,9 @@ def _override(override: Override | None) -> Overridden | None:
     if by_queue is not None:
         values["limits"] = by_queue
     since = to_datetime(override.set_at)
-    return Overridden(values, override.who, override.note, since, _moment(override.until))
+    return Overridden(values, override.who, override.note, since, moment_of(override.until))
 
 
-def _moment(instant: Instant | None) -> datetime | None:
+def moment_of(instant: Instant | None) -> datetime | None:
+    """Show an instant that may be missing."""
     return None if instant is None else to_datetime(instant)

@@ -13,14 +13,14 @@ from fairlane.store.contract.jobs import Reason, Why
 
 _ADVICE: Final[Mapping[Reason, str]] = {
     "turn": "It waits for its turn. If that takes too long, add slots, or give its tenant a higher weight.",
-    "time": "It was enqueued for a later time. `run_now` makes it ready at once.",
-    "retry": "Its last attempt failed; it will be tried again. See its attempts; `run_now` skips the wait.",
-    "snooze": "Its handler asked to come back. `run_now` skips the wait.",
+    "time": "It was enqueued for a later time. `app.jobs.run_now(id)` makes it ready.",
+    "retry": "Its last attempt failed; it will be tried again. `app.jobs.run_now(id)` skips the wait.",
+    "snooze": "Its handler asked to come back. `app.jobs.run_now(id)` skips the wait.",
     "unknown_task": "The worker that claimed it does not know its task, and handed it back for another. If "
-    "none has the task, start one: after an hour without any it is dead. `run_now` skips the wait.",
+    "none has the task, start one: after an hour without any it is dead. `app.jobs.run_now(id)` skips the wait.",
     "unknown_version": "Its arguments are newer than the code of the worker that claimed it, which handed it "
     "back for another. If none has that code, deploy it: after an hour without any it is dead. "
-    "`run_now` skips the wait.",
+    "`app.jobs.run_now(id)` skips the wait.",
     "paused": "Nothing of this is claimed until the pause ends. Resume it, or wait for its end.",
     "running_limit": "Its tenant runs as many jobs of the queue as it may. Raise the limit, or wait.",
     "rate": "Starts are spaced out by a rate. Raise the rate or its burst, or wait.",

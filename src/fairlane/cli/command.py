@@ -50,13 +50,21 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """A command with commands below it."""
+    """A command with commands below it. One that lists does so when none of them is named."""
 
     command_class = Command
 
-    def __init__(self, *args: Any, **settings: Any) -> None:
+    def __init__(self, *args: Any, lists: bool = False, **settings: Any) -> None:
+        settings["invoke_without_command"] = lists
         super().__init__(*args, **settings)
         self.params += shared_options(hidden=True)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command that was named, or list."""
+        answer = super().invoke(ctx)
+        if ctx.invoked_subcommand is None:
+            return ctx.invoke(self.commands["list"])
+        return answer
 
 
 class Root(click.Group):

@@ -40,7 +40,12 @@ def _sentences(job: Job[Any], why: Waiting, now: Instant) -> Iterator[str]:
     if why.ahead is not None:
         are = "job of its tenant goes" if why.ahead == 1 else "jobs of its tenant go"
         yield f"Ahead: {why.ahead} {are} first in this queue."
-    yield f"Advice: {why.advice}"
+    yield f"Advice: {_advice(job, why)}"
+
+
+def _advice(job: Job[Any], why: Waiting) -> str:
+    """Name the command where the advice is a method."""
+    return why.advice.replace("`app.jobs.run_now(id)`", f"`fairlane run-now {job.id}`")
 
 
 def _about(why: Waiting) -> str:
@@ -61,5 +66,5 @@ def _as_json(job: Job[Any], why: Waiting) -> dict[str, Any]:
         "subject": CLOSED.text(why.subject),
         "until": iso(why.until),
         "ahead": why.ahead,
-        "advice": why.advice,
+        "advice": _advice(job, why),
     }

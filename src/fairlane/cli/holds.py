@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 import click
 
@@ -18,6 +19,8 @@ from fairlane.model.instants import Instant
 from fairlane.model.layers import Kind
 from fairlane.model.scope import Scope
 from fairlane.store.contract.policies import HoldRequest, PolicyView, ReadRequest, SubjectRequest
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 _ALL: Final = Scope.all()
 _HOLDABLE: Final = (Kind.QUEUE, Kind.TENANT, Kind.TASK)
@@ -103,33 +106,53 @@ def resume(session: Session, kind: str, name: str, *, note: str) -> None:
     session.output.answer(text, {"kind": kind, "name": name, "ended": ended})
 
 
-@click.command(cls=Command)
-@click.argument("queue", type=kinds.QUEUE)
-@required_note
-@click.option(
-    "--by",
-    type=click.Choice(["pause", "close"]),
-    default="pause",
-    show_default=True,
-    help="Stop claims and wait for what runs; or take in nothing new and wait until all is done.",
-)
-@click.option("--timeout", type=kinds.DURATION, help="Give up waiting after so long.")
-@click.pass_obj
-def drain(
-    session: Session, queue: str, *, note: str, by: Literal["pause", "close"], timeout: float | None
-) -> None:
-    """Pause or close a queue, and wait until nothing of it runs.
-
-    It stays paused or closed afterwards, also when the wait is given up (exit code 1) or interrupted.
-    """
-    session.output.remark(f"Waiting for queue {queue}; Ctrl-C ends the wait, not the {by}.")
-    is_empty = session.run(
-        lambda app: app.queues.adrain(queue, reason=note, by=by, timeout=timeout, who=session.who)
+def draining(command: F) -> F:
+    """Take how to drain, why, and for how long to wait."""
+    by = click.option(
+        "--by",
+        type=click.Choice(["pause", "close"]),
+        default="pause",
+        show_default=True,
+        help="Stop claims and wait for what runs; or take in nothing new and wait until all is done.",
     )
+    timeout = click.option("--timeout", type=kinds.DURATION, help="Give up waiting after so long.")
+    return required_note(by(timeout(command)))
+
+
+def drain_one(
+    session: Session,
+    kind: Kind,
+    name: str,
+    *,
+    note: str,
+    by: Literal["pause", "close"],
+    timeout: float | None,
+) -> None:
+    """Pause or close a queue, tenant or task, wait, and say how it ended."""
+    session.output.remark(f"Waiting for {kind.value} {name}; Ctrl-C ends the wait, not the {by}.")
+
+    async def work(app: Fairlane) -> bool:
+        spaces = {Kind.QUEUE: app.queues, Kind.TENANT: app.tenants, Kind.TASK: app.tasks}
+        return await spaces[kind].adrain(name, reason=note, by=by, timeout=timeout, who=session.who)
+
+    is_empty = session.run(work)
     answer = "drained" if is_empty else "still busy"
     session.output.answer(
-        f"queue {queue} is {answer}; `fairlane resume queue {queue}` lets it go on.",
-        {"queue": queue, "answer": answer},
+        f"{kind.value} {name} is {answer}; `fairlane resume {kind.value} {name}` lets it go on.",
+        {kind.value: name, "answer": answer},
     )
     if not is_empty:
         raise click.exceptions.Exit(Exit.REFUSED)
+
+
+@click.command(cls=Command)
+@click.argument("queue", type=kinds.QUEUE)
+@draining
+@click.pass_obj
+def drain(session: Session, /, queue: str, **said: Any) -> None:
+    """Pause or close a queue, and wait until nothing of it runs.
+
+    It stays paused or closed afterwards, also when the wait is given up (exit code 1) or interrupted. For a
+    tenant or a task there are `fairlane tenants drain` and `fairlane tasks drain`.
+    """
+    drain_one(session, Kind.QUEUE, queue, **said)

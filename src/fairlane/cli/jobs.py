@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import datetime
+from collections.abc import Callable, Mapping
 from itertools import chain
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
 import click
 
-from fairlane import ConfigError, Fairlane, Job, State
+from fairlane import ConfigError, Counts, Fairlane, Job, State
 from fairlane.cli import kinds
 from fairlane.cli.command import Command, Group
 from fairlane.cli.session import Session, now_of
@@ -26,51 +25,52 @@ F = TypeVar("F", bound=Callable[..., Any])
 ALL: Final = Scope.all()
 
 
-@click.group(cls=Group)
+@click.group(cls=Group, lists=True)
 def jobs() -> None:
-    """Look at jobs: list, show, logs, count, peek."""
+    """Look at jobs: list, show, logs, count, peek. Without one of these: list."""
+
+
+_FILTERS: Final = (
+    click.option("--tenant", type=kinds.TENANT, help="Of this tenant."),
+    click.option("--queue", type=kinds.QUEUE, help="In this queue."),
+    click.option("--task", type=kinds.TASK, help="Of this task."),
+    click.option(
+        "--state", "states", type=kinds.STATE, multiple=True, help="In this state; may be repeated."
+    ),
+    click.option("--correlation", type=kinds.LABEL, help="With this correlation id."),
+    click.option("--tag", type=kinds.LABEL, help="With this tag."),
+    click.option("--parent", type=kinds.JOB, help="Enqueued by this job."),
+    click.option("--since", type=kinds.BEFORE, help="Enqueued since this time, or so long ago (2h)."),
+    click.option("--until", type=kinds.BEFORE, help="Enqueued before this time, or longer ago than (2h)."),
+)
+
+
+def filtered(command: F) -> F:
+    """Take the filters of `app.jobs.find`."""
+    for option in reversed(_FILTERS):
+        command = option(command)
+    return command
+
+
+def filters_of(said: dict[str, Any]) -> dict[str, Any]:
+    """Give the filters that were said, as `app.jobs` takes them."""
+    names = ("tenant", "queue", "task", "tag", "parent", "since", "until")
+    states = [State(state) for state in said["states"]]
+    return {
+        **{name: said[name] for name in names},
+        "state": states or None,
+        "correlation_id": said["correlation"],
+    }
 
 
 @jobs.command("list", cls=Command)
-@click.option("--tenant", type=kinds.TENANT, help="Of this tenant.")
-@click.option("--queue", type=kinds.QUEUE, help="In this queue.")
-@click.option("--task", type=kinds.TASK, help="Of this task.")
-@click.option("--state", "states", type=kinds.STATE, multiple=True, help="In this state; may be repeated.")
-@click.option("--correlation", help="With this correlation id.")
-@click.option("--tag", help="With this tag.")
-@click.option("--parent", type=kinds.JOB, help="Enqueued by this job.")
-@click.option("--since", type=kinds.BEFORE, help="Enqueued since this time, or so long ago (2h).")
-@click.option("--until", type=kinds.BEFORE, help="Enqueued before this time, or longer ago than (2h).")
+@filtered
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="How many at the most.")
 @click.option("--cursor", help="Go on where a listing stopped.")
 @click.pass_obj
-def list_jobs(
-    session: Session,
-    *,
-    tenant: str | None,
-    queue: str | None,
-    task: str | None,
-    states: tuple[str, ...],
-    correlation: str | None,
-    tag: str | None,
-    parent: UUID | None,
-    since: datetime | None,
-    until: datetime | None,
-    limit: int,
-    cursor: str | None,
-) -> None:
+def list_jobs(session: Session, /, *, limit: int, cursor: str | None, **said: Any) -> None:
     """List jobs, newest enqueue first."""
-    filters: dict[str, Any] = {
-        "tenant": tenant,
-        "queue": queue,
-        "task": task,
-        "state": [State(state) for state in states] or None,
-        "correlation_id": correlation,
-        "tag": tag,
-        "parent": parent,
-        "since": since,
-        "until": until,
-    }
+    filters = filters_of(said)
 
     async def read(app: Fairlane) -> tuple[list[Job[Any]], str | None, Instant]:
         found: list[Job[Any]] = []
@@ -155,14 +155,52 @@ async def _secret_names(app: Fairlane, task: str) -> tuple[str, ...]:
 
 
 @jobs.command(cls=Command)
-@click.option("--tenant", type=kinds.TENANT, help="Of this tenant.")
-@click.option("--queue", type=kinds.QUEUE, help="In this queue.")
+@filtered
+@click.option("--because", is_flag=True, help="Count jobs of a state apart by what they wait for or died of.")
+@click.option("--most", type=click.IntRange(1), help="Look at so many jobs at the most.")
+@click.option("--cursor", help="Go on where a count with --most stopped.")
 @click.pass_obj
-def count(session: Session, *, tenant: str | None, queue: str | None) -> None:
-    """Count jobs by state."""
-    counts = session.run(lambda app: app.jobs.acount(tenant=tenant, queue=queue))
-    named = {state.value: number for state, number in counts.items()}
-    session.output.record(named, named)
+def count(session: Session, /, *, because: bool, most: int | None, cursor: str | None, **said: Any) -> None:
+    """Count jobs by state.
+
+    By tenant, queue and state alone counters answer. Everything else looks at jobs, oldest enqueue first, and
+    says at how many; the numbers are of all jobs unless --most stops it before.
+    """
+    filters = filters_of(said)
+    try:
+        counts = session.run(
+            lambda app: app.jobs.acount(because=because, most=most, cursor=cursor, **filters)
+        )
+    except ValueError as error:  # a cursor from elsewhere; every other value was checked before
+        raise click.BadParameter(str(error), param_hint="--cursor") from None
+    session.output.record(_counted(counts), _counts_json(counts))
+    if not counts.is_complete:
+        session.output.remark(f"{counts.looked_at:,} job(s) were looked at, and there are more:")
+        session.output.remark(f"go on with --cursor {counts.cursor}")
+
+
+def _counted(counts: Counts) -> dict[str, str | int | None]:
+    return {
+        state.value: number
+        if not counts.because.get(state)
+        else f"{number} ({_words(counts.because[state])})"
+        for state, number in counts.items()
+    }
+
+
+def _words(numbers: Mapping[str, int]) -> str:
+    return ", ".join(f"{number} {word}" for word, number in sorted(numbers.items()))
+
+
+def _counts_json(counts: Counts) -> dict[str, Any]:
+    return {
+        **{state.value: number for state, number in counts.items()},
+        "because": {state.value: dict(words) for state, words in counts.because.items()},
+        "looked_at": counts.looked_at,
+        "is_complete": counts.is_complete,
+        "is_finished": counts.is_finished,
+        "cursor": counts.cursor,
+    }
 
 
 @jobs.command(cls=Command)

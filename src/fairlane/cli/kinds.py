@@ -11,7 +11,7 @@ import click
 from fairlane.cli.moments import read_duration, read_moment
 from fairlane.model.identifiers import parse_id
 from fairlane.model.lifecycle import State
-from fairlane.model.names import name_hint, task_hint, tenant_hint
+from fairlane.model.names import label_hint, name_hint, task_hint, tenant_hint, text_hint
 
 T = TypeVar("T")
 
@@ -54,10 +54,29 @@ def _before(text: str) -> datetime:
     return datetime.now(UTC) - timedelta(seconds=seconds)
 
 
+def _labelled(text: str) -> str:
+    wrong = label_hint(text)
+    if wrong is not None:
+        message = f"{text[:80]!r} can be no correlation id and no tag; {wrong}"
+        raise ValueError(message)
+    return text
+
+
+def _text(text: str) -> str:
+    wrong = text_hint(text)
+    if wrong is not None:
+        message = f"a text of {len(text):,} characters cannot be kept; {wrong}"
+        raise ValueError(message)
+    return text
+
+
 JOB: Final = Kind("id", parse_id)
 QUEUE: Final = Kind("queue", _named("queue", name_hint))
+GATE: Final = Kind("gate", _named("gate", name_hint))
 TENANT: Final = Kind("tenant", _named("tenant", tenant_hint))
 TASK: Final = Kind("task", _named("task", task_hint))
+LABEL: Final = Kind("text", _labelled)
+TEXT: Final = Kind("text", _text)
 DURATION: Final = Kind("duration", read_duration)
 MOMENT: Final = Kind("time", read_moment)
 BEFORE: Final = Kind("time or age", _before)

@@ -19,9 +19,9 @@ from fairlane.cli.queues import limits_text, rate_text
 from fairlane.cli.session import Session, now_of
 from fairlane.cli.terms import about, end_of, ending, note, subject_of
 from fairlane.model.instants import Instant, to_datetime
-from fairlane.model.layers import EVERY, Change, Kind, QueueRules, Rules, Subject, TenantRules, limits_of
+from fairlane.model.layers import EVERY, Kind, QueueRules, Rules, Subject, TenantRules, limits_of
 from fairlane.model.scope import Scope
-from fairlane.store.contract.policies import OverrideRequest, PolicyView, ReadRequest, SubjectRequest
+from fairlane.store.contract.policies import PolicyView, ReadRequest, SubjectRequest
 
 _ALL: Final = Scope.all()
 _NONE: Final = "none"
@@ -104,7 +104,10 @@ def limits(session: Session, /, *, kind: str, name: str, **said: Any) -> None:
                 end = end_of(said["until"], said["lasting"], now)
                 await _set(app, subject, said["queue"], given, Terms(said["note"], end, session.who))
         except ValueError as error:  # what does not fit the subject, or another end than before
-            raise click.UsageError(str(error)) from None
+            said_here = str(error).replace(
+                "give the same until=, or reset it", "give the same --until, or --reset it"
+            )
+            raise click.UsageError(said_here) from None
         return await _read(app, subject), now
 
     view, now = session.run(work)
@@ -152,15 +155,9 @@ async def _set(
         )
     else:
         _only(subject, given, *(("rate", "limit") if subject.kind is Kind.GATE else ("rate",)))
-        request = OverrideRequest(
-            scope=_ALL,
-            subject=subject,
-            change=Change(**given),
-            who=terms.who,
-            note=terms.note,
-            until=terms.until,
-        )
-        await app.client.store.policies.override(request)
+        space = app.gates if subject.kind is Kind.GATE else app.tasks
+        until = None if terms.until is None else to_datetime(terms.until)
+        await space.aset(subject.name, **given, note=terms.note, until=until, who=terms.who)
 
 
 async def _in_force(app: Fairlane, subject: Subject, queue: str | None) -> Limits:

@@ -25,6 +25,8 @@ PLACES: Final = {
     "run-now": "fairlane.cli.steer:run_now",
     "queues": "fairlane.cli.queues:queues",
     "tenants": "fairlane.cli.tenants:tenants",
+    "tasks": "fairlane.cli.tasks:tasks",
+    "gates": "fairlane.cli.gates:gates",
     "limits": "fairlane.cli.limits:limits",
     "pause": "fairlane.cli.holds:pause",
     "close": "fairlane.cli.holds:close",

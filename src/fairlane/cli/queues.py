@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any, Final
 
 import click
 import msgspec
 
-from fairlane import Fairlane, Limits, Rate, State
+from fairlane import Fairlane, Limits, QueueStats, Rate, State
+from fairlane.app.stats import LOOK_MOST
 from fairlane.app.views import Held, Overridden, QueueView
 from fairlane.cli import kinds
 from fairlane.cli.command import Command, Group
@@ -18,9 +20,9 @@ from fairlane.cli.session import Session, now_of
 from fairlane.model.instants import Instant, to_instant
 
 
-@click.group(cls=Group)
+@click.group(cls=Group, lists=True)
 def queues() -> None:
-    """Look at queues: list, show."""
+    """Look at queues: list, show, stats. Without one of these: list."""
 
 
 @queues.command("list", cls=Command)
@@ -29,6 +31,48 @@ def list_queues(session: Session) -> None:
     """List all queues with their jobs by state."""
     found = session.run(lambda app: app.queues.alist())
     session.output.table(found, _VIEW, empty="No queue is known yet.")
+
+
+@queues.command(cls=Command)
+@click.argument("name", type=kinds.QUEUE, required=False)
+@click.option(
+    "--most",
+    type=click.IntRange(1),
+    default=LOOK_MOST,
+    show_default=True,
+    help="How many delayed and how many ready jobs are looked at, at the most.",
+)
+@click.pass_obj
+def stats(session: Session, name: str | None, *, most: int) -> None:
+    """Show what is in a queue, or in each: jobs by state, how many retry, how long the oldest has waited."""
+
+    async def read(app: Fairlane) -> list[QueueStats]:
+        if name is not None:
+            return [await app.queues.astats(name, most=most)]
+        return list((await app.queues.astats(most=most)).values())
+
+    found = session.run(read)
+    session.output.table(found, _STATS, empty="No queue is known yet.")
+    if not all(one.is_complete for one in found):
+        session.output.remark("Not all jobs were looked at: more may retry, and an older one may wait.")
+
+
+def _oldest(stats: QueueStats) -> str | None:
+    return None if stats.oldest_minutes is None else f"{stats.oldest_minutes:.1f} min"
+
+
+_STATS: Final[View[QueueStats]] = View(
+    {
+        "QUEUE": lambda stats: stats.name,
+        "READY": lambda stats: stats.ready,
+        "RUNNING": lambda stats: stats.running,
+        "DELAYED": lambda stats: stats.delayed,
+        "RETRYING": lambda stats: stats.retrying,
+        "DEAD": lambda stats: stats.dead,
+        "OLDEST": _oldest,
+    },
+    lambda stats: {**asdict(stats), "because": dict(stats.because), "oldest_at": iso(stats.oldest_at)},
+)
 
 
 @queues.command(cls=Command)

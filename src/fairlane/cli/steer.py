@@ -30,7 +30,7 @@ _VIEW: Final[View[tuple[UUID, str]]] = View(
 @click.command(cls=Command)
 @click.argument("ids", type=kinds.JOB, nargs=-1, required=True, metavar="ID...")
 @click.option("--descendants", is_flag=True, help="Also the jobs that these have enqueued, and theirs.")
-@click.option("--note", default="", help="Why; it is kept with the jobs.")
+@click.option("--note", type=kinds.TEXT, default="", help="Why; it is kept with the jobs.")
 @click.option("--yes", is_flag=True, help="Do not ask before cancelling descendants.")
 @click.pass_obj
 def cancel(session: Session, ids: tuple[UUID, ...], *, descendants: bool, note: str, yes: bool) -> None:

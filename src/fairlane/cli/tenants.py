@@ -10,17 +10,19 @@ import msgspec
 from fairlane import Fairlane, Page, State, Tenant
 from fairlane.cli import kinds
 from fairlane.cli.command import Command, Group
+from fairlane.cli.holds import drain_one, draining
 from fairlane.cli.output import Cell, View
 from fairlane.cli.queues import counts_json, held_word, hold_fields, hold_json, limits_text
 from fairlane.cli.session import Session, now_of
 from fairlane.cli.terms import required_note
 from fairlane.model.instants import Instant
+from fairlane.model.layers import Kind
 from fairlane.store.contract.request import PAGE_MOST
 
 
-@click.group(cls=Group)
+@click.group(cls=Group, lists=True)
 def tenants() -> None:
-    """Look at tenants and clear them: list, show, purge, forget."""
+    """Look at tenants and clear them: list, show, drain, purge, forget. Without one of these: list."""
 
 
 def _label(text: str) -> tuple[str, str]:
@@ -44,9 +46,12 @@ def list_tenants(
     session: Session, *, labels: tuple[tuple[str, str], ...], limit: int, cursor: str | None
 ) -> None:
     """List tenants by name with their unfinished and dead jobs."""
-    page: Page[Tenant] = session.run(
-        lambda app: app.tenants.alist(labels=dict(labels), limit=limit, cursor=cursor)
-    )
+    try:
+        page: Page[Tenant] = session.run(
+            lambda app: app.tenants.alist(labels=dict(labels), limit=limit, cursor=cursor)
+        )
+    except ValueError as error:  # a label or a cursor that can be none
+        raise click.UsageError(str(error)) from None
     session.output.table(page.items, _VIEW, empty="No tenant is known yet.")
     if page.cursor is not None:
         session.output.remark(f"There may be more: go on with --cursor {page.cursor}")
@@ -77,6 +82,18 @@ def show(session: Session, name: str) -> None:
 
 def _counted(tenant: Tenant, queue: str) -> str:
     return ", ".join(f"{number} {state.value}" for state, number in tenant.counts[queue].items() if number)
+
+
+@tenants.command(cls=Command)
+@click.argument("name", type=kinds.TENANT)
+@draining
+@click.pass_obj
+def drain(session: Session, /, name: str, **said: Any) -> None:
+    """Pause or close a tenant, and wait until nothing of it runs.
+
+    It stays paused or closed afterwards, also when the wait is given up (exit code 1) or interrupted.
+    """
+    drain_one(session, Kind.TENANT, name, **said)
 
 
 @tenants.command(cls=Command)

@@ -65,6 +65,7 @@ def _as_json(worker: WorkerView, now: Instant) -> dict[str, Any]:
         "state": state_of(worker, now),
         "queues": list(card.queues),
         "slots": card.slots,
+        "lanes": [{"name": one.name, "slots": one.slots, "queues": list(one.queues)} for one in card.lanes],
         "running": worker.running,
         "settled": worker.settled,
         "failed": worker.failed,

@@ -14,11 +14,17 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 LABEL_BYTES = 255
 """The longest key, correlation id or tag, in bytes of UTF-8."""
 
+TEXT_CHARS = 2_000
+"""The longest reason or note."""
+
+_NOT_IN_TEXT = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+
 _NAME_HINT = "use 1 to 63 of a-z, 0-9, _ . - and start with a letter or digit"
 _TASK_HINT = "use 1 to 200 of A-Z, a-z, 0-9, _ . : - and start with a letter, digit or _"
 _TENANT_HINT = (
     "use 1 to 128 printable ASCII characters without space, braces, quotes, * ? \\ / and not starting with -"
 )
+_TEXT_HINT = f"use at most {TEXT_CHARS:,}, and no control characters but newline and tab"
 _LABEL_HINT = f"use 1 to {LABEL_BYTES} bytes of UTF-8 without control characters"
 
 
@@ -58,6 +64,17 @@ def label_hint(label: object) -> str | None:
     except UnicodeEncodeError:  # a lone surrogate has no UTF-8
         return _LABEL_HINT
     return None if size <= LABEL_BYTES else _LABEL_HINT
+
+
+def text_hint(text: object) -> str | None:
+    r"""Say what a free text needs: a reason, a note, a name of who acts; None if it is legal.
+
+    >>> text_hint("ordered twice,\nsays Ann"), text_hint("a" * 2_001) is None, text_hint("\x00") is None
+    (None, False, False)
+    """
+    if not isinstance(text, str) or len(text) > TEXT_CHARS or _NOT_IN_TEXT.search(text):
+        return _TEXT_HINT
+    return None
 
 
 def check_name(index: int, field: str, value: object, hint: str | None) -> list[Problem]:

@@ -10,7 +10,7 @@ from fairlane.app import cards
 from fairlane.app.fairlane import Fairlane
 from fairlane.model.policy import Lane
 from fairlane.runtime.identity import host
-from fairlane.store.contract.registry import WorkerCard
+from fairlane.store.contract.registry import LaneCard, WorkerCard
 
 
 def card_of(app: Fairlane, worker: str, lanes: Sequence[Lane]) -> WorkerCard:
@@ -23,6 +23,7 @@ def card_of(app: Fairlane, worker: str, lanes: Sequence[Lane]) -> WorkerCard:
         queues=tuple(dict.fromkeys(queue for lane in lanes for queue in lane.shares())),
         slots=sum(lane.slots for lane in lanes),
         headroom=sum(lane.headroom_slots for lane in lanes),
+        lanes=tuple(LaneCard(lane.name, lane.slots, tuple(lane.shares())) for lane in lanes),
         labels=(f"app={app.settings.name}",),
         tasks=tuple(cards.card_of(task, app.settings) for task in app.client.registry),
     )

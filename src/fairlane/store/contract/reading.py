@@ -1,4 +1,4 @@
-"""What every store does alike with what it has read: filter it, count it (S51), explain it. Reads nothing itself."""
+"""What every store does alike with what it has read: filter, count (S51), explain. Reads nothing itself."""
 
 from __future__ import annotations
 

@@ -40,6 +40,14 @@ class TaskCard(msgspec.Struct, frozen=True, kw_only=True):
     module: str = ""
 
 
+class LaneCard(msgspec.Struct, frozen=True):
+    """A lane as its worker introduces it."""
+
+    name: str
+    slots: int
+    queues: tuple[str, ...]
+
+
 class WorkerCard(msgspec.Struct, frozen=True, kw_only=True):
     """A worker as it introduces itself. The id has host, pid, start and a random part (no two are equal).
 
@@ -55,6 +63,7 @@ class WorkerCard(msgspec.Struct, frozen=True, kw_only=True):
     headroom: int = 0
     tasks: tuple[TaskCard, ...] = ()
     labels: tuple[str, ...] = ()
+    lanes: tuple[LaneCard, ...] = ()
 
 
 class RegisterRequest(Request, frozen=True, kw_only=True):

@@ -164,6 +164,12 @@ class Upkeep(Protocol):
         `PAGE_MOST`, raises ValueError.
         """
 
+    async def gates(self, request: Request) -> tuple[GateBook, ...]:
+        """Say how many running claims hold each gate now, by name; gates that nobody holds are left out.
+
+        Gates belong to all tenants together: under the scope of one there are none.
+        """
+
     async def inspect(self, request: InspectRequest) -> Inspection:
         """Look into the store itself; for `doctor`. Reads only, and is bounded by the time it is given."""
 

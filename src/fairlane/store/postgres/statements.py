@@ -5,8 +5,8 @@ stands for the installation's schema, quoted; `{delayed}`, `{ready}` … for the
 that no statement spells one and no bound parameter hides a partial index from the planner; `{sent}`,
 `{status}`, `{claim}`, `{end}`, `{hot}`, `{finished}` for the lists of columns that `rows.py` reads; `{whole}`
 for all of them, which `{whole_hot}` fills from `job` and `{whole_finished}` from `history` and `dead`;
-`{counted}` for those that filters and counts look at; `{priority_step}` and `{attempts_kept}` for the model's numbers, `{due_most}`, `{park_most}`, `{wake_most}`
-for the bounds of one claim.
+`{counted}` for those that filters and counts look at; `{priority_step}` and `{attempts_kept}` for the model's
+numbers, `{due_most}`, `{park_most}`, `{wake_most}` for the bounds of one claim.
 """
 
 from __future__ import annotations

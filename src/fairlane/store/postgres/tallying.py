@@ -1,8 +1,8 @@
 """Count the jobs that meet filters, oldest enqueue first, a bounded number of rows a call (S51).
 
-One statement walks the indexes of the homes that are concerned, by correlation, by tenant or by time, and groups
-what it meets: no job leaves the server. Where jobs of some current states are asked for, and there are few of
-them, they are sorted instead.
+One statement walks the indexes of the homes that are concerned, by correlation, by tenant or by time, and
+groups what it meets: no job leaves the server. Where jobs of some current states are asked for, and there are
+few of them, they are sorted instead.
 """
 
 from __future__ import annotations

@@ -100,6 +100,11 @@ class PostgresUpkeep:
             cursor=cursor,
         )
 
+    async def gates(self, request: Request) -> tuple[GateBook, ...]:
+        """See the contract."""
+        rows = await self._server.fetch(self._sql.gates) if request.scope.tenant is None else []
+        return tuple(GateBook(*row) for row in rows)
+
     async def inspect(self, request: InspectRequest) -> Inspection:
         """See the contract."""
         return await inspect(self._server, request)

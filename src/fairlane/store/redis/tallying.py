@@ -1,7 +1,7 @@
 """Count the jobs that meet filters, oldest enqueue first, a bounded number of jobs a call (S51).
 
-A call walks a sorted set, by correlation, by tenant or by time, a page a script: what a page adds up to is all
-that leaves the server. Delayed jobs alone are walked by the lists that each queue has of them.
+A call walks a sorted set, by correlation, by tenant or by time, a page a script: what a page adds up to is
+all that leaves the server. Delayed jobs alone are walked by the lists that each queue has of them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ async def tally(wire: Wire, request: TallyRequest) -> TallyPage:
     starts += [(request.since, b"")] if request.since is not None else []
     walk = _Walk(wire, request, found, looked_at)
     last = await walk.go_on(key_of(request), max(starts, default=None))
-    return found.page(walk.looked_at, None if last is None else to_cursor(Place(last[0], UUID(bytes=last[1]))))
+    return found.page(
+        walk.looked_at, None if last is None else to_cursor(Place(last[0], UUID(bytes=last[1])))
+    )
 
 
 def _is_of_delayed(request: TallyRequest) -> bool:

@@ -199,6 +199,14 @@ class RedisUpkeep:
                 found += [one] if _is_any(one) else []
         return tuple(found), None
 
+    async def gates(self, request: Request) -> tuple[GateBook, ...]:
+        """See the contract."""
+        if request.scope.tenant is not None:
+            return ()
+        used = await self._wire.ask("HGETALL", self._wire.keys("gates"))
+        pairs = zip(used[::2], used[1::2], strict=True)
+        return tuple(sorted(GateBook(gate.decode(), int(number)) for gate, number in pairs if int(number)))
+
     async def inspect(self, request: InspectRequest) -> Inspection:
         """See the contract."""
         return await inspect(self._wire, request)

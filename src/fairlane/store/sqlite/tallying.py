@@ -108,7 +108,7 @@ class _Walk:
 
 
 def _home(request: TallyRequest) -> str | None:
-    """Name the table that has all rows of the states asked for; None where an index goes by something else."""
+    """Name the table that has all rows of the states asked for; None where another order is walked."""
     narrow = (request.scope.tenant, request.correlation_id, request.since, request.until)
     if any(one is not None for one in narrow):
         return None

@@ -119,6 +119,13 @@ class SqliteUpkeep:
         start = BookPlace("", "") if request.cursor is None else from_cursor(request.cursor, BookPlace)
         return await self._reader.run(lambda tx: _census(tx, request, start))
 
+    async def gates(self, request: Request) -> tuple[GateBook, ...]:
+        """See the contract."""
+        if request.scope.tenant is not None:
+            return ()
+        rows = await self._reader.run(lambda tx: all_rows(tx.db, _SQL.gates))
+        return tuple(GateBook(*row) for row in rows)
+
     async def inspect(self, request: InspectRequest) -> Inspection:
         """See the contract."""
         return await self._reader.run(lambda tx: inspect(tx, request))

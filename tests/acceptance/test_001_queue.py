@@ -265,8 +265,11 @@ async def test_001_qm_11_a_queue_is_counted_by_state(
         State.SUCCEEDED: 0,
         State.CANCELLED: 0,
     }
-    delayed = (await app.jobs.afind(queue="default", state=State.DELAYED)).items
-    assert sorted((job.because or "").partition(":")[0] for job in delayed) == ["retry", "time"]
+    apart = await app.jobs.acount(queue="default", because=True)
+    assert apart.because[State.DELAYED] == {"retry": 1, "time": 1}
+    stats = await app.queues.astats("default")
+    assert (stats.ready, stats.running, stats.delayed, stats.retrying, stats.dead) == (4, 2, 2, 1, 1)
+    assert (stats.because, stats.is_complete) == ({"retry": 1, "time": 1}, True)
 
 
 async def test_001_ex_11_jobs_are_found_by_tag_key_and_value(app: Fairlane, task: Task[..., Any]) -> None:

@@ -14,7 +14,6 @@ from fairlane.model.lanes import LaneClock
 from fairlane.model.layers import Change, Kind, Subject
 from fairlane.store.contract.jobs import EditRequest
 from fairlane.store.contract.policies import OverrideRequest
-from fairlane.store.contract.upkeep import CensusRequest, GateBook
 from tests.acceptance.presets import E_HOMES, E_PRIORITIES, E_RETRY, Preset, families, work
 from tests.acceptance.world import ALL, LEASE, World
 
@@ -140,10 +139,10 @@ async def test_004_cc_2_a_job_at_a_full_gate_waits_without_failing(world: World,
 async def test_004_cc_3_the_places_of_a_gate_can_be_counted(
     world: World, preset: Preset, number: int
 ) -> None:
-    """In the store's books; a job that finds none says which gate it waits for."""
+    """Held and free; a job that finds none says which gate it waits for."""
     await running(world, preset, number)
-    census = await world.store.upkeep.census(CensusRequest(scope=ALL))
-    assert census.gates == (GateBook("screenshots", number),)
+    gate = await preset.app.gates.aget("screenshots")
+    assert (gate.limit, gate.used, gate.free) == (3, number, 3 - number)
     waiting = await preset["SCREENSHOT_CAPTURE"].using(tenant="acme").aenqueue()
     why = await preset.app.jobs.aexplain(waiting.id)
     if number == 3:

@@ -28,7 +28,7 @@ from fairlane.model.payload import Undecodable
 from fairlane.model.policy import Lane
 from fairlane.model.scope import Scope
 from fairlane.runtime.clock import MachineClock
-from fairlane.store.contract.jobs import FindRequest
+from fairlane.store.contract.jobs import ExplainRequest, FindRequest
 from fairlane.store.contract.policies import ListRequest
 from fairlane.store.contract.request import PAGE_MOST, Request
 from fairlane.store.contract.upkeep import DedicateRequest
@@ -72,9 +72,11 @@ class Trial:
 
     def __enter__(self) -> Self:
         self._divert()
-        if not self.app.client.portal.run(self._is_for_tests()):
+        try:
+            self.app.client.portal.run(self._check_purpose())
+        except BaseException:
             self.__exit__()
-            raise NotForTests(_REFUSED)
+            raise
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -83,9 +85,11 @@ class Trial:
 
     async def __aenter__(self) -> Self:
         self._divert()
-        if not await self._is_for_tests():
+        try:
+            await self._check_purpose()
+        except BaseException:
             await self.__aexit__()
-            raise NotForTests(_REFUSED)
+            raise
         return self
 
     async def __aexit__(self, *exc: object) -> None:
@@ -100,11 +104,12 @@ class Trial:
             url = f"sqlite:///{self._folder}/fairlane.db?synchronous=normal"
         self.app.client.divert(url, self._time)
 
-    async def _is_for_tests(self) -> bool:
+    async def _check_purpose(self) -> None:
         upkeep, everybody = self.app.client.store.upkeep, Scope.all()
         if self._url is None:
             await upkeep.dedicate(DedicateRequest(scope=everybody, purpose=TESTS))
-        return await upkeep.purpose(Request(scope=everybody)) == TESTS
+        if await upkeep.purpose(Request(scope=everybody)) != TESTS:
+            raise NotForTests(_REFUSED)
 
     def _restore(self) -> None:
         self.app.client.divert(None, None)
@@ -128,8 +133,8 @@ class Trial:
     def run(self, *, ahead: Duration = 0, slots: int = 1) -> int:
         """Run everything that is due, and what that enqueues, in the fair order; say how many attempts ended.
 
-        With `ahead` the clock jumps on to whatever falls due within so long, retries for example, and that is
-        run, too.
+        With `ahead` that much time passes, and what falls due meanwhile is run when it does: retries, delays,
+        starts that a rate has put off.
         """
         refuse_in_handler(_FOR_ALL)
         with walled():
@@ -138,11 +143,13 @@ class Trial:
     async def arun(self, *, ahead: Duration = 0, slots: int = 1) -> int:
         """Run everything that is due in the running loop; see `run`."""
         refuse_in_handler(_FOR_ALL)
-        until = self._time.now() + to_micros(ahead)
+        began_at, distance = self._time.now(), to_micros(ahead)
+        self._time.check(distance)
         ended = await self._burst(slots)
-        while (due_at := await self._next_due()) is not None and due_at <= until:
+        while (due_at := await self._next_due()) is not None and due_at <= began_at + distance:
             self._time.move(max(0, due_at - self._time.now()))
             ended += await self._burst(slots)
+        self._time.move(max(0, began_at + distance - self._time.now()))
         return ended
 
     async def _run_and_close(self, ahead: Duration, slots: int) -> int:
@@ -166,8 +173,14 @@ class Trial:
         return tuple(dict.fromkeys([*self.app.settings.queues, *homes, *(one.subject.name for one in known)]))
 
     async def _next_due(self) -> Instant | None:
-        delayed = await self._records(frozenset({State.DELAYED}), Scope.all())
-        return min((job.run_at for job in delayed if job.run_at > self._time.now()), default=None)
+        """Say when time alone lets something run: a delayed job, or one that a rate or a pause holds."""
+        waiting = await self._records(frozenset({State.DELAYED, State.READY}), Scope.all())
+        dues = [job.run_at for job in waiting if job.state is State.DELAYED]
+        heads = {(job.queue, job.tenant, job.task): job.id for job in waiting if job.state is State.READY}
+        for id in heads.values():
+            why = await self.app.client.store.jobs.explain(ExplainRequest(scope=Scope.all(), id=id))
+            dues += [why.until] if why is not None and why.until is not None else []
+        return min((due_at for due_at in dues if due_at > self._time.now()), default=None)
 
     async def _records(self, states: frozenset[State], scope: Scope) -> list[JobRecord]:
         found: list[JobRecord] = []
@@ -270,10 +283,14 @@ class _Time:
 
     def move(self, duration: Micros) -> None:
         """Let time pass; it never goes back."""
+        self.check(duration)
+        self._now += duration
+
+    def check(self, duration: Micros) -> None:
+        """Refuse to go back."""
         if duration < 0:
             message = "time does not go back"
             raise ValueError(message)
-        self._now += duration
 
 
 def _only(

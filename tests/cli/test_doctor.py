@@ -404,6 +404,7 @@ def test_an_old_and_a_new_schema_are_told_apart(store: Desk) -> None:
 def test_a_file_of_somebody_else_is_found(desk: Desk) -> None:
     """And nothing more is looked at."""
     desk.file.write_text("no database, but long enough to be looked at. " * 40)
+    desk.file.chmod(0o600)
     (told,) = desk.run("doctor", "--json", "--problems").objects
     assert (told["level"], told["check"]) == ("bad", "store")
 
@@ -432,11 +433,12 @@ def test_rights_and_space_are_judged_before_anything_is_opened(
     """A file that cannot be written, and a disk that is nearly full."""
     desk.run("migrate")
     monkeypatch.setattr("os.access", lambda place, _: Path(place) != desk.folder)
+    why = f"this user may not write to its folder {desk.folder}, where SQLite keeps its log"
     assert place_findings(desk.url)[-1] == Finding(
         "file",
         "bad",
-        f"{desk.folder} cannot be read and written by this user.",
-        "Give this user the right to read and write the file and its folder.",
+        f"{desk.file} cannot be read and written: {why}.",
+        "Give this user the right to read and write the file and its folder, on a disk mounted for both.",
     )
     levels = [space_finding(desk.folder, free * 2**20).level for free in (99, 100, 1023, 1024)]
     assert levels == ["bad", "warn", "warn", "ok"]
@@ -515,3 +517,15 @@ def test_looking_changes_nothing(store: Desk) -> None:
     before = store.do(lambda world: world.sight())
     store.run("doctor")
     assert store.do(lambda world: world.sight()) == before
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [(0o600, None), (0o660, None), (0o644, "every user of this machine may read"), (0o606, "may change")],
+)
+def test_a_file_that_everybody_may_read_is_warned_of(store: Desk, mode: int, words: str | None) -> None:
+    """Jobs hold what their arguments hold; what Fairlane makes is its owner's alone."""
+    store.file.chmod(mode)
+    found = [one for one in place_findings(store.url) if one.check == "access"]
+    assert [one.level for one in found] == ([] if words is None else ["warn"])
+    assert words is None or (words in found[0].what and "chmod o-rwx" in found[0].advice)

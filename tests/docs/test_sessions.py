@@ -14,9 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers.postgres import shared_url
 from tools.pages import ROOT, Block, blocks, pages
 
 FILE = "python file="
+SERVER = "TEST_DATABASE_URL"
+"""What a page calls its PostgreSQL database; here it is the tests' own."""
 STORIES = [page for page in pages() if f"```{FILE}" in page.read_text(encoding="utf-8")]
 
 
@@ -44,6 +47,8 @@ def play(block: Block, folder: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("FAIRLANE_")}
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment["COLUMNS"] = "200"
+    if any(SERVER in path.read_text(encoding="utf-8") for path in folder.glob("*.py")):
+        environment[SERVER] = shared_url()
     for command, told in commands(block.text):
         done = subprocess.run(  # noqa: S602 (our own page)
             command,

@@ -1,4 +1,4 @@
-"""Hints reach users of one group if the URL says so, and nobody else (S56)."""
+"""A store's files are their owner's, or also a group's if the URL says so, and nobody else's (S56)."""
 
 from __future__ import annotations
 
@@ -45,10 +45,12 @@ async def hear(store: SqliteStore) -> None:
 
 
 def modes(file: Path) -> dict[str, int]:
-    """Give who may do what with the file, the folder of sockets and the one socket in it."""
+    """Give who may do what with the file, its log, the folder of sockets and the one socket in it."""
     sockets = Path(f"{file}.wake")
     (socket,) = sockets.iterdir()
-    paths = {"file": file, "folder": sockets, "socket": socket}
+    logs = {end: Path(f"{file}-{end}") for end in ("wal", "shm")}
+    paths = {"file": file, **logs, "folder": sockets, "socket": socket}
+    assert {*file.parent.iterdir()} == {file, *logs.values(), sockets}  # and there is nothing else
     assert {path.stat().st_gid for path in paths.values()} == {os.getegid()}
     return {name: stat.S_IMODE(path.stat().st_mode) for name, path in paths.items()}
 
@@ -56,12 +58,12 @@ def modes(file: Path) -> dict[str, int]:
 @pytest.mark.parametrize(
     ("options", "allowed"),
     [
-        ("", {"file": 0o644, "folder": 0o700, "socket": 0o600}),
-        (f"?group={OWN}", {"file": 0o660, "folder": 0o770, "socket": 0o660}),
+        ("", {"file": 0o600, "wal": 0o600, "shm": 0o600, "folder": 0o700, "socket": 0o600}),
+        (f"?group={OWN}", {"file": 0o660, "wal": 0o660, "shm": 0o660, "folder": 0o770, "socket": 0o660}),
     ],
 )
 @pytest.mark.parametrize("umask", [0o022, 0o077, 0o000])
-async def test_sockets_are_for_their_owner_or_for_a_group(
+async def test_files_and_sockets_are_for_their_owner_or_for_a_group(
     folder: Path, options: str, allowed: dict[str, int], umask: int
 ) -> None:
     """S56: nobody else may use them, whatever the umask; without a group it is the owner alone."""
@@ -74,9 +76,30 @@ async def test_sockets_are_for_their_owner_or_for_a_group(
         await store.upkeep.aclose()
     finally:
         os.umask(before)
-    if not options:
-        allowed = {**allowed, "file": 0o644 & ~umask}
     assert found == allowed
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664])
+async def test_a_file_that_is_there_keeps_its_mode(folder: Path, mode: int) -> None:
+    """Somebody has chosen it; `fairlane doctor` says what it thinks of it."""
+    file = folder / "fairlane.db"
+    file.touch()
+    file.chmod(mode)
+    store = SqliteStore(f"sqlite:///{file}")
+    await store.upkeep.census(CensusRequest(scope=ALL))
+    assert stat.S_IMODE(file.stat().st_mode) == mode
+    await store.upkeep.aclose()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+def test_the_log_is_the_groups_too_where_the_folder_does_not_pass_it_on(folder: Path) -> None:
+    """A user's files are made for his first group, which the others are not in."""
+    group = next(one for one in grp.getgrall() if one.gr_gid not in {0, 65534})
+    folder.chmod(0o777)
+    url = f"sqlite:///{folder}/fairlane.db?group={group.gr_name}"
+    shown = enqueue_as_nobody(url, group.gr_gid, "groups").splitlines()
+    made = ("fairlane.db", "fairlane.db-shm", "fairlane.db-wal")
+    assert shown == [f"{name} 660 {group.gr_gid}" for name in made] + ["ok"]
 
 
 def test_an_unknown_group_is_refused() -> None:
@@ -116,9 +139,9 @@ async def test_another_user_of_the_group_wakes_a_worker(
         await one.upkeep.aclose()
 
 
-def enqueue_as_nobody(url: str, group: int) -> str:
+def enqueue_as_nobody(url: str, group: int, *more: str) -> str:
     """Run the other user's program to its end and give what it said."""
-    command = (sys.executable, "-m", "tests.sqlite.other_user", url, str(group))
+    command = (sys.executable, "-m", "tests.sqlite.other_user", url, str(group), *more)
     done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)  # noqa: S603 (our own program)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from fairlane import Backoff, Context, Fairlane, Lane, Queue, State, TenantMismatch, current_tenant
-from fairlane.model.errors import OutsideTenant
+from fairlane import Backoff, Context, Fairlane, Lane, Queue, Rate, State, TenantMismatch, current_tenant
+from fairlane.model.errors import FairlaneError, OutsideTenant
 from fairlane.testing import NotForTests, Trial, assert_state, dedicate, fixture
 
 app = Fairlane(
@@ -98,16 +98,45 @@ def test_the_clock_can_be_set(tmp_path: Path) -> None:
 
 
 def test_retries_wait_for_their_time_or_are_run_ahead(jobs: Trial) -> None:
-    """`run(ahead=…)` jumps from due time to due time, and no further than it was told."""
+    """`run(ahead=…)` runs what falls due meanwhile, and moves the clock as far as it was told."""
     began = jobs.now
     job = flaky.using(tenant="acme").enqueue()
     assert jobs.run() == 1
     assert job.refresh().state is State.DELAYED
     assert jobs.run(ahead=30) == 1
-    assert jobs.now - began == timedelta(seconds=10)
+    assert jobs.now - began == timedelta(seconds=30)
     assert jobs.run(ahead=3600) == 1
-    assert jobs.now - began == timedelta(seconds=70)
+    assert jobs.now - began == timedelta(seconds=3630)
     assert job.result(0) == 3
+    assert [one.started_at - began for one in job.refresh().attempts] == [
+        timedelta(seconds=due) for due in (0, 10, 70)
+    ]
+
+
+@pytest.mark.parametrize("ahead", [600, timedelta(minutes=10)])
+def test_the_clock_moves_as_far_as_it_is_told_also_if_nothing_falls_due(
+    jobs: Trial, ahead: float | timedelta
+) -> None:
+    """A test of a deadline says how much later it is, whatever waits."""
+    began = jobs.now
+    assert jobs.run(ahead=ahead) == 0
+    assert jobs.now - began == timedelta(seconds=600)
+    with pytest.raises(ValueError, match="does not go back"):
+        jobs.run(ahead=-1)
+    assert jobs.now - began == timedelta(seconds=600)
+
+
+def test_starts_that_a_rate_puts_off_fall_due_too(jobs: Trial) -> None:
+    """Time alone lets them run, as it does for a delay; so does the end of a pause."""
+    app.queues.set("mail", rate=Rate(1, "minute"))
+    app.tenants.pause("zeta", reason="a test", until=jobs.now + timedelta(minutes=9))
+    for name in ("ann", "bob", "cyd"):
+        send.using(tenant="acme").enqueue(name)
+    send.using(tenant="zeta").enqueue("zoe")
+    assert jobs.run(ahead=119) == 2
+    assert jobs.run(ahead=1) == 1
+    assert jobs.run(ahead=600) == 1
+    assert [name for _, name in sent] == ["ann", "bob", "cyd", "zoe"]
 
 
 def test_jobs_are_found_by_task_tenant_and_arguments(jobs: Trial) -> None:
@@ -209,3 +238,14 @@ def test_a_store_that_was_dedicated_can_be_used_again_and_again(tmp_path: Path) 
 def test_after_a_trial_the_application_has_its_own_store_again(jobs: Trial) -> None:
     """Its URL was never changed, and never opened."""
     assert app.settings.url == "sqlite:////nowhere/at/all.db"
+
+
+@pytest.mark.parametrize("url", ["sqlite:////nowhere/to/be.db", "sqlite:///:memory:"])
+async def test_a_trial_that_cannot_begin_leaves_the_application_as_it_was(url: str) -> None:
+    """The next call goes to the application's own store, not to the one that could not be opened."""
+    with pytest.raises(FairlaneError):
+        await asyncio.to_thread(Trial(app, url).__enter__)
+    assert app.client._diversion is None
+    with pytest.raises(FairlaneError):
+        await Trial(app, url).__aenter__()
+    assert app.client._diversion is None

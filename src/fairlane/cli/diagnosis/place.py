@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shutil
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -12,6 +12,7 @@ from fairlane.cli.diagnosis.finding import Finding, Level
 from fairlane.cli.session import file_of
 from fairlane.model.errors import ConfigError
 from fairlane.store.opening import open_store
+from fairlane.store.sqlite.location import hindrance
 
 _MEGABYTE: Final = 2**20
 LITTLE_SPACE: Final = 1024 * _MEGABYTE
@@ -36,14 +37,25 @@ def _file(path: Path) -> Iterator[Finding]:
         advice = "Correct the URL, or make the store with `fairlane migrate`."
         yield Finding("file", "bad", f"{path} is not there.", advice)
         return
-    for place in (path, path.parent):
-        if not os.access(place, os.R_OK | os.W_OK):
-            # SQLite writes two files beside its own, so that the folder matters as well.
-            advice = "Give this user the right to read and write the file and its folder."
-            yield Finding("file", "bad", f"{place} cannot be read and written by this user.", advice)
-            return
+    why = hindrance(str(path))
+    if why:
+        advice = (
+            "Give this user the right to read and write the file and its folder, on a disk mounted for both."
+        )
+        yield Finding("file", "bad", f"{path} cannot be read and written: {why}.", advice)
+        return
     yield Finding("file", "ok", f"{path.stat().st_size:,} bytes, readable and writable")
+    yield from _access(path)
     yield space_finding(path.parent, shutil.disk_usage(path).free)
+
+
+def _access(path: Path) -> Iterator[Finding]:
+    """Warn of a file that users may read or write who are neither its owner nor in its group."""
+    found = path.stat().st_mode
+    if found & (stat.S_IROTH | stat.S_IWOTH):
+        verb = "change" if found & stat.S_IWOTH else "read"
+        advice = f"Run `chmod o-rwx {path}*`; to share it with a group, add ?group=NAME to the URL."
+        yield Finding("access", "warn", f"every user of this machine may {verb} {path}.", advice)
 
 
 def space_finding(folder: Path, free: int) -> Finding:

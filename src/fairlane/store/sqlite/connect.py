@@ -18,7 +18,7 @@ import apsw
 
 from fairlane.model.errors import StoreBusy, StoreError, StoreGone, StoreUnavailable
 from fairlane.store.sqlite.asking import one_value
-from fairlane.store.sqlite.location import Location
+from fairlane.store.sqlite.location import Location, hindrance
 
 APPLICATION_ID: Final = 0x46414952
 """Marks the file as Fairlane's own; SQLite keeps it in the file's header."""
@@ -93,6 +93,8 @@ def connect(location: Location, known: Identity | None = None) -> Opened:
         db.pragma("cache_size", -4_096)
         db.pragma("temp_store", "memory")
         db.pragma("journal_size_limit", 16 * 2**20)
+        if location.group is not None:
+            _share_log(db, path, location.group)
     except BaseException as error:
         if db is not None:
             _close(db)
@@ -120,6 +122,14 @@ def _switch_to_log(db: apsw.Connection) -> None:
                 raise
         else:
             return
+
+
+def _share_log(db: apsw.Connection, path: Path, group: int) -> None:
+    """Give the log to the group that has the file: SQLite takes over the file's mode, but not its group."""
+    one_value(db, "SELECT count(*) FROM sqlite_schema")  # the first read makes it
+    for end in ("-wal", "-shm"):
+        with suppress(OSError):  # not there, or made by another user of the group, who shares it himself
+            os.chown(f"{path.resolve()}{end}", -1, group)
 
 
 def _close(db: apsw.Connection) -> None:
@@ -151,9 +161,10 @@ def translated(error: apsw.Error, what: str = "") -> StoreError:
         case apsw.FullError():
             return StoreUnavailable(f"{where}the disk is full; free some space and try again")
         case apsw.ReadOnlyError():
-            return StoreError(f"{where}the file or its folder cannot be written to")
+            return StoreError(f"{where}cannot be written to; {hindrance(what) or 'may this user change it?'}")
         case apsw.CantOpenError():
-            return StoreUnavailable(f"{where}cannot be opened; does its folder exist?", retry_safe=False)
+            why = hindrance(what) or "does its folder exist?"
+            return StoreUnavailable(f"{where}cannot be opened; {why}", retry_safe=False)
         case apsw.NotADBError() | apsw.CorruptError():
             return StoreError(f"{where}is damaged or no SQLite file ({error}); restore it from a backup")
         case apsw.IOError():
@@ -261,10 +272,12 @@ def _make(path: Path, group: int | None) -> None:
     try:
         _refuse_orphan(path)
         # Only if it is missing: closing a file that is open elsewhere in this process drops its locks.
-        made = os.open(path.resolve(), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644 if group is None else 0o600)
+        made = os.open(path.resolve(), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         if group is not None:
             os.fchown(made, -1, group)
-            os.fchmod(made, 0o660)  # SQLite gives the log the same
+        os.fchmod(
+            made, 0o600 if group is None else 0o660
+        )  # whatever the umask; SQLite gives the log the same
         os.close(made)
     except FileExistsError:
         return
@@ -293,12 +306,14 @@ def _refuse_orphan(path: Path) -> None:
 def _found(path: Path) -> Identity:
     try:
         identity = _identity(path)
-        is_folder = path.is_dir()
+        is_folder, is_file = path.is_dir(), path.is_file()
     except OSError as error:
         message = f"{path} cannot be found: {error.strerror}; was it deleted or moved?"
         raise StoreUnavailable(message, retry_safe=False) from error
     if is_folder:
         raise StoreError(f"{path} is a folder; name a file in it")
+    if not is_file:
+        raise StoreError(f"{path} is a device or a pipe; name a file")
     return identity
 
 

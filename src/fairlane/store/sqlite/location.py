@@ -50,6 +50,25 @@ class Location:
         self.group = _group_number(options["group"]) if "group" in options else None
 
 
+def hindrance(file: str) -> str:
+    """Say what keeps this user from writing to a file, as far as the system tells; empty if nothing does.
+
+    SQLite needs to write for every look, too: it keeps its log, and who reads what, beside the file.
+    """
+    path = Path(file)
+    if not file:
+        return ""
+    try:
+        is_mounted_for_reading = bool(os.statvfs(path.parent).f_flag & os.ST_RDONLY)
+    except OSError:
+        return ""
+    if is_mounted_for_reading:
+        return "its file system is read-only, and SQLite writes beside the file even to read it"
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        return f"this user may not write to its folder {path.parent}, where SQLite keeps its log"
+    return "" if os.access(path, os.R_OK | os.W_OK) else "this user may not read and write it"
+
+
 def _group_number(name: str) -> int:
     """Give the number of a group that this user may give files to."""
     own = {os.getegid(), *os.getgroups()}

@@ -1,0 +1,54 @@
+"""A store on a file system that is mounted read-only: one sentence says so, whatever was asked."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairlane.store.sqlite.location import hindrance
+
+STORY = """
+set -e
+mount -t tmpfs none {folder}
+{fairlane} --url sqlite:///{folder}/fairlane.db migrate
+mount -o remount,ro {folder}
+for words in 'jobs count' 'migrate' 'pause queue default --note x' 'doctor --problems'; do
+  {fairlane} --url sqlite:///{folder}/fairlane.db $words 2>&1 || true
+done
+{fairlane} --url sqlite:///{folder}/new.db migrate 2>&1 || true
+"""
+
+
+def _can_mount() -> bool:
+    unshare = shutil.which("unshare")
+    if os.getuid() != 0 or unshare is None:
+        return False
+    words = (unshare, "-m", "mount", "-t", "tmpfs", "none", "/mnt")
+    return subprocess.run(words, check=False, capture_output=True).returncode == 0  # noqa: S603 (as it stands)
+
+
+@pytest.mark.skipif(not _can_mount(), reason="only root can mount something, in a namespace of its own")
+def test_every_command_says_that_the_file_system_is_read_only(tmp_path: Path) -> None:
+    """Also those that only look: SQLite keeps beside the file who reads what."""
+    story = STORY.format(folder=tmp_path, fairlane=f"{sys.executable} -m fairlane")
+    done = subprocess.run(("unshare", "-m", "sh", "-c", story), check=True, capture_output=True, text=True)  # noqa: S603, S607 (our own text)
+    first, *said = [line for line in done.stdout.splitlines() if str(tmp_path) in line or "igrated" in line]
+    assert first.startswith("Migrated")
+    why = "its file system is read-only, and SQLite writes beside the file even to read it"
+    assert said[:3] == [f"Error: {tmp_path}/fairlane.db: cannot be opened; {why}"] * 3
+    assert f"{tmp_path}/fairlane.db cannot be read and written: {why}." in said[3]
+    assert said[-1].startswith(
+        f"Error: {tmp_path}/new.db cannot be made: Read-only file system; choose a folder"
+    )
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_nothing_hinders_a_usual_file(tmp_path: Path) -> None:
+    """And of what is not there, nothing is claimed."""
+    (tmp_path / "x.db").touch()
+    assert [hindrance(name) for name in (str(tmp_path / "x.db"), "/nowhere/at/all.db", "")] == ["", "", ""]

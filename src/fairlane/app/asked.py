@@ -57,10 +57,11 @@ _SHOWN: Final = 60
 def name_of(field: str, value: object) -> str:
     """Refuse what can be the name of nothing (S3): a store would find nothing, or say so in its own words.
 
-    >>> name_of("tag", "")
-    Traceback (most recent call last):
-        ...
-    fairlane.model.errors.InvalidJob: tag '' is not a legal name; use 1 to 255 bytes of UTF-8 without control characters
+    >>> try:
+    ...     name_of("tag", "")
+    ... except ValueError as error:
+    ...     print(error)
+    tag '' is not a legal name; use 1 to 255 bytes of UTF-8 without control characters
     """
     hint = _HINTS[field](value)
     if hint is not None:

@@ -19,7 +19,7 @@ from fairlane.app.stats import LOOK_MOST, QueueStats, stats_of
 from fairlane.app.steering import Steering, list_all
 from fairlane.app.views import QueueView, queue_of
 from fairlane.model.instants import LAST_INSTANT
-from fairlane.model.layers import Change, Kind, Subject
+from fairlane.model.layers import Change, Kind
 from fairlane.model.lifecycle import State
 from fairlane.model.limits import Limits, Rate
 from fairlane.store.contract.policies import PolicyView

@@ -17,7 +17,8 @@ _ADVICE: Final[Mapping[Reason, str]] = {
     "retry": "Its last attempt failed; it will be tried again. `app.jobs.run_now(id)` skips the wait.",
     "snooze": "Its handler asked to come back. `app.jobs.run_now(id)` skips the wait.",
     "unknown_task": "The worker that claimed it does not know its task, and handed it back for another. If "
-    "none has the task, start one: after an hour without any it is dead. `app.jobs.run_now(id)` skips the wait.",
+    "none has the task, start one: after an hour without any it is dead. "
+    "`app.jobs.run_now(id)` skips the wait.",
     "unknown_version": "Its arguments are newer than the code of the worker that claimed it, which handed it "
     "back for another. If none has that code, deploy it: after an hour without any it is dead. "
     "`app.jobs.run_now(id)` skips the wait.",

@@ -93,7 +93,9 @@ class Problem:
 class InvalidJob(FairlaneError, ValueError):
     """A job is badly formed. Nothing was stored; `problems` lists every bad item and field at once."""
 
-    def __init__(self, problems: Iterable[Problem], text: str | None = None, *, is_batch: bool = False) -> None:
+    def __init__(
+        self, problems: Iterable[Problem], text: str | None = None, *, is_batch: bool = False
+    ) -> None:
         """Keep every problem and show them all, one a line, unless a text of its own says it better.
 
         In a batch each line begins with the place of its item.

@@ -92,6 +92,31 @@ async def test_a_key_that_is_freed_between_two_looks_is_taken(world: World) -> N
     assert again.job.id == reply.enqueued[0].job.id
 
 
+async def test_a_dead_job_is_kept_for_whoever_looked_at_it_first(world: World) -> None:
+    """S13: from the look at its key until the new job is committed, nobody else replaces it."""
+    assert isinstance(world.store, PostgresStore)
+    server = world.store._server
+    await world.bring_to(State.DEAD, idempotency_key="k")
+    first, second = (world.new(idempotency_key="k", on_duplicate="replace_dead") for _ in range(2))
+    others: list[asyncio.Task[EnqueueReply]] = []
+
+    async with server.transaction() as link:
+
+        async def let_another_try() -> None:
+            others.append(asyncio.create_task(world.send(second)))
+            waiting = "SELECT FROM pg_locks WHERE NOT granted"
+            while not others[0].done() and not await link.fetch(waiting):
+                pass
+
+        interrupted = _Interrupted(link, load("enqueue", server.schema).standing, let_another_try)
+        request = EnqueueRequest(scope=ALL, jobs=(first,))
+        mine = (await Admitting(interrupted, server.schema, server.now(), request).run()).enqueued[0]
+    other = (await others[0]).enqueued[0]
+    assert (mine.job.id, mine.is_created) == (first.id, True)
+    assert (other.job.id, other.is_created) == (first.id, False)
+    assert await world.states() == {State.DEAD: 1, State.READY: 1}
+
+
 # ── commit, rollback, savepoints ─────────────────────────────────────────────
 
 

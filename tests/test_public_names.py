@@ -23,8 +23,9 @@ STEERING = "Tenant Tenants QueueView Queues Held Overridden"
 ERRORS = """
     FairlaneError ConfigError InvalidJob Problem UnknownTask UnknownTenant TenantRequired PayloadTooLarge
     SensitivePayload Refused WaitingLimitReached QueueFull Closed DuplicateJob IdempotencyMismatch
-    TenantMismatch InsideTenant OutsideTenant JobNotFound JobFailed JobCancelled ResultGone BreakerOpen ClaimLost
-    StoreError StoreUnavailable StoreBusy StoreGone EnqueueUnknown SchemaTooOld SchemaTooNew Unsupported
+    TenantMismatch InsideTenant OutsideTenant JobNotFound JobFailed JobCancelled ResultGone BreakerOpen
+    ClaimLost StoreError StoreUnavailable StoreBusy StoreGone EnqueueUnknown SchemaTooOld SchemaTooNew
+    Unsupported
 """
 PUBLIC = sorted(f"{WORDS} {POLICIES} {OUTCOMES} {APPLICATION} {JOBS} {STEERING} {ERRORS}".split())
 

@@ -27,7 +27,8 @@ ERRORS = """
     FairlaneError ConfigError InvalidJob Problem UnknownTask UnknownTenant TenantRequired PayloadTooLarge
     SensitivePayload Refused WaitingLimitReached QueueFull Closed DuplicateJob IdempotencyMismatch
     TenantMismatch InsideTenant OutsideTenant JobNotFound JobFailed JobCancelled ResultGone BreakerOpen
-    ClaimLost StoreError StoreUnavailable StoreBusy StoreGone EnqueueUnknown SchemaTooOld SchemaTooNew Unsupported
+    ClaimLost StoreError StoreUnavailable StoreBusy StoreGone EnqueueUnknown SchemaTooOld SchemaTooNew
+    Unsupported
 """
 PUBLIC = sorted(f"{WORDS} {POLICIES} {OUTCOMES} {APPLICATION} {JOBS} {STEERING} {ERRORS}".split())
 

@@ -6,6 +6,7 @@ was published: that it was measured in earnest, that every run of it was whole, 
 
 from __future__ import annotations
 
+from statistics import median
 from typing import Final
 
 import msgspec
@@ -34,11 +35,18 @@ def published(page: str, store: Store) -> list[Measure]:
     return list(report.measures)
 
 
+def rounds(measure: Measure) -> list[float]:
+    """Give what each round has measured; one without a valid value proves nothing."""
+    assert measure.values
+    assert None not in measure.values
+    return [value for value in measure.values if value is not None]
+
+
 @each_store
 def test_001_nf_1_99_of_100_single_enqueues_take_at_most_ten_milliseconds(store: Store) -> None:
     """Durable ones; the slowest round counts, too."""
     (found,) = [one for one in published("latency", store) if (one.scenario, one.name) == ("enqueue", "p99")]
-    assert (found.unit, found.high <= 10) == ("ms", True), found
+    assert (found.unit, max(rounds(found)) <= 10) == ("ms", True), found
 
 
 @each_store
@@ -46,7 +54,7 @@ def test_001_nf_2_99_of_100_claims_take_at_most_fifty_milliseconds(store: Store)
     """With few tenants and 100,000, a short backlog and a million jobs, held ones among them."""
     found = [one for one in published("scale", store) if one.name.endswith(": p99")]
     assert len(found) >= 3
-    assert [one for one in found if one.unit != "ms" or one.median > 50] == []
+    assert [one for one in found if one.unit != "ms" or median(rounds(one)) > 50] == []
 
 
 @each_store
@@ -58,7 +66,7 @@ def test_001_nf_3_a_worker_process_does_at_least_1000_jobs_a_second(store: Store
         if one.name.startswith("1 process, ") and one.name.endswith(": drained")
     ]
     assert {one.scenario for one in found} >= {"async", "plain"}
-    assert [one for one in found if one.unit != "jobs/s" or one.low < 1_000] == []
+    assert [one for one in found if one.unit != "jobs/s" or min(rounds(one)) < 1_000] == []
 
 
 async def test_001_nf_9_each_worker_adds_its_slots_to_what_runs_at_once(world: World, stage: Stage) -> None:

@@ -336,6 +336,24 @@ def test_a_wrong_option_is_refused_where_it_is_given(name: str, field: str, valu
     assert len(str(caught.value)) < 500
 
 
+def test_the_options_that_once_stopped_a_worker_are_refused() -> None:
+    """Each was accepted, and met by a worker when the first handler failed, or at its start."""
+    for policy in (3, "exponential", [1, 2]):
+        with pytest.raises(ConfigError, match=r"task handler: retry must be a Backoff"):
+            _task(retry=policy)
+    for option, value in {"queue": 5, "classify": 3, "rate": 5, "gate": 5}.items():
+        with pytest.raises(ConfigError, match=option):
+            _task(**{option: value})
+
+
+def test_the_policies_that_once_stopped_a_worker_are_refused() -> None:
+    """The same of a queue, which speaks for every task in it."""
+    with pytest.raises(ConfigError, match="retry must be a Backoff"):
+        Queue("mail", retry=3)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="limits must be Limits"):
+        Queue("mail", limits={"running": 2})  # type: ignore[arg-type]
+
+
 def test_backoff_delays_are_checked_one_by_one() -> None:
     """They have no names of their own."""
     for wrong in (-1, True, "5", math.nan, math.inf, None, Foreign()):

@@ -285,3 +285,21 @@ def test_a_job_that_is_not_there_has_its_own_exit_code(store: Desk) -> None:
         assert store.run(*command, id) == (3, "", f"Error: no job {id}\n")
     told = store.run("jobs", "show", id, "--json").told
     assert told == {"error": "JobNotFound", "message": f"no job {id}", "exit": 3}
+
+
+def test_a_job_whose_result_was_dropped_says_why(store: Desk) -> None:
+    """S34: it succeeded; the attempt has the reason."""
+
+    async def dropped(world: World) -> UUID:
+        await world.enqueue()
+        why = Failure(ErrorClass.NON_RETRYABLE, "ResultDropped", "result takes 70,000 bytes")
+        return (await world.run(Succeeded(None, why))).id
+
+    id = str(store.do(dropped))
+    shown = store.says("jobs", "show", id)
+    assert "succeeded" in shown
+    assert "no longer kept" in shown
+    assert "ResultDropped (non_retryable): result takes 70,000 bytes" in shown
+    (told,) = store.run("jobs", "show", id, "--json").objects
+    assert (told["state"], told["result"]) == ("succeeded", None)
+    assert told["attempts"][-1]["message"] == "result takes 70,000 bytes"

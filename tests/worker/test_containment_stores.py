@@ -22,6 +22,10 @@ LANES = [Lane("main", 2, ["default"])]
 NEVER = Backoff.never()
 
 
+class Unwritable(Exception):  # noqa: N818 (what a store might meet)
+    """What no store raises on purpose."""
+
+
 @pytest.fixture(params=["postgres", "redis", "sqlite"])
 async def app(request: pytest.FixtureRequest) -> AsyncIterator[Fairlane]:
     """An application on an empty store of each kind."""
@@ -101,7 +105,7 @@ async def test_a_settlement_that_the_store_raises_on_fails_its_attempt_alone(
     def request(**said: Any) -> SettleRequest:
         if any(one.result is not None and b"bad" in one.result for one in said["settlements"]):
             message = "cannot be written"
-            raise TypeError(message)
+            raise Unwritable(message)
         return SettleRequest(**said)
 
     monkeypatch.setattr(fetch, "SettleRequest", request)

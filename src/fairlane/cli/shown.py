@@ -137,7 +137,7 @@ def full_fields(record: JobRecord, job: Job[Any], veil: Veil, now: Instant) -> d
         "tags": ", ".join(said["tags"]),
         "metadata": _json_text(said["metadata"]) if said["metadata"] else None,
         "arguments": _json_text(_arguments(record, veil)),
-        "result": None if record.result is None else _json_text(_result(record, veil)),
+        "result": "no longer kept" if record.result == b"" else _result_text(record, veil),
         "attempts": "\n".join(
             line for attempt in job.attempts for line in _attempt_lines(attempt, veil, now)
         ),
@@ -193,6 +193,10 @@ def _result(record: JobRecord, veil: Veil) -> Any:
         return veil.value(decode_result(record.result, enums=NO_ENUMS, is_showing=True))
     except Undecodable:
         return _as_written(record.result, "result", veil)
+
+
+def _result_text(record: JobRecord, veil: Veil) -> str | None:
+    return None if record.result is None else _json_text(_result(record, veil))
 
 
 def _as_written(stored: bytes, key: str, veil: Veil) -> Any:

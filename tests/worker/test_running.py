@@ -307,7 +307,7 @@ async def test_a_task_s_classifier_decides_and_one_that_raises_is_silent(
         (float("nan"), "result"),
         (Unbound(), "Unbound"),
     ],
-    ids=["of no known type", "too large", "no number", "a proxy for nothing"],
+    ids=["unknown_type", "too_large", "no_number", "proxy"],
 )
 async def test_a_result_that_cannot_be_kept_is_dropped_and_the_job_has_succeeded(
     world: World, app: Fairlane, caplog: pytest.LogCaptureFixture, result: object, said: str
@@ -338,7 +338,7 @@ async def test_a_result_that_cannot_be_kept_is_dropped_and_the_job_has_succeeded
         (float("nan"), "result"),
         (Unbound(), "Unbound"),
     ],
-    ids=["of no known type", "too large", "no number", "a proxy for nothing"],
+    ids=["unknown_type", "too_large", "no_number", "proxy"],
 )
 async def test_a_result_that_cannot_be_kept_makes_the_job_dead_if_its_task_wants_that(
     world: World, result: object, said: str, *, is_configured: bool

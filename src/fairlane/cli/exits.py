@@ -41,7 +41,7 @@ MEANING: Final[Mapping[Exit, str]] = {
     Exit.STORE: "the store cannot be used: not there, out of reach, busy, full, damaged, of another version",
     Exit.CONFIG: "a setting is wrong, or the application could not be imported",
     Exit.UNKNOWN: "sent and not confirmed: it may have happened or not; look, or repeat with the same key",
-    Exit.STALLED: "a worker ended whose event loop stood still, or whose own code broke; start it again",
+    Exit.STALLED: "a worker whose event loop stood still, or whose code broke, ended; start it again",
     Exit.INTERRUPTED: "stopped by Ctrl-C",
     Exit.CLOSED: "whoever read the output stopped reading, as `head` does",
 }

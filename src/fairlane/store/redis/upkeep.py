@@ -204,8 +204,8 @@ class RedisUpkeep:
         if request.scope.tenant is not None:
             return ()
         used = await self._wire.ask("HGETALL", self._wire.keys("gates"))
-        pairs = zip(used[::2], used[1::2], strict=True)
-        return tuple(sorted(GateBook(gate.decode(), int(number)) for gate, number in pairs if int(number)))
+        books = (GateBook(gate.decode(), int(number)) for gate, number in used.items() if int(number))
+        return tuple(sorted(books))
 
     async def inspect(self, request: InspectRequest) -> Inspection:
         """See the contract."""

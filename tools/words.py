@@ -54,6 +54,8 @@ EXCUSES: Final = (
     Excuse("token", "src/fairlane/model/sensitive.py", "as above"),
     Excuse("quota", "src/fairlane/model/secret*.py", "what a field is about whose name begins like a secret"),
     Excuse("between token", "docs/reference/payload.md", "the tokens of JSON"),
+    Excuse("eta", "src/fairlane/app/misuse.py", "how other libraries call it, and are told how we do"),
+    Excuse("max retries", "src/fairlane/app/misuse.py", "as above"),
     Excuse("clock_timestamp", "*", "PostgreSQL's function of that name"),
 )
 

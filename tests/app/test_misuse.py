@@ -53,6 +53,7 @@ def test_the_words_of_other_libraries_lead_to_ours(task: Any, name: str, instead
     with pytest.raises(AttributeError, match=f"no {name}; write {instead}"):
         getattr(task, name)
     assert not hasattr(task, name)
+    assert name not in dir(task)
 
 
 def test_no_word_of_ours_is_taken_for_one_of_theirs(task: Any) -> None:

@@ -20,11 +20,11 @@ ELSEWHERE: Final[Mapping[str, str]] = {
 
 _OPTIONS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("countdown", "defer_by", "schedule_in", "wait"), "delay"),
-    **dict.fromkeys(("eta", "at", "schedule_at", "defer_until", "scheduled_at", "wait_until"), "run_at"),
+    **dict.fromkeys(("eta", "at", "schedule_at", "defer_until", "wait_until"), "run_at"),
     **dict.fromkeys(("expires", "ttl", "max_age"), "expires_in"),
     **dict.fromkeys(("retries", "max_retries"), "max_attempts"),
     **dict.fromkeys(("task_id", "job_id", "key", "idempotent_key"), "idempotency_key"),
-    **dict.fromkeys(("unique", "lock", "queueing_lock", "debounce_key"), "dedup_key"),
+    **dict.fromkeys(("unique", "unique_key", "debounce_key"), "dedup_key"),
     **dict.fromkeys(("time_limit", "job_timeout"), "timeout"),
     **dict.fromkeys(("queue_name", "routing_key"), "queue"),
 }

@@ -83,6 +83,10 @@ class Task(Generic[P, R_co]):
             """Say what to write instead."""
             raise TypeError(misuse.called(self.name))
 
+        def __dir__(self) -> list[str]:
+            """Name what is there."""
+            return [name for name in super().__dir__() if name not in misuse.ELSEWHERE]
+
         # Not by `__getattr__`, which would make every other name slower. A misspelt one Python finds itself.
         vars().update({name: misuse.Elsewhere(name) for name in misuse.ELSEWHERE})
 

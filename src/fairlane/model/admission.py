@@ -70,7 +70,7 @@ class Refusal(msgspec.Struct, frozen=True):
     limit: int = 0
 
 
-class Admitted(msgspec.Struct, frozen=True):
+class Admitted(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     """The job comes in; `over` tells that it is above a limit whose policy is to warn (S17).
 
     `replaces` names the dead job whose idempotency key it takes over (S13): see `linked`.

@@ -234,8 +234,8 @@ async def test_001_nf_19_redis_is_reached_by_tls_and_by_a_user_of_its_own(tmp_pa
     try:
         (advised,) = re.findall("^ACL SETUSER .*", PAGE.read_text("utf-8"), re.MULTILINE)
         with Redis.from_url(server.url) as client:
-            client.execute_command(*advised.split())  # type: ignore[no-untyped-call]
-            client.execute_command("ACL", "SETUSER", "default", "off")  # type: ignore[no-untyped-call]
+            client.execute_command(*advised.split())
+            client.execute_command("ACL", "SETUSER", "default", "off")
         rest = f"127.0.0.1:{port}?ssl_ca_certs={made}&prefix=shop"
         async with Fairlane(f"rediss://shop:password@{rest}") as app:
             job = await counting(app).aenqueue(7)

@@ -187,10 +187,8 @@ def states_of(state: object) -> frozenset[State]:
     """Read one state or several; none would find nothing."""
     if state is None:
         return frozenset()
-    # A state is a text as well, and a text is an iterable.
-    many = [state] if isinstance(state, str) or not isinstance(state, Iterable) else list[object](state)
     wanted: set[State] = set()
-    for one in many:
+    for one in _several(state):
         if not isinstance(one, str) or one not in set(State):
             shown = repr(one[:_SHOWN]) if isinstance(one, str) else f"a value of type {kind_of(one)}"
             message = f"state: {shown} is no state; use {', '.join(state.value for state in State)}"
@@ -207,3 +205,10 @@ def _parent(value: object) -> UUID:
         return parse_id(value)
     message = f"parent: is of type {kind_of(value)}; give the id of a job"
     raise ValueError(message)
+
+
+def _several(state: object) -> list[object]:
+    """A state is a text as well, and a text is an iterable."""
+    if isinstance(state, Iterable) and not isinstance(state, str):
+        return list(cast("Iterable[object]", state))
+    return [state]

@@ -133,13 +133,19 @@ def _pair(pair: str, texts: Collection[str]) -> tuple[str, Any]:
         return name, msgspec.json.decode(value)
     except msgspec.MsgspecError:
         return name, value
+    except RecursionError:
+        raise click.UsageError(f"{name} is nested too deeply") from None
 
 
 def _lines(source: Iterable[str]) -> Iterator[Arguments]:
     """Read arguments line by line; empty lines do not count as jobs."""
-    for number, line in enumerate(source, 1):
-        if line.strip():
-            yield _object(line, f"line {number}")
+    number = 0
+    try:
+        for number, line in enumerate(source, 1):
+            if line.strip():
+                yield _object(line, f"line {number}")
+    except UnicodeDecodeError:
+        raise click.UsageError(f"what follows line {number} is no UTF-8") from None
 
 
 def _object(text: str, where: str) -> Arguments:
@@ -148,3 +154,7 @@ def _object(text: str, where: str) -> Arguments:
     except msgspec.MsgspecError as error:
         message = f"{where} is no JSON object of arguments: {error}"
         raise click.UsageError(message) from None
+    except RecursionError:
+        raise click.UsageError(f"{where} is nested too deeply") from None
+    except UnicodeEncodeError:  # bytes that were let through, as Python does in some locales
+        raise click.UsageError(f"{where} is no UTF-8") from None

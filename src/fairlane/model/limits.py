@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from fairlane.model.instants import DAY, HOUR, MINUTE, SECOND, Instant, Micros
+from fairlane.model.instants import DAY, HOUR, LAST_INSTANT, MINUTE, SECOND, Instant, Micros
 
 OnFull: TypeAlias = Literal["warn", "reject"]
 
@@ -27,6 +27,10 @@ class Rate:
             raise ValueError(message)
         _at_least(1, self.limit, "limit of a Rate")
         _at_least(1, self.burst, "burst of a Rate")
+        if self.burst * self.interval > LAST_INSTANT:
+            # What a burst lets pass is subtracted from an instant.
+            message = f"burst of a Rate must fit into 285 years of its limit, {self.burst} is too large"
+            raise ValueError(message)
 
     @property
     def interval(self) -> Micros:
@@ -115,4 +119,7 @@ def has_room(used: int, limit: int | None) -> bool:
 def _at_least(least: int, value: object, what: str) -> None:
     if not isinstance(value, int) or value < least:
         message = f"{what} must be a whole number, {least} or more, not {value!r}"
+        raise ValueError(message)
+    if value > LAST_INSTANT:
+        message = f"{what} must be {LAST_INSTANT} at the most: no store keeps larger numbers"
         raise ValueError(message)

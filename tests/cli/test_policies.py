@@ -339,7 +339,10 @@ def test_what_is_set_may_end_by_itself(store: Desk) -> None:
         (["tenant", "acme", "--max-waiting", "2"], "a tenant has no --max-waiting"),
         (["tenant", "acme", "--weight", "0"], "weight"),
         (["tenant", "acme", "--queue", "bulk", "--weight", "2"], "queue is given without limits"),
-        (["queue", "bulk", "--running", "-1"], "'-1' is no whole number; give one, or `none` for no limit"),
+        (
+            ["queue", "bulk", "--running", "-1"],
+            "'-1' is no whole number; give one of up to 9 digits, or `none`",
+        ),
         (["queue", "bulk", "--rate", "often"], "'often' is no rate; write it as 50/minute"),
         (["queue", "bulk", "--rate", "5/week"], "per of a Rate must be one of second, minute, hour, day"),
         (["queue", "bulk", "--reset", "--running", "1"], "--reset takes off everything that was set"),

@@ -155,6 +155,8 @@ def test_a_rate_that_was_never_used_allows_its_burst(burst: int) -> None:
         ({"limit": 1, "per": "week"}, "per of a Rate must be one of second, minute, hour, day, not 'week'"),
         ({"limit": 1, "per": 60}, "per of a Rate"),
         ({"limit": 1, "per": "Minute"}, "per of a Rate"),
+        ({"limit": 10**30}, "limit of a Rate must be 9007199254740992 at the most"),
+        ({"limit": 1, "per": "day", "burst": 10**9}, "burst of a Rate must fit into 285 years"),
     ],
 )
 def test_a_rate_that_means_nothing_is_refused(values: dict[str, Any], said: str) -> None:
@@ -170,6 +172,7 @@ def test_a_rate_that_means_nothing_is_refused(values: dict[str, Any], said: str)
         ({"waiting": 0.5}, "waiting of Limits"),
         ({"running": -1}, "running of Limits must be a whole number, 0 or more, or None, not -1"),
         ({"running": math.inf}, "running of Limits"),
+        ({"waiting": 10**30}, "waiting of Limits must be 9007199254740992 at the most"),
         ({"on_full": "drop"}, "on_full of Limits must be warn or reject, not 'drop'"),
     ],
 )

@@ -14,6 +14,7 @@ from fairlane.cli.exits import Exit, exit_of
 from fairlane.cli.session import Session
 from fairlane.model.errors import FairlaneError, InvalidJob
 
+_WIDEST: Final = 600
 _SHARED_HINT: Final = "The options of `fairlane` itself may be given here, too."
 
 
@@ -102,6 +103,7 @@ class Root(click.Group):
 
     def _run(self, arguments: list[str], session: Session) -> int:
         try:
+            _refuse_broken(arguments)
             with self.make_context("fairlane", arguments, obj=session) as context:
                 self.invoke(context)
         except click.exceptions.Exit as ended:
@@ -109,6 +111,7 @@ class Root(click.Group):
         except (click.Abort, KeyboardInterrupt, EOFError):
             return Exit.INTERRUPTED
         except click.ClickException as error:
+            error.message = _bounded(error.message)
             if session.is_json or "--json" in arguments:  # what comes before it may be what is wrong
                 _tell_json(session, type(error).__name__, error.format_message(), error.exit_code)
             else:
@@ -119,6 +122,21 @@ class Root(click.Group):
                 raise
             return _tell(session, error)
         return Exit.OK
+
+
+def _refuse_broken(arguments: Sequence[str]) -> None:
+    """Refuse bytes that are no text before they reach anything that stores or shows them."""
+    for number, argument in enumerate(arguments, 1):
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            message = f"word {number} of the command line is no UTF-8"
+            raise click.UsageError(message) from None
+
+
+def _bounded(message: str) -> str:
+    """Leave out the middle of a message that repeats a very long value."""
+    return message if len(message) <= _WIDEST else f"{message[:200]} … {message[-200:]}"
 
 
 def _tell(session: Session, error: FairlaneError) -> Exit:

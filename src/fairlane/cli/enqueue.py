@@ -24,6 +24,7 @@ from fairlane.store.contract.jobs import BATCH_MOST
 
 _IDS_SHOWN: Final = 10
 _TEXT: Final = {"type": "string"}
+_WIDTH: Final = 40
 _VIEW: Final[View[Job[Any]]] = View(
     {
         "ID": lambda job: str(job.id),
@@ -137,7 +138,7 @@ def _arguments(pairs: Iterable[str], named: Named) -> Arguments:
     for pair in pairs:
         name, separator, text = pair.partition("=")
         if not separator or not name.isidentifier():
-            message = f"{pair[:40]!r} is no KEY=VALUE"
+            message = f"{pair[:_WIDTH]!r} is no KEY=VALUE"
             raise click.UsageError(message)
         if name in arguments:
             message = f"{name} is given twice"
@@ -159,14 +160,20 @@ def _value(text: str, schema: Schema, enums: Enums) -> Any:
         value = msgspec.json.decode(text)
     except msgspec.MsgspecError:
         return text
+    except RecursionError:
+        raise click.UsageError(f"{text[:_WIDTH]!r} is nested too deeply") from None
     return text if not is_fitting(value, schema, enums) and is_fitting(text, schema, enums) else value
 
 
 def _lines(source: Iterable[str]) -> Iterator[Arguments]:
     """Read arguments line by line; empty lines do not count as jobs."""
-    for number, line in enumerate(source, 1):
-        if line.strip():
-            yield _object(line, f"line {number}")
+    number = 0
+    try:
+        for number, line in enumerate(source, 1):
+            if line.strip():
+                yield _object(line, f"line {number}")
+    except UnicodeDecodeError:
+        raise click.UsageError(f"what follows line {number} is no UTF-8") from None
 
 
 def _object(text: str, where: str) -> Arguments:
@@ -175,3 +182,7 @@ def _object(text: str, where: str) -> Arguments:
     except msgspec.MsgspecError as error:
         message = f"{where} is no JSON object of arguments: {error}"
         raise click.UsageError(message) from None
+    except RecursionError:
+        raise click.UsageError(f"{where} is nested too deeply") from None
+    except UnicodeEncodeError:  # bytes that were let through, as Python does in some locales
+        raise click.UsageError(f"{where} is no UTF-8") from None

@@ -51,7 +51,7 @@ def _before(text: str) -> datetime:
         seconds = read_duration(text)
     except ValueError:
         return read_moment(text)
-    return datetime.now(UTC) - timedelta(seconds=seconds)
+    return max(_EPOCH, datetime.now(UTC) - timedelta(seconds=seconds))
 
 
 def _labelled(text: str) -> str:
@@ -70,6 +70,15 @@ def _text(text: str) -> str:
     return text
 
 
+def _reason(text: str) -> str:
+    if not text.strip():
+        message = "it is empty; say why, in a few words"
+        raise ValueError(message)
+    return _text(text)
+
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
 JOB: Final = Kind("id", parse_id)
 QUEUE: Final = Kind("queue", _named("queue", name_hint))
 GATE: Final = Kind("gate", _named("gate", name_hint))
@@ -78,6 +87,7 @@ TASK: Final = Kind("task", _named("task", task_hint))
 LABEL: Final = Kind("text", _labelled)
 TEXT: Final = Kind("text", _text)
 DURATION: Final = Kind("duration", read_duration)
+REASON: Final = Kind("text", _reason)
 MOMENT: Final = Kind("time", read_moment)
 BEFORE: Final = Kind("time or age", _before)
 STATE: Final = click.Choice([state.value for state in State])

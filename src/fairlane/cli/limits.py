@@ -25,6 +25,8 @@ from fairlane.store.contract.policies import PolicyView, ReadRequest, SubjectReq
 
 _ALL: Final = Scope.all()
 _NONE: Final = "none"
+_DIGITS: Final = 9
+"""Of a number that anybody means, and that every store can keep."""
 _PER_TENANT: Final = ("waiting", "on_full", "running")
 _SETTABLE: Final = (*_PER_TENANT, "rate", "tenant_rate", "max_waiting", "weight", "limit")
 
@@ -32,8 +34,10 @@ _SETTABLE: Final = (*_PER_TENANT, "rate", "tenant_rate", "max_waiting", "weight"
 def _number(text: str) -> int | None:
     if text == _NONE:
         return None
-    if not text.isdecimal():
-        message = f"{text[:40]!r} is no whole number; give one, or `none` for no limit"
+    if not text.isdecimal() or len(text) > _DIGITS:
+        message = (
+            f"{text[:40]!r} is no whole number; give one of up to {_DIGITS} digits, or `none` for no limit"
+        )
         raise ValueError(message)
     return int(text)
 
@@ -48,7 +52,8 @@ def _rate(text: str) -> Rate | None:
         return None
     limit, _, rest = text.partition("/")
     per, _, burst = rest.partition("+")
-    if not limit.isdecimal() or not (burst or "1").isdecimal():
+    numbers = (limit, burst or "1")
+    if not all(number.isdecimal() and len(number) <= _DIGITS for number in numbers):
         message = (
             f"{text[:40]!r} is no rate; write it as 50/minute, or 10/second+20 with a burst of 20, or none"
         )

@@ -7,10 +7,22 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final
 
-from fairlane.model.instants import DAY, HOUR, MINUTE, SECOND, Instant, Micros, to_datetime
+from fairlane.model.instants import (
+    DAY,
+    HOUR,
+    LAST_INSTANT,
+    MINUTE,
+    SECOND,
+    Instant,
+    Micros,
+    to_datetime,
+    to_instant,
+)
 
 _UNITS: Final[tuple[tuple[str, Micros], ...]] = (("d", DAY), ("h", HOUR), ("m", MINUTE), ("s", SECOND))
 _SECONDS: Final[Mapping[str, float]] = {"": 1, "ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_LONGEST: Final = 36_500 * 86_400
+"""A hundred years, in seconds: from now on, every store can keep what is so long away."""
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd]?)")
 
 
@@ -85,7 +97,11 @@ def read_duration(text: str) -> float:
             f"{text[:40]!r} is no duration; use seconds, or a number with ms, s, m, h or d, as in 90s or 2h"
         )
         raise ValueError(message)
-    return float(found[1]) * _SECONDS[found[2]]
+    seconds = float(found[1]) * _SECONDS[found[2]]
+    if seconds > _LONGEST:
+        message = f"{text[:40]!r} is too long; {_LONGEST // 86400}d at the most"
+        raise ValueError(message)
+    return seconds
 
 
 def read_moment(text: str) -> datetime:
@@ -101,5 +117,12 @@ def read_moment(text: str) -> datetime:
         raise ValueError(message) from None
     if found.tzinfo is None:
         message = f"{text[:40]!r} has no time zone; add Z for UTC, or an offset such as +01:00"
+        raise ValueError(message)
+    try:
+        is_known = 0 <= to_instant(found) <= LAST_INSTANT
+    except OverflowError:
+        is_known = False
+    if not is_known:
+        message = f"{text[:40]!r} is out of range; give a time from 1970 to 2255"
         raise ValueError(message)
     return found

@@ -18,7 +18,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _HINTS: Final = {Kind.QUEUE: name_hint, Kind.TENANT: tenant_hint, Kind.TASK: task_hint, Kind.GATE: name_hint}
 
 required_note: Final = click.option(
-    "--note", "--reason", "note", type=kinds.TEXT, required=True, help="Why; others will want to know."
+    "--note", "--reason", "note", type=kinds.REASON, required=True, help="Why; others will want to know."
 )
 note: Final = click.option(
     "--note", "--reason", "note", type=kinds.TEXT, default="", help="Why; others will want to know."

@@ -12,7 +12,7 @@ from typing import Final, NoReturn, TypeGuard, cast
 
 from fairlane.model.errors import ConfigError
 from fairlane.model.failure import text_of
-from fairlane.model.instants import Duration, to_micros
+from fairlane.model.instants import LAST_INSTANT, Duration, to_micros
 from fairlane.model.names import name_hint
 
 _WIDTH: Final = 80
@@ -79,11 +79,13 @@ def positive(field: str, duration: object, *, is_optional: bool = False) -> None
 
 
 def counted(field: str, value: object, least: int, *, is_optional: bool = False) -> None:
-    """Refuse what is no whole number from a least one on."""
+    """Refuse what is no whole number from a least one on, or is larger than any store keeps."""
     if value is None and is_optional:
         return
     if not is_whole(value) or value < least:
         refuse(field, value, f"a whole number, {least} or more{', or None' * is_optional}")
+    if value > LAST_INSTANT:
+        refuse(field, value, f"{LAST_INSTANT} at the most: no store keeps larger numbers")
 
 
 def one_of(field: str, value: object, *allowed: str) -> None:

@@ -38,8 +38,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 from uuid import UUID
+
+from fairlane.model.repeatable import Repeatable
 
 
 class FairlaneError(Exception):
@@ -331,16 +333,6 @@ class StoreBusy(StoreError):
 
 class StoreGone(StoreError):
     """The store that was open was deleted or replaced: waiting brings nothing, and nothing can be settled."""
-
-
-class Repeatable(Protocol):
-    """The jobs of an enqueue as they were sent, and the way to send them once more."""
-
-    def repeat(self) -> Any:
-        """Send them and give what the enqueue would have given."""
-
-    async def arepeat(self) -> Any:
-        """Send them and give what the enqueue would have given."""
 
 
 class EnqueueUnknown(StoreError):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from fairlane.model import checking
-from fairlane.model.instants import DAY, HOUR, MINUTE, SECOND, Instant, Micros
+from fairlane.model.instants import DAY, HOUR, LAST_INSTANT, MINUTE, SECOND, Instant, Micros
 
 OnFull: TypeAlias = Literal["warn", "reject"]
 
@@ -26,6 +26,9 @@ class Rate:
         checking.one_of("per of a Rate", self.per, *_PERIODS)
         checking.counted("limit of a Rate", self.limit, 1)
         checking.counted("burst of a Rate", self.burst, 1)
+        if self.burst * self.interval > LAST_INSTANT:
+            # What a burst lets pass is subtracted from an instant.
+            checking.refuse("burst of a Rate", self.burst, "so many that they fit into 285 years of its limit")
 
     @property
     def interval(self) -> Micros:

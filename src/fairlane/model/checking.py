@@ -60,7 +60,11 @@ def is_number(value: object) -> TypeGuard[float]:
 
 
 def is_text(value: object) -> TypeGuard[str]:
-    """Whether a value is text."""
+    """Whether a value is text.
+
+    >>> is_text("a"), is_text(b"a")
+    (True, False)
+    """
     return isinstance(value, str)
 
 

@@ -82,11 +82,23 @@ def kept_why(_: Scene) -> Given:
     return given("kept", reason="x")
 
 
+def note(_: Scene) -> Given:
+    """Name a task."""
+    return given("note")
+
+
+def note_why(_: Scene) -> Given:
+    """Name a task, and give a reason."""
+    return given("note", reason="x")
+
+
 ON: Final[dict[str, Callable[[Scene], Any]]] = {
     "Fairlane": lambda scene: scene.app,
+    "Gates": lambda scene: scene.app.gates,
     "Job": lambda scene: scene.theirs,
     "Jobs": lambda scene: scene.app.jobs,
     "Outbox": lambda scene: Outbox(scene.app),
+    "PublishedTasks": lambda scene: scene.app.tasks,
     "Queues": lambda scene: scene.app.queues,
     "Relay": lambda scene: Relay(scene.app, scene.outbox),
     "Session": lambda scene: scene.session(),
@@ -94,6 +106,7 @@ ON: Final[dict[str, Callable[[Scene], Any]]] = {
     "Tenants": lambda scene: scene.app.tenants,
     "Trial": lambda scene: Trial(scene.app, scene.url),
     "Worker": lambda scene: Worker(scene.app, lanes=[scene.lane], burst=True),
+    "Workers": lambda scene: scene.app.workers,
 }
 """The object that the methods of a class are called on."""
 
@@ -125,6 +138,9 @@ CALLS: Final = (
     Line("Jobs.cancel", OWN, lambda scene: given(scene.theirs.id, scene.their_parent.id, descendants=True)),
     Line("Jobs.count", OWN),
     Line("Jobs.count", REFUSED, lambda _: given(tenant="globex")),
+    Line("Jobs.count", OWN, lambda scene: given(parent=scene.their_parent.id)),
+    Line("Jobs.each", OWN),
+    Line("Jobs.each", REFUSED, lambda _: given(tenant="globex")),
     Line("Jobs.explain", NOT_FOUND, theirs),
     Line("Jobs.explain", OWN, mine),
     Line("Jobs.find", OWN),
@@ -145,7 +161,11 @@ CALLS: Final = (
         for verb in ("declare", "resume", "reopen")
         for who in (globex, acme)
     ),
-    *(Line(f"Tenants.{verb}", REFUSED, who) for verb in ("pause", "close") for who in (globex_why, acme_why)),
+    *(
+        Line(f"Tenants.{verb}", REFUSED, who)
+        for verb in ("pause", "close", "drain")
+        for who in (globex_why, acme_why)
+    ),
     Line("Tenants.set", REFUSED, lambda _: given("globex", weight=100)),
     Line("Tenants.set", REFUSED, lambda _: given("acme", weight=100)),
     Line("Tenants.set", REFUSED, lambda _: given("acme", queue="kept", limits=Limits())),
@@ -158,6 +178,18 @@ CALLS: Final = (
     *(Line(f"Queues.{verb}", REFUSED, kept_why) for verb in ("pause", "close", "drain")),
     Line("Queues.list", REFUSED),
     Line("Queues.set", REFUSED, lambda _: given("kept", max_waiting=1_000)),
+    Line("Queues.stats", REFUSED),
+    Line("Queues.stats", REFUSED, kept),
+    # ── tasks, gates and workers ──
+    *(Line(f"PublishedTasks.{verb}", REFUSED, note) for verb in ("get", "reopen", "reset", "resume")),
+    *(Line(f"PublishedTasks.{verb}", REFUSED, note_why) for verb in ("pause", "close", "drain")),
+    Line("PublishedTasks.list", REFUSED),
+    Line("PublishedTasks.set", REFUSED, lambda _: given("note", rate=None)),
+    Line("Gates.get", REFUSED, lambda _: given("mails")),
+    Line("Gates.list", REFUSED),
+    Line("Gates.set", REFUSED, lambda _: given("mails", limit=1_000)),
+    Line("Gates.reset", REFUSED, lambda _: given("mails")),
+    Line("Workers.list", REFUSED),
     # ── what serves all tenants ──
     Line("Relay.drain", REFUSED),
     Line("Relay.run", REFUSED, lambda _: given(threading.Event())),
@@ -180,15 +212,19 @@ CALLS: Final = (
 UNTOUCHED: Final[dict[str, str]] = {
     "a value, or makes one": """
         Attempt Backoff Backoff.delay Backoff.delays Backoff.exponential Backoff.gives_up
-        Backoff.implied_attempts Backoff.micros Backoff.never Breaker Budget Call Gate Held Job
-        Job.is_finished Lane Lane.shares Limits Overridden Page Page.__iter__ Passed Problem Queue
-        QueueView Rate Rate.carried
+        Backoff.implied_attempts Backoff.micros Backoff.never Breaker Budget Call Counts
+        Counts.__iter__ Counts.get Counts.is_complete Counts.is_finished Counts.items Counts.keys Counts.total
+        Counts.unfinished Counts.values Counts.waiting Gate GateView GateView.free Held Job Job.arguments
+        Job.is_finished Job.logs Lane Lane.headroom_slots Lane.shares Limits Overridden Page
+        Page.__iter__ Passed Problem Problem.text Progress
+        PublishedTask Queue QueueStats QueueView Rate Rate.carried
         Rate.free_at Rate.interval Rate.pace Rate.room Rate.start Share Share.min_parts Statement
-        Task.bind Task.using Tenant Waiting chunks
+        Task.bind Task.using Tenant Waiting Worker.is_live WorkerLane chunks
     """,
     "opens nothing before it is called": """
-        Fairlane Fairlane.__aenter__ Fairlane.__enter__ Jobs Outbox Outbox.ddl Queues Relay Relay.session
-        Session Session.__enter__ Task Tasks Tenants Trial Worker
+        Fairlane Fairlane.__aenter__ Fairlane.__enter__ Gates Jobs Outbox Outbox.ddl PublishedTasks
+        Queues Relay Relay.session
+        Session Session.__enter__ Task Tasks Tenants Trial Worker Workers
     """,
     "says something of code, not of jobs": """
         Fairlane.client Fairlane.include Fairlane.join Fairlane.settings Fairlane.task Fairlane.tenant_context
@@ -208,6 +244,7 @@ UNTOUCHED: Final[dict[str, str]] = {
         register_django register_engine set_tenant
     """,
     "looks at a job in hand": "assert_state",
+    "says that a task is not called": "Task.__call__",
     "the clock of a test's store": "Trial.advance Trial.now",
     "facts of a worker in hand; it was run by somebody who might": """
         Worker.alarm Worker.failed Worker.has_abandoned Worker.has_lost_its_store Worker.is_ready

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import inspect
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -49,32 +50,32 @@ def test_nothing_is_both_called_and_said_to_reach_no_store() -> None:
     assert [name for name, count in excused.items() if count > 1 or name in called] == []
 
 
-@pytest.mark.parametrize("name", ["Jobs.each", "Fairlane.gates", "Gates.pause", "revive"])
+@pytest.mark.parametrize("name", ["Jobs.relive", "Fairlane.doors", "Doors.pause", "revive"])
 def test_the_walk_finds_what_is_new(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A method, an attribute with methods of its own, a function: each makes the table incomplete."""
     import fairlane  # noqa: PLC0415 (to be changed here)
     from fairlane import face  # noqa: PLC0415 (as above)
 
-    class Gates:
+    class Doors:
         """Something new."""
 
         def pause(self, name: str) -> None:
             """Do something new."""
 
-    def gates(self: object) -> Gates:
+    def doors(self: object) -> Doors:
         """Return something new."""
-        return Gates()
+        return Doors()
 
     def revive(id: str) -> None:
         """Do something new."""
 
-    def each(self: object) -> None:
+    def relive(self: object) -> None:
         """Do something new."""
 
-    Gates.__module__ = revive.__module__ = "fairlane.app.gates"
-    gates.__annotations__["return"] = Gates
-    monkeypatch.setattr(fairlane.Fairlane, "gates", property(gates), raising=False)
-    monkeypatch.setattr(fairlane.Jobs, "each", each, raising=False)
+    Doors.__module__ = revive.__module__ = "fairlane.app.doors"
+    doors.__annotations__["return"] = Doors
+    monkeypatch.setattr(fairlane.Fairlane, "doors", property(doors), raising=False)
+    monkeypatch.setattr(fairlane.Jobs, "relive", relive, raising=False)
     monkeypatch.setattr(fairlane, "revive", revive, raising=False)
     monkeypatch.setattr(face, "__all__", [*face.__all__, "revive"])
     assert name in public_callables() - set(classified())
@@ -88,7 +89,7 @@ def run_line(line: Line, scene: Scene) -> Ended:
     try:
         args, named = line.arguments(scene)
         answer = target(line, scene, twin=False)(*args, **named)
-        if asyncio.iscoroutine(answer):
+        if inspect.iscoroutine(answer):
             answer = asyncio.run(answer)
         return _entered(answer)
     except Exception as error:  # noqa: BLE001 (looked at by the test)
@@ -102,7 +103,10 @@ async def await_line(line: Line, scene: Scene) -> Ended:
         call = target(line, scene, twin=True)
         if asyncio.iscoroutinefunction(call):
             return _entered(await _to_its_end(call(*args, **named)))
-        return _entered(await asyncio.to_thread(call, *args, **named))
+        answer = await asyncio.to_thread(call, *args, **named)
+        if isinstance(answer, AsyncIterator):
+            return [one async for one in answer]
+        return _entered(answer)
     except Exception as error:  # noqa: BLE001 (as above)
         return error
 
@@ -124,7 +128,7 @@ def _entered(answer: Any) -> Any:
     if isinstance(answer, AbstractContextManager) and hasattr(answer, "gen"):
         with answer:
             return None
-    return answer
+    return list(answer) if isinstance(answer, Iterator) else answer
 
 
 def plain(scene: Scene, ends: Ends) -> Callable[[], None]:

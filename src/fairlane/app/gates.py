@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import UNSET, UnsetType
 
 from fairlane.app.client import Client
+from fairlane.app.policy_values import count_of, rate_of
 from fairlane.app.steering import Steering, list_all
 from fairlane.app.views import Overridden, declared_of, override_of
 from fairlane.model.layers import Change, GateRules, Kind, Subject
@@ -95,7 +96,9 @@ class Gates:
         who: str | None = None,
     ) -> GateView:
         """Set a gate's limit or its rate above what is declared; see `set`."""
-        await self._steering.change(name, Change(limit=limit, rate=rate), note, until, who)
+        await self._steering.change(
+            name, Change(limit=count_of("limit", limit), rate=rate_of(rate)), note, until, who
+        )
         return await self.aget(name)
 
     def reset(self, name: str, *, note: str = "", who: str | None = None) -> GateView:

@@ -9,6 +9,7 @@ from msgspec import UnsetType
 
 from fairlane.app.checks import kind_of
 from fairlane.model.fairness import stride
+from fairlane.model.instants import LAST_INSTANT
 from fairlane.model.layers import EVERY
 from fairlane.model.limits import Limits, Rate
 from fairlane.model.names import invalid_name, name_hint
@@ -36,11 +37,16 @@ def rate_of(rate: object) -> Rate | UnsetType | None:
     raise _refusal("rate", rate, "Rate(...), or None for no rate")
 
 
-def max_waiting_of(count: object) -> int | UnsetType | None:
-    """Return how many may wait, or None which takes that limit away."""
-    if count is None or (isinstance(count, int | UnsetType) and not isinstance(count, bool)):
+def count_of(field: str, count: object) -> int | UnsetType | None:
+    """Return a limit in jobs, or None which takes it away."""
+    if count is None or isinstance(count, UnsetType):
         return count
-    raise _refusal("max_waiting", count, "a whole number, or None for no limit")
+    if not isinstance(count, int) or isinstance(count, bool):
+        raise _refusal(field, count, "a whole number, or None for no limit")
+    if not 0 <= count <= LAST_INSTANT:
+        message = f"{field} is {count}; use 0 or more, or None for no limit"
+        raise ValueError(message)
+    return count
 
 
 def queue_of(queue: object) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
+from fairlane.app.policy_values import rate_of
 from fairlane.app.steering import Steering, list_all
 from fairlane.app.views import Held, Overridden, declared_of, held_of, moment_of, override_of
 from fairlane.model.instants import SECOND
@@ -101,7 +102,7 @@ class PublishedTasks(Steering):
         who: str | None = None,
     ) -> PublishedTask:
         """Set a task's rate above what is declared; see `set`."""
-        await self._set(name, Change(rate=rate), note, until, who)
+        await self._set(name, Change(rate=rate_of(rate)), note, until, who)
         return await self.aget(name)
 
     def reset(self, name: str, *, note: str = "", who: str | None = None) -> PublishedTask:

@@ -14,7 +14,7 @@ from msgspec import UNSET, UnsetType
 from fairlane.app.ambient import scope_of_all
 from fairlane.app.asked import number_of
 from fairlane.app.counting import count_by_queue
-from fairlane.app.policy_values import limits_of, max_waiting_of, rate_of
+from fairlane.app.policy_values import count_of, limits_of, rate_of
 from fairlane.app.stats import LOOK_MOST, QueueStats, stats_of
 from fairlane.app.steering import Steering, list_all
 from fairlane.app.views import QueueView, queue_of
@@ -122,7 +122,7 @@ class Queues(Steering):
         change = Change(
             limits=UNSET if limits is None else limits_of(limits),
             rate=rate_of(rate),
-            max_waiting=max_waiting_of(max_waiting),
+            max_waiting=count_of("max_waiting", max_waiting),
         )
         await self._set(name, change, note, until, who)
         return await self.aget(name)

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from fairlane.app.ambient import scope_for
+from fairlane.app.ambient import scope_of_all
 from fairlane.app.client import Client
-from fairlane.model.errors import TenantMismatch
 from fairlane.model.instants import Instant, to_datetime
 from fairlane.store.contract.registry import LIVE_WITHIN, WorkersRequest, WorkerView
 from fairlane.store.contract.request import Request
@@ -72,9 +71,7 @@ class Workers:
 
     async def alist(self, *, live: bool = False) -> Sequence[Worker]:
         """Return all workers by id, or those alone that were heard of lately; see `list`."""
-        scope = scope_for(None)
-        if scope.tenant is not None:
-            raise TenantMismatch("workers", scope.tenant)
+        scope = scope_of_all("workers serve all tenants")
         registry = self._client.store.registry
         request = WorkersRequest(scope=scope, seen_within=LIVE_WITHIN if live else None)
         found = await registry.workers(request)

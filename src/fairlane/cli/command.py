@@ -111,7 +111,7 @@ class Root(click.Group):
         except (click.Abort, KeyboardInterrupt, EOFError):
             return Exit.INTERRUPTED
         except click.ClickException as error:
-            error.message = _bounded(error.message)
+            error.message = _bounded(error.message)  # type: ignore[misc] (it is final by its stubs alone)
             if session.is_json or "--json" in arguments:  # what comes before it may be what is wrong
                 _tell_json(session, type(error).__name__, error.format_message(), error.exit_code)
             else:

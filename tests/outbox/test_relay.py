@@ -15,9 +15,11 @@ from fairlane import StoreError
 from fairlane.model.instants import SECOND
 from fairlane.model.layers import Kind, QueueRules, TenantRules
 from fairlane.model.limits import Limits
+from fairlane.model.scope import Scope
 from fairlane.outbox.backlog import Backlog
 from fairlane.outbox.holding import MOST_HELD, Holds
 from fairlane.outbox.relay import Session
+from fairlane.store.contract.jobs import StopRequest
 from tests.app.world import RuntimeClock
 from tests.outbox.shop import PlainShop, Shop, eventually
 
@@ -237,6 +239,26 @@ def test_keys_that_are_taken_are_answered_or_set_aside(shop: Shop) -> None:
     problems = dict(shop.rows("id, problem"))
     assert f"belongs to job {first.id}" in problems[str(told)]
     assert "another task or arguments" in problems[str(differs)]
+
+
+def test_a_row_may_replace_a_dead_job(shop: Shop) -> None:
+    """S13: however often it is sent, there is one new job, and the dead one stays."""
+    keyed = shop.task.using(idempotency_key="k", on_duplicate="replace_dead")
+    first = shop.app.enqueue_many([keyed.bind("x")])[0]
+    request = StopRequest(scope=Scope.all(), ids=(first.id,))
+    shop.app.client.portal.run(_condemn(shop, request))
+    (second,) = shop.add(keyed.bind("x"))
+    shop.commit()
+    assert shop.relay().drain() == 1
+    shop.add(keyed.bind("x"))
+    shop.commit()
+    assert shop.relay().drain() == 1
+    assert sorted(shop.stored()) == sorted([first.id, second])
+    assert shop.app.jobs.get(second).correlation_id == str(first.id)
+
+
+async def _condemn(shop: Shop, request: StopRequest) -> None:
+    await shop.app.client.store.jobs.condemn(request)
 
 
 # ── how many are held ────────────────────────────────────────────────────────

@@ -111,7 +111,9 @@ class Root(click.Group):
         except (click.Abort, KeyboardInterrupt, EOFError):
             return Exit.INTERRUPTED
         except click.ClickException as error:
-            error.message = _bounded(error.message)  # type: ignore[misc] (it is final by its stubs alone)
+            text = error.format_message()
+            if len(text) > _WIDEST:
+                error = click.UsageError(_bounded(text), getattr(error, "ctx", None))
             if session.is_json or "--json" in arguments:  # what comes before it may be what is wrong
                 _tell_json(session, type(error).__name__, error.format_message(), error.exit_code)
             else:
@@ -136,7 +138,7 @@ def _refuse_broken(arguments: Sequence[str]) -> None:
 
 def _bounded(message: str) -> str:
     """Leave out the middle of a message that repeats a very long value."""
-    return message if len(message) <= _WIDEST else f"{message[:200]} … {message[-200:]}"
+    return f"{message[:200]} … {message[-200:]}"
 
 
 def _tell(session: Session, error: FairlaneError) -> Exit:

@@ -12,5 +12,5 @@ from tests.contract.world import ALL
 async def publish(wire: Wire, jobs: tuple[NewJob, ...]) -> None:
     """Do what a sender does that dies then."""
     batch = Batch(wire, EnqueueRequest(scope=ALL, jobs=jobs))
-    await wire.pour(batch._staged)
+    await wire.pour(batch._staged, batch._hear)
     assert await wire.run(*batch._publish, enqueues=True)

@@ -159,7 +159,7 @@ async def test_a_batch_of_which_a_part_is_gone_is_not_let_in_and_leaves_nothing(
     wire = wire_of(world)
     lost = Batch(wire, EnqueueRequest(scope=ALL, jobs=batch(world)))
     *kept, _ = lost._staged()
-    await wire.pour(lambda: kept)
+    await wire.pour(lambda: kept, lost._hear)
     assert not await wire.run(*lost._publish)
     assert {client.pttl(key) > 0 for _, key, *_ in kept} == {True}
     assert await world.find_all() == []

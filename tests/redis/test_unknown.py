@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from fairlane import EnqueueUnknown, Fairlane
+from fairlane.store.redis import enqueue as enqueueing
+from fairlane.store.redis.enqueue import Batch, Command
 from tests.contract.world import World
 from tests.servers.proxy import Proxy, proxied
 from tests.servers.valkey import HASTY, MEMORY, ValkeyServer, free_port
@@ -56,3 +58,26 @@ async def test_an_enqueue_that_is_cut_off_twice_is_repeated_by_its_error(
         assert [job.id for job in jobs] == list(caught.value.ids)
         assert all(job.created for job in jobs)
     assert len(await world.find_all()) == before + count
+
+
+class DemotedInBetween(Batch):
+    """A batch whose server has become a replica after it was published: it takes no fold any more."""
+
+    def _all(self) -> Iterator[Command]:
+        *staged, publish = list(super()._all())[: len(self._parts) + 1]
+        yield from staged
+        yield publish
+        yield "EVAL", "return redis.error_reply('READONLY You can not write against a read only replica.')", 0
+
+
+async def test_a_batch_that_was_published_before_a_failover_is_unknown(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S15: the server refuses to go on, but whoever comes next may bring the batch to its end."""
+    await world.enqueue_many(200)  # so that the server has the scripts
+    monkeypatch.setattr(enqueueing, "Batch", DemotedInBetween)
+    with pytest.raises(EnqueueUnknown):
+        await world.enqueue_many(200)
+    monkeypatch.undo()
+    await world.enqueue()
+    assert len(await world.find_all()) == 401

@@ -40,7 +40,9 @@ class OneByOne:
         for number, page in enumerate(pages):
             heed(number, await self.run(name, *page))
 
-    async def pour(self, stream: Callable[[], Iterable[Command]]) -> list[Any]:
+    async def pour(
+        self, stream: Callable[[], Iterable[Command]], heard: Callable[[int, Any], None]
+    ) -> list[Any]:
         """Send the commands of an enqueue."""
         answers: list[Any] = []
         for word, *values in stream():
@@ -50,10 +52,15 @@ class OneByOne:
                     await self.fold()  # else it would be refused, and wait for that
                 answers.append(await self.run(self._names[sha], *arguments))
             else:
-                answers += await self._pour(lambda sent=(word, *values): [sent])  # type: ignore[misc]
+                answers += await self._pour(lambda sent=(word, *values): [sent], _unheard)  # type: ignore[misc]
+            heard(len(answers) - 1, answers[-1])
         return answers
 
     async def fold(self, *, enqueues: bool = False) -> None:
         """Bring a batch in."""
         while await self.run("fold", enqueues=enqueues):
             pass
+
+
+def _unheard(_number: int, _answer: Any) -> None:
+    """Told to nobody: it is told by its place in the whole."""

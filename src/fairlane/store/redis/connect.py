@@ -167,11 +167,10 @@ class Wire:
         while await self._ask(call):
             pass
 
-    async def pour(self, stream: Callable[[], Iterable[Command]]) -> list[Any]:
-        """Send all commands of an enqueue, then read; None answers for a script that did nothing.
-
-        A batch has to be in before it, or the server must be told the script.
-        """
+    async def pour(
+        self, stream: Callable[[], Iterable[Command]], heard: Callable[[int, Any], None]
+    ) -> list[Any]:
+        """Send all commands, then read; `heard` gets each answer as it comes: None of a script not run."""
         answers: list[Any] = []
 
         def begin() -> Iterable[Command]:
@@ -180,6 +179,7 @@ class Wire:
 
         def note(answer: Any) -> None:
             answers.append(None if _did_nothing(answer) else answer)
+            heard(len(answers) - 1, answers[-1])
             demand(answers[-1])
 
         await self._greet()

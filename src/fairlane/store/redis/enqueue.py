@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import msgspec
 
 from fairlane.model.admission import Refusal, RefusalKind
-from fairlane.model.errors import EnqueueUnknown, StoreBusy
+from fairlane.model.errors import EnqueueUnknown, StoreBusy, StoreError
 from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord, NewJob
 from fairlane.model.moves import born
@@ -59,17 +59,37 @@ class Batch:
         self._name = uuid4().hex
         self._parts = list(cut(request.jobs))
         self._publish = ("publish", self._name, len(self._parts), _options(request))
+        self._is_published = False
 
     async def send(self) -> list[Any]:
-        """Bring it in, and give what `outcome.lua` says of it.
+        """Bring it in, and return what `outcome.lua` says of it.
 
-        Everything goes out at once, what brings it to its end as well: others would have to wait for that
-        anyway, and the server need not wait for us, who make the next batch meanwhile.
+        From the moment it is published anybody may bring it to its end: an error after that, even a refusal
+        by the server (a failover in between), says nothing of its fate.
         """
-        answers = await self._wire.pour(self._all)
+        try:
+            return await self._bring_in()
+        except StoreError as error:
+            if not self._is_published or isinstance(error, EnqueueUnknown):
+                raise
+            message = f"the enqueue was published, and then the store failed: {error}"
+            raise EnqueueUnknown(message) from error
+
+    def _hear(self, number: int, answer: Any) -> None:
+        if number == len(self._parts) and answer and not isinstance(answer, Exception):
+            self._is_published = True
+
+    async def _bring_in(self) -> list[Any]:
+        """Send everything at once, what brings it to its end as well.
+
+        Others would have to wait for that anyway, and the server need not wait for us, who make the next
+        batch meanwhile.
+        """
+        answers = await self._wire.pour(self._all, self._hear)
         published, answer = answers[len(self._parts)], answers[-1]
         if published is None:
             published = await self._wire.run(*self._publish, enqueues=True)
+            self._hear(len(self._parts), published)
         if not published:
             message = f"sending it took longer than {STAGED_LASTS // 1_000} seconds; nothing was stored"
             raise StoreBusy(message)

@@ -198,9 +198,9 @@ BAD_SETS: list[tuple[Callable[[Fairlane], object], str]] = [
     ),
     (lambda app: app.tenants.list(labels=["plan"]), "labels: is of type list; give a dict of texts"),  # type: ignore[arg-type]
     (
-        lambda app: app.tenants.pause("acme", reason="x", until="tomorrow"),
+        lambda app: app.tenants.pause("acme", reason="x", until="tomorrow"),  # type: ignore[arg-type]
         "until: is of type str; give a datetime",
-    ),  # type: ignore[arg-type]
+    ),
     (lambda app: app.queues.set("bulk", rate=5), r"rate has a value of type int; give Rate\(\.\.\.\)"),  # type: ignore[arg-type]
     (lambda app: app.queues.set("bulk", limits=7), "limits has a value of type int"),  # type: ignore[arg-type]
     (

@@ -249,6 +249,14 @@ async def test_an_unknown_task_waits_longer_each_time(world: World) -> None:
         assert (job.failures, job.snoozes, job.attempts[-1].outcome) == (0, 0, "returned")
 
 
+async def test_a_task_that_another_worker_knows_waits_no_longer_each_time(world: World) -> None:
+    """S33: it will meet that one."""
+    await world.enqueue()
+    for _ in range(3):
+        job, delay = await run_next(world, Unknown(is_known_elsewhere=True))
+        assert (job.state, delay, job.failures) == (State.DELAYED, 5 * SECOND, 0)
+
+
 async def test_a_worker_that_knows_the_task_begins_the_waiting_anew(world: World) -> None:
     """S33: the doubling counts those in a row."""
     await world.enqueue()

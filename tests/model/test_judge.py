@@ -304,6 +304,12 @@ def test_an_unknown_task_waits_five_seconds_doubling_to_a_minute() -> None:
     assert delays == [5, 10, 20, 40, 60, 60, 60, 60, 60, 60, 60, 60, 60, 60]
 
 
+def test_what_a_live_worker_knows_waits_five_seconds_each_time() -> None:
+    """The job is meant for that one, and has only met the wrong one (S33)."""
+    history = tuple(returned(ErrorClass.UNKNOWN_TASK) for _ in range(10))
+    assert settled(Unknown(is_known_elsewhere=True), attempts=history).delay == 5 * SECOND
+
+
 @pytest.mark.parametrize(
     ("classes", "in_a_row"),
     [

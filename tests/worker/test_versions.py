@@ -117,6 +117,21 @@ async def test_a_newer_version_waits_and_explain_says_why(place: World, name: st
     assert waits == [5, 10, 20]
 
 
+async def test_a_newer_version_that_a_live_worker_knows_waits_no_longer_each_time(place: World) -> None:
+    """It has met the wrong worker, and will meet the right one: a rolling deploy delays it by seconds."""
+    old, new = place.app(), place.app()
+    old_mail(old)
+    mail = new_mail(new)
+    mail.upcast(1)(dict)
+    await burst(new, settings=QUICK)  # it has published what it knows
+    job = await mail.using(tenant="acme").aenqueue(["bob"])
+    for _ in range(2):
+        await burst(old, settings=QUICK)
+        back = await place.record(job)
+        assert (back.state, round((back.run_at - place.now) / SECOND)) == (State.DELAYED, 5)
+        place.advance(5)
+
+
 async def test_a_version_is_dead_an_hour_after_the_last_worker_that_knew_it(place: World) -> None:
     """A worker with an older version, which lives all the time, does not count and hides nothing."""
     old, new = place.app(), place.app()

@@ -73,11 +73,13 @@ class HandedBack(msgspec.Struct, frozen=True):
 class Unknown(msgspec.Struct, frozen=True):
     """This worker does not know the task in the job's version or a newer one; no live worker has for so long.
 
-    `newest` is the newest version that it does know; None if it does not know the task at all.
+    `newest` is the newest version that it does know; None if it does not know the task at all. If it
+    `is_known_elsewhere`, a live worker can run the job, and the wait for that one does not grow.
     """
 
     unseen_for: Micros = 0
     newest: int | None = None
+    is_known_elsewhere: bool = False
 
 
 Ending: TypeAlias = Succeeded | Failed | Snoozed | Ruined | Cancelled | HandedBack | Unknown
@@ -229,7 +231,8 @@ def _unknown(job: JobRecord, ending: Unknown, base: Settlement) -> Settlement:
         failure = Failure(ErrorClass.UNKNOWN_TASK, "UnknownVersion", message)
     if ending.unseen_for >= _UNKNOWN_FOR:
         return _dead(base, Event.FAIL, because(Because.FAILED, failure.message), failure, job.failures)
-    delay = min(_UNKNOWN_FIRST << unknown_in_a_row(job.attempts), _UNKNOWN_LONGEST)
+    doublings = 0 if ending.is_known_elsewhere else unknown_in_a_row(job.attempts)
+    delay = min(_UNKNOWN_FIRST << doublings, _UNKNOWN_LONGEST)
     return msgspec.structs.replace(
         base,
         event=Event.SNOOZE,

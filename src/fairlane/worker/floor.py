@@ -33,7 +33,7 @@ from fairlane.worker.lane import Desk, Done
 from fairlane.worker.renew import may_be_lost
 from fairlane.worker.run import Runner
 from fairlane.worker.store_time import StoreTime
-from fairlane.worker.unknown import STRANGER, Strangers, is_unknown
+from fairlane.worker.unknown import STRANGER, Sighting, Strangers, is_unknown
 from fairlane.worker.watch import LAST_PATIENCE, Watch
 
 LAST_WORD: Final[Micros] = SECOND
@@ -140,18 +140,18 @@ class Floor:
     async def _hand_back(self, attempts: list[Attempt], asked_at: Micros) -> None:
         jobs = [attempt.claim.job for attempt in attempts]
         try:
-            asking = self._strangers.unseen_for(jobs, self.times.store(asked_at))
-            waits = await self._client.portal.aside(asking)
+            asking = self._strangers.sightings(jobs, self.times.store(asked_at))
+            sightings = await self._client.portal.aside(asking)
         except StoreError:
-            waits = [0] * len(jobs)
+            sightings = [Sighting()] * len(jobs)
         except Exception as error:  # noqa: BLE001 (settles these attempts, and the lane goes on)
             for attempt in attempts:
                 self._fail(attempt, error)
             return
-        for attempt, unseen_for in zip(attempts, waits, strict=True):
+        for attempt, seen in zip(attempts, sightings, strict=True):
             newest = None if attempt.declared is STRANGER else attempt.declared.version
             report.unknown(attempt, newest, is_news=self._strangers.is_news(attempt.claim.job))
-            self._finish(attempt, Unknown(unseen_for, newest))
+            self._finish(attempt, Unknown(seen.unseen_for, newest, seen.is_live))
 
     # ── attempts end ──────────────────────────────────────────────────────────
 

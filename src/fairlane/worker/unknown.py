@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 from fairlane.app.declaration import Declaration, declare
 from fairlane.model.instants import Instant, Micros
@@ -11,7 +11,7 @@ from fairlane.model.job import JobRecord
 from fairlane.model.scope import Scope
 from fairlane.runtime.clock import Clock
 from fairlane.store.contract import Store
-from fairlane.store.contract.registry import TasksRequest
+from fairlane.store.contract.registry import LIVE_WITHIN, TasksRequest
 
 
 def _nobody() -> NoReturn:
@@ -25,6 +25,13 @@ STRANGER: Final[Declaration] = declare(_nobody, "fairlane.unknown", "default")
 def is_unknown(job: JobRecord, declared: Declaration) -> bool:
     """Whether a job cannot be run here, because its task is not known, or only in older versions."""
     return declared is STRANGER or job.version > declared.version
+
+
+class Sighting(NamedTuple):
+    """How long no live worker could have run a job, and whether one can now."""
+
+    unseen_for: Micros = 0
+    is_live: bool = False
 
 
 class Strangers:
@@ -47,16 +54,17 @@ class Strangers:
         self._told.add(key)
         return is_first
 
-    async def unseen_for(self, jobs: list[JobRecord], now: Instant) -> list[Micros]:
-        """Say for each job how long nobody could have run it."""
+    async def sightings(self, jobs: list[JobRecord], now: Instant) -> list[Sighting]:
+        """Say for each job how long nobody could have run it, and whether somebody can now."""
         request = TasksRequest(scope=Scope.all(), names=tuple({job.task for job in jobs}), every_version=True)
         seen: dict[str, list[tuple[int, Instant]]] = {}
         for view in await self._store().registry.tasks(request):
             for name in (view.card.name, *view.card.aliases):
                 seen.setdefault(name, []).append((view.card.version, view.seen_at))
         looked_on: Micros = self._clock.elapsed() - self._since
-        waits: list[Micros] = []
+        found: list[Sighting] = []
         for job in jobs:
-            able = [seen_at for version, seen_at in seen.get(job.task, ()) if version >= job.version]
-            waits.append(max(0, min(looked_on, now - max([job.enqueued_at, *able]))))
-        return waits
+            able = max((at for version, at in seen.get(job.task, ()) if version >= job.version), default=0)
+            unseen_for = max(0, min(looked_on, now - max(job.enqueued_at, able)))
+            found.append(Sighting(unseen_for, is_live=now - able <= LIVE_WITHIN))
+        return found

@@ -215,7 +215,7 @@ BAD_SETS: list[tuple[Callable[[Fairlane], object], str]] = [
     (lambda app: app.tenants.purge("acme", reason=""), "a reason is needed"),
     (lambda app: app.tenants.forget("acme", reason=""), "a reason is needed"),
     (lambda app: app.queues.set("bulk"), "nothing is set; give one of: limits, max_waiting, rate"),
-    (lambda app: app.queues.set("bulk", max_waiting=-1), "max_waiting must be 0 or more"),
+    (lambda app: app.queues.set("bulk", max_waiting=-1), "max_waiting is -1; use 0 or more"),
     (lambda app: app.queues.close("bulk", reason=""), "a reason is needed"),
     (lambda app: app.queues.drain("bulk", reason="x", by="stop"), "use pause or close"),  # type: ignore[arg-type]
 ]

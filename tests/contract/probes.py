@@ -243,6 +243,7 @@ HARMLESS: Final[dict[str, Callable[[World, Scope], Awaitable[Any]]]] = {
         registry.LeadRequest(scope=s, name="duties", worker="w9", lease=SECOND)
     ),
     "registry.pulse": lambda w, s: w.store.registry.pulse(Request(scope=s)),
+    "upkeep.gates": lambda w, s: w.store.upkeep.gates(Request(scope=s)),
     "upkeep.purpose": lambda w, s: w.store.upkeep.purpose(Request(scope=s)),
     "upkeep.dedicate": _dedicate,
     "registry.wake": lambda w, s: w.store.registry.wake(registry.WakeRequest(scope=s, queues=("default",))),

@@ -156,7 +156,10 @@ def test_a_rate_that_was_never_used_allows_its_burst(burst: int) -> None:
         ({"limit": 1, "per": 60}, "per of a Rate"),
         ({"limit": 1, "per": "Minute"}, "per of a Rate"),
         ({"limit": 10**30}, "limit of a Rate must be 9007199254740992 at the most"),
-        ({"limit": 1, "per": "day", "burst": 10**9}, "burst of a Rate must fit into 285 years"),
+        (
+            {"limit": 1, "per": "day", "burst": 10**9},
+            "burst of a Rate must be no more than its limit allows in 285 years",
+        ),
     ],
 )
 def test_a_rate_that_means_nothing_is_refused(values: dict[str, Any], said: str) -> None:

@@ -351,13 +351,16 @@ async def test_a_transaction_that_is_left_open_decides_alone(
     assert await state(job) is State.SUCCEEDED
 
 
-async def test_a_result_that_cannot_be_kept_is_refused_before_anything_happens(
-    workers: WorkerWorld, effects: Effects
+@pytest.mark.parametrize(
+    ("on_bad_result", "state_and_effects"), [("drop", (State.SUCCEEDED, 1)), ("dead", (State.DEAD, 0))]
+)
+async def test_a_result_that_cannot_be_kept_is_dropped_or_refused_before_anything_happens(
+    workers: WorkerWorld, effects: Effects, on_bad_result: Any, state_and_effects: tuple[State, int]
 ) -> None:
-    """S34: the handler hears of it while it can still roll back."""
+    """S34: where it is not to be dropped the handler hears of it while it can still roll back."""
     app = workers.app()
 
-    @app.task(name="pay", max_attempts=1)
+    @app.task(name="pay", max_attempts=1, on_bad_result=on_bad_result)
     def pay(ctx: Context) -> None:
         with psycopg.connect(shared_url()) as connection:
             connection.execute(effects.insert)
@@ -365,7 +368,7 @@ async def test_a_result_that_cannot_be_kept_is_refused_before_anything_happens(
 
     job = await pay.using(tenant="acme").aenqueue()
     await workers.burst(app)
-    assert (await state(job), effects.count()) == (State.DEAD, 0)
+    assert (await state(job), effects.count()) == state_and_effects
 
 
 def test_a_context_made_by_hand_cannot_succeed() -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from fairlane import EnqueueUnknown, Fairlane
 from fairlane.store.redis import enqueue as enqueueing
-from fairlane.store.redis.enqueue import Batch, Command
+from fairlane.store.redis.enqueue import Batch
+from fairlane.store.redis.exchange import Command
 from tests.contract.world import World
 from tests.servers.proxy import Proxy, proxied
 from tests.servers.valkey import HASTY, MEMORY, ValkeyServer, free_port

@@ -171,6 +171,8 @@ def count(session: Session, /, *, because: bool, most: int | None, cursor: str |
         counts = session.run(
             lambda app: app.jobs.acount(because=because, most=most, cursor=cursor, **filters)
         )
+    except ConfigError:
+        raise
     except ValueError as error:  # a cursor from elsewhere; every other value was checked before
         raise click.BadParameter(str(error), param_hint="--cursor") from None
     session.output.record(_counted(counts), _counts_json(counts))

@@ -28,7 +28,7 @@ class Rate:
         checking.counted("burst of a Rate", self.burst, 1)
         if self.burst * self.interval > LAST_INSTANT:
             # What a burst lets pass is subtracted from an instant.
-            checking.refuse("burst of a Rate", self.burst, "so few that its limit fits them into 285 years")
+            checking.refuse("burst of a Rate", self.burst, "no more than its limit allows in 285 years")
 
     @property
     def interval(self) -> Micros:

@@ -55,7 +55,8 @@ class Heart:
         """Beat until told to end."""
         self._told = asyncio.Event()
         works = [
-            repeat(enduring(self._renew.leases, self._absence, at_most=self._every)),
+            # Several tries for each lease: two short outages in a row must not use it up.
+            repeat(enduring(self._renew.leases, self._absence, at_most=self._every // 4)),
             repeat(enduring(self._renew.cancels, self._absence)),
             repeat(enduring(self._say, self._absence, is_witness=True)),
             repeat(self._renew.guard),

@@ -39,8 +39,8 @@ def simulated() -> Iterator[None]:
 
 @pytest.mark.parametrize("name", QUICK)
 def test_a_few_seeds_notice_a_sabotage(name: str) -> None:
-    """A seed fails with the sabotage and not without it."""
-    assert hunt(name, most=60).seed is not None
+    """A seed fails with the sabotage and not without it; the rarest is found by one seed in twenty."""
+    assert hunt(name, most=150).seed is not None
 
 
 def test_a_sabotage_that_cannot_be_made_says_why() -> None:

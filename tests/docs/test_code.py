@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from fairlane import Fairlane
 from tools.pages import ROOT, Block, blocks, pages
 
 PAGES = [page for page in pages() if "```py" in page.read_text(encoding="utf-8")]
@@ -40,12 +41,18 @@ def run(block: Block, page: Path, namespace: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_the_python_on_a_page_runs(page: Path) -> None:
+def test_the_python_on_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a reader copies does what the page says."""
+    monkeypatch.chdir(tmp_path)
     namespace: dict[str, Any] = {"__name__": "__page__"}
-    for block in blocks(page.read_text(encoding="utf-8")):
-        if block.info.startswith("py"):
-            run(block, page, namespace)
+    try:
+        for block in blocks(page.read_text(encoding="utf-8")):
+            if block.info.startswith("py"):
+                run(block, page, namespace)
+    finally:
+        for value in namespace.values():
+            if isinstance(value, Fairlane):
+                value.close()
 
 
 @pytest.mark.parametrize(

@@ -148,7 +148,8 @@ BEGIN
     FROM chosen GROUP BY turn, tenant),
   ahead AS MATERIALIZED (
     SELECT tid, min(sort_key) FILTER (WHERE NOT is_served) AS head_key,
-           (array_agg(id ORDER BY nth) FILTER (WHERE NOT is_served))[1] AS head_id, bool_or(is_served) AS is_touched
+           (array_agg(id ORDER BY nth) FILTER (WHERE NOT is_served))[1] AS head_id, bool_or(is_served) AS is_touched,
+           coalesce(bool_or(id = head_id), false) AS has_head
     FROM chosen WHERE place <= most AND tid IS NOT NULL GROUP BY tid),
   taken AS (
     SELECT array_agg(job ORDER BY rank) AS jobs, array_agg(running IS NOT NULL ORDER BY rank) AS capped,
@@ -164,7 +165,9 @@ BEGIN
     FROM moved),
   heads AS (
     SELECT array_agg(tid) AS strands, array_agg(head_key) AS keys, array_agg(head_id) AS ids
-    FROM ahead WHERE is_touched OR head_id IS NULL)
+    -- A head that is gone is set right although nothing was served: `low_key`, above, is that of the first job that is
+    -- there, and a strand that is left below it would never be met again.
+    FROM ahead WHERE is_touched OR head_id IS NULL OR NOT has_head)
   SELECT taken.jobs, taken.capped, taken.owners, (SELECT tag FROM last), taken.expires_at, taken.tasks, taken.is_started,
          taken.has_rate, after.turns, after.tenants, after.clocks, after.served, after.opens, after.low_keys, after.parks,
          heads.strands, heads.keys, heads.ids

@@ -4,11 +4,12 @@
 #   ENV=…      the environment's folder (default: .venv)
 #   SEED=…     repeat a run: property tests and the order of sets (every run prints its seed)
 #   ARGS=…     more arguments for pytest, e.g. make check ARGS='-k fence'
+#   COVER=1    measure the coverage of every test and hold it to its floors (`make test-all` does)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test check lint types tests test-all bench bench-worker bench-worker-profile peers proofs prove sabotage format diagram acceptance commands lock clean env force
+.PHONY: help demo demo-picture test check lint types tests test-all bench bench-worker bench-worker-profile peers proofs prove sabotage format diagram life acceptance commands lock clean env force
 
 ENV ?= .venv
 BIN := $(ENV)/bin
@@ -37,8 +38,8 @@ help: ## show this list
 
 test: lint types tests ## the whole gate: lint, types, every test, coverage of the model
 
-check: lint types ## the fast gate: lint, types, tests of the model, doctests
-	$(BIN)/pytest -q tests/model src $(ARGS)
+check: lint types ## the fast gate: lint, types, tests of the model and the history checker, doctests
+	$(BIN)/pytest -q tests/model tests/lab/history tests/lab/test_ledger.py src $(ARGS)
 
 lint: $(READY) ## ruff: rules and format
 	$(BIN)/ruff check
@@ -52,19 +53,25 @@ tests: export COVERAGE_FILE = .coverage$(patsubst .venv%,%,$(notdir $(ENV)))
 tests: export PYTHONHASHSEED = $(SEED)
 tests: SEED := $(SEED)
 tests: PYTEST = $(BIN)/pytest --hypothesis-seed=$(SEED)
-tests: $(READY) ## every test; those of the model must cover it to the last branch
+tests: COVERED = fairlane.model fairlane.lab.history fairlane.lab.ledger
+tests: COVERING = tests/model tests/lab/history tests/lab/test_ledger.py src/fairlane/model src/fairlane/lab/history src/fairlane/lab/ledger.py
+tests: $(READY) ## every test; those of the model and the history checker must cover them to the last branch
 	@echo "seed $(SEED) (repeat with: make $@ SEED=$(SEED))"
-	$(PYTEST) -n 2 --cov=fairlane.model --cov-report= tests/model src/fairlane/model $(ARGS)
-	@echo "coverage of src/fairlane/model, lines and branches (must be 100 %):"
+	$(PYTEST) -n 2 $(COVERED:%=--cov=%) --cov-report= $(COVERING) $(ARGS)
+	@echo "coverage of the model and the history checker, lines and branches (must be 100 %):"
 	@$(BIN)/coverage report --fail-under=100
-	$(PYTEST) -n 2 --ignore=tests/model --ignore=src/fairlane/model $(ARGS)
+	$(PYTEST) -n 2 $(if $(COVER),--cov=fairlane --cov-append --cov-report=) $(COVERING:%=--ignore=%) $(ARGS)
+ifdef COVER
+	@$(BIN)/coverage json --quiet -o $(COVERAGE_FILE)_report.json
+	$(BIN)/python -m tools.coverage_floors $(COVERAGE_FILE)_report.json
+endif
 
-test-all: ## the tests on each Python of 3.11, 3.12, 3.13 that this machine has
+test-all: ## the tests on each Python of 3.11, 3.12, 3.13 that this machine has, and the coverage floors
 	@passed=; failed=; missing=; \
 	for version in $(VERSIONS); do \
 	    if python=$$(sh tools/find_python $$version 2>/dev/null); then \
 	        echo "── Python $$version: $$python"; \
-	        if $(MAKE) --no-print-directory tests ENV=.venv-$$version PYTHON="$$python"; \
+	        if $(MAKE) --no-print-directory tests COVER=1 ENV=.venv-$$version PYTHON="$$python"; \
 	        then passed="$$passed $$version"; else failed="$$failed $$version"; fi; \
 	    else missing="$$missing $$version"; fi; \
 	done; \
@@ -75,6 +82,9 @@ test-all: ## the tests on each Python of 3.11, 3.12, 3.13 that this machine has
 
 demo: $(READY) ## a noisy neighbour and quiet tenants, fairly and first in, first out; under a minute
 	$(BIN)/python -m fairlane demo $(ARGS)
+
+demo-picture: $(READY) ## run the demo and draw both of its runs into docs/demo.svg
+	$(BIN)/python -m fairlane demo --svg docs/demo.svg $(ARGS)
 
 bench: $(READY) ## what a store costs through its contract; ARGS='--help' shows the options
 	$(BIN)/python -m benchmarks.contract $(ARGS)
@@ -103,9 +113,13 @@ format: $(READY) ## let ruff rewrite what it can
 	$(BIN)/ruff check --fix-only
 	$(BIN)/ruff format
 
-diagram: $(READY) ## write what is generated in docs/reference: the state diagram, the keys of the configuration
+diagram: $(READY) ## write what is generated in docs: the state diagram, the sequence diagram, the configuration keys
 	$(BIN)/python tools/state_diagram.py > docs/reference/state-diagram.md
 	$(BIN)/python tools/configuration_page.py
+	$(BIN)/python -m tools.sequence_diagram
+
+life: $(READY) ## write the files of a job's life on each store into docs/explanation/life-of-a-job.md
+	$(BIN)/python -m tools.life_files
 
 acceptance: $(READY) ## write docs/reference/acceptance.md from the rows and their tests
 	$(BIN)/python -m tools.acceptance > docs/reference/acceptance.md

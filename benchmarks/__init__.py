@@ -1,1 +1,1 @@
-"""Measurements as commands: they print what they measured, on what, and with which settings."""
+"""Measurements as commands: each prints its figures, the machine and its settings."""

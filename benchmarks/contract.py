@@ -1,4 +1,4 @@
-"""What a store costs through its contract, without client and worker: `make bench`.
+"""Measure a store through its contract, without client and worker: `make bench`.
 
 What a claim costs as work grows, and what whole workers do, is `fairlane bench`.
 
@@ -20,10 +20,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks import profile, reading
-from benchmarks.stage import Bench, clean, seconds
-from fairlane.bench.driver import ALL
-from fairlane.bench.place import host, versions
-from fairlane.model.lifecycle import Home
+from benchmarks.measured_store import MeasuredStore, clean, seconds
+from fairlane.lab.bench.driver import ALL
+from fairlane.lab.bench.environment import host, versions
+from fairlane.model.lifecycle.states import Home
 from fairlane.store.contract import upkeep
 
 CLAIMED = 100
@@ -31,12 +31,12 @@ PARTS = ("throughput", "reading", "profile")
 
 
 async def throughput(folder: str, name: str, jobs: int, tenants: int, producers: int) -> dict[str, float]:
-    """Put jobs in, hand them out in hundreds, settle them; count what is in history at the end."""
-    crowd = Bench(folder, f"{name}-crowd")
+    """Enqueue jobs, claim them in hundreds, settle them; check the history at the end."""
+    crowd = MeasuredStore(folder, f"{name}-crowd")
     await crowd.store.upkeep.migrate()
     at_once = await crowd.fill_at_once(jobs, tenants, producers)
     await crowd.store.upkeep.aclose()
-    bench = Bench(folder, name)
+    bench = MeasuredStore(folder, name)
     await bench.store.upkeep.migrate()
     spent = {"enqueue": await bench.fill(jobs, tenants), "claim": 0.0, "settle": 0.0}
     while True:
@@ -58,7 +58,7 @@ async def throughput(folder: str, name: str, jobs: int, tenants: int, producers:
 
 
 async def throughputs(folder: str, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Take the rounds of all numbers of tenants in turn."""
+    """Run the rounds of all numbers of tenants in turn."""
     rounds: dict[int, list[dict[str, float]]] = {tenants: [] for tenants in arguments.tenants}
     for number in range(arguments.rounds):
         for tenants, found in rounds.items():
@@ -75,7 +75,7 @@ async def throughputs(folder: str, arguments: argparse.Namespace) -> dict[str, A
 
 
 async def measure(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Run the parts that are asked for and give all figures."""
+    """Run the requested parts and return all figures."""
     found: dict[str, Any] = {
         "host": {**host(), **versions()},
         "settings": {"store": "sqlite", "synchronous": "full"},

@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 
 import apsw
 
-from benchmarks.stage import Bench
-from fairlane.bench.driver import BATCH
-from fairlane.store.sqlite import connect, statements
-from fairlane.store.sqlite import writer as writing
+from benchmarks.measured_store import MeasuredStore
+from fairlane.lab.bench.driver import BATCH
+from fairlane.store.sqlite import connection, statements
+from fairlane.store.sqlite import threads as writing
 
 R = TypeVar("R")
 
@@ -25,7 +25,7 @@ CLAIMED = 100
 SHOWN_US = 0.1
 
 
-class Spent:
+class CpuTimes:
     """Seconds by part of the verb that is running."""
 
     def __init__(self) -> None:
@@ -39,11 +39,11 @@ class Spent:
         }
 
     def name(self, statement: str) -> str:
-        """Give the name of a statement."""
+        """Return the name of a statement."""
         return self._names.get(statement, statement.split(maxsplit=1)[0].lower())
 
 
-spent = Spent()
+spent = CpuTimes()
 
 
 def _timed(name: str, run: Callable[[], R]) -> R:
@@ -58,7 +58,7 @@ class TimedCursor(apsw.Cursor):
     """Counts the time of rows that are read after the first."""
 
     def fetchall(self) -> list[Any]:
-        """Give all rows that are left."""
+        """Return all rows that are left."""
         return _timed("rows of answers", super().fetchall)
 
 
@@ -82,34 +82,34 @@ def _open(path: Path) -> apsw.Connection:
     return db
 
 
-class Timed:
+class TimedStore:
     """The writer's own time, of which the statements are a part."""
 
     def __init__(self) -> None:
         """Stand between the writer and its groups."""
         self.total = 0.0
-        self._do = writing.Writer._do  # noqa: SLF001 (a measurement may look inside)
+        self._run_group = writing.WriterThread._run_group  # noqa: SLF001 (a measurement may look inside)
 
     def install(self) -> None:
         """Time every group from now on."""
-        timed, do = self, self._do
+        timed, do = self, self._run_group
 
-        def _do(writer: Any, db: apsw.Connection, works: Any) -> None:
+        def _run_group(writer: Any, db: apsw.Connection, works: Any) -> None:
             start = time.thread_time()
             do(writer, db, works)
             timed.total += time.thread_time() - start
 
-        writing.Writer._do = _do  # type: ignore[method-assign,assignment]  # noqa: SLF001 (as above)
-        connect.open_file = _open
+        writing.WriterThread._run_group = _run_group  # type: ignore[method-assign,assignment]  # noqa: SLF001 (as above)
+        connection.open_file = _open
 
 
 async def measure(folder: str, jobs: int, tenants: list[int]) -> dict[str, Any]:
     """Take the verbs apart, for one tenant and for many."""
-    timed = Timed()
+    timed = TimedStore()
     timed.install()
     found: dict[str, Any] = {}
     for number in tenants:
-        bench = Bench(folder, f"profile{number}")
+        bench = MeasuredStore(folder, f"profile{number}")
         await bench.enqueue(bench.new("t0"))
         verbs: dict[str, defaultdict[str, float]] = {}
 

@@ -1,4 +1,4 @@
-"""What reading costs in a large store: find by every index and filter, count, get (S51).
+"""Measure reading in a large store: find by every index and filter, count, get (S51).
 
 Half of the jobs are history, half are ready. The few running, delayed, dead and cancelled ones were enqueued
 before all others, so that a walk by time would meet them last.
@@ -9,12 +9,12 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from benchmarks.stage import Bench
-from fairlane.bench.driver import ALL, SUCCEEDED
+from benchmarks.measured_store import MeasuredStore
+from fairlane.lab.bench.driver import ALL, SUCCEEDED
 from fairlane.model.failure import ErrorClass, Failure
 from fairlane.model.instants import HOUR
-from fairlane.model.judge import Cancelled, Ruined
-from fairlane.model.lifecycle import State
+from fairlane.model.lifecycle.states import State
+from fairlane.model.retry.decision import Cancelled, PermanentFailure
 from fairlane.model.scope import Scope
 from fairlane.store.contract.jobs import CountRequest, FindRequest, GetRequest
 
@@ -23,9 +23,9 @@ ROUNDS = 20
 TENANTS = 1_000
 
 
-async def fill(bench: Bench, rows: int) -> None:
-    """Bring the few into their states, then the many."""
-    dead = Ruined(Failure(ErrorClass.NON_RETRYABLE, "ValueError", "bench"))
+async def fill(bench: MeasuredStore, rows: int) -> None:
+    """Enqueue the few special jobs and bring them into their states, then the many."""
+    dead = PermanentFailure(Failure(ErrorClass.NON_RETRYABLE, "ValueError", "bench"))
     for ending in (dead, Cancelled("bench"), None):
         await bench.enqueue(*(bench.new("t0", queue="few", tags=("rare",)) for _ in range(FEW)))
         claims = await bench.claim(FEW, "few")
@@ -38,8 +38,8 @@ async def fill(bench: Bench, rows: int) -> None:
 
 
 async def measure(folder: str, rows: int) -> dict[str, Any]:
-    """Time every way of looking, twenty times each; give the median and the slowest."""
-    bench = Bench(folder, "reading")
+    """Time every kind of read twenty times; return the median and the slowest."""
+    bench = MeasuredStore(folder, "reading")
     await fill(bench, rows)
     jobs = bench.store.jobs
     some = (await jobs.find(FindRequest(scope=ALL, limit=1))).jobs[0]

@@ -21,11 +21,11 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final, cast
 
 from fairlane import Fairlane, Lane, chunks
-from fairlane.bench.place import host, versions
+from fairlane.lab.bench.environment import host, versions
 from fairlane.store.contract import Store
 from fairlane.store.opening import StoreClock, open_store, register_scheme
 from fairlane.worker.command import run_worker
-from fairlane.worker.worker import Worker
+from fairlane.worker.worker import WorkerRuntime
 
 COUNTED: Final = "counted+"
 """Before the scheme of a URL: a store that counts what it is asked."""
@@ -38,7 +38,7 @@ BUSY: Final = 2_000
 
 
 def make_app(url: str, slots: int) -> Fairlane:
-    """Make the application that both sides share."""
+    """Make the application of both processes."""
     app = Fairlane(url, config={}, lanes=[Lane("main", slots, ["default"])])
 
     @app.task(name="async")
@@ -53,7 +53,7 @@ _asked: dict[str, int] = {}
 
 
 class _Counted:
-    """A facet that counts what it is asked."""
+    """A facet that counts its calls."""
 
     def __init__(self, facet: object) -> None:
         self._facet = facet
@@ -81,7 +81,7 @@ def _open(url: str, clock: StoreClock | None) -> Store:
 
 
 def serve(url: str, slots: int, duties: str) -> int:
-    """Be a worker until told to stop, then say what was asked of the store since SIGUSR1."""
+    """Run a worker until it is stopped, then print the calls of the store since SIGUSR1."""
     register_scheme(f"{COUNTED}{url.partition(':')[0]}", _open)
     signal.signal(signal.SIGUSR1, lambda *_: _asked.clear())
     app = make_app(f"{COUNTED}{url}", slots)
@@ -91,12 +91,12 @@ def serve(url: str, slots: int, duties: str) -> int:
 
 
 def burst(url: str, slots: int) -> int:
-    """Run everything there is; say how much memory it needs on the way."""
+    """Run all jobs; print the memory on the way."""
     app = make_app(url, slots)
     found: dict[int, float] = {}
 
     async def work() -> None:
-        worker = Worker(app, burst=True)
+        worker = WorkerRuntime(app, burst=True)
         running = asyncio.ensure_future(worker.run())
         marks = [10_000, 50_000, 100_000]
         while not running.done():
@@ -115,13 +115,13 @@ def burst(url: str, slots: int) -> int:
 
 
 def pss(pid: int) -> float:
-    """Give the memory that a process would free if it ended, in MB."""
+    """Return the memory that a process would free if it ended, in MB."""
     text = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8")
     return int(next(line for line in text.splitlines() if line.startswith("Pss:")).split()[1]) / 1024
 
 
 def cpu(pid: int) -> float:
-    """Give the seconds of processor time that a process has used."""
+    """Return the CPU seconds of a process."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -151,7 +151,7 @@ def child(*arguments: object) -> subprocess.Popen[str]:
 
 
 def memory(url: str, jobs: int) -> dict[str, Any]:
-    """Fill a store, let one process empty it, and give its memory on the way."""
+    """Fill a store, let one process drain it, and return its memory on the way."""
     app = make_app(url, 100)
     task = _task(app, "async")
     for start in range(0, jobs, 1_000):
@@ -173,7 +173,7 @@ def _task(app: Fairlane, name: str) -> Any:
 
 
 def _busy(app: Fairlane, pid: int) -> int:
-    """Let a worker run many jobs and give the most connections that it had meanwhile."""
+    """Let a worker run many jobs; return the highest number of connections meanwhile."""
     task = _task(app, "async").using(tenant="t0")
     most = 0
     for numbers in chunks(range(BUSY)):
@@ -184,7 +184,7 @@ def _busy(app: Fairlane, pid: int) -> int:
 
 
 def idling(url: str, duties: str, seconds: float, rest: float = 2) -> dict[str, Any]:
-    """Watch a worker that has something to do, then one that has nothing, and stop it."""
+    """Measure a worker that has work, then one that has none, and stop it."""
     app = make_app(url, 16)
     process = child("--serve", url, 16, duties)
     task = _task(app, "async")
@@ -212,7 +212,7 @@ def idling(url: str, duties: str, seconds: float, rest: float = 2) -> dict[str, 
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Run every scenario and give all figures."""
+    """Run every scenario and return all figures."""
     found: dict[str, Any] = {"host": {**host(), **versions()}}
     with TemporaryDirectory(dir=arguments.folder) as folder:
 

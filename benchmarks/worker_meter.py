@@ -16,8 +16,12 @@ from typing import Any, Final
 
 import apsw
 
-from fairlane.store.sqlite import claims, connect, writer
-from fairlane.worker import floor, lane, run
+from fairlane.store.sqlite import connection
+from fairlane.store.sqlite import threads as writer
+from fairlane.store.sqlite.claims import facet as claims
+from fairlane.store.sqlite.claims import settle as settling
+from fairlane.worker import dispatch, execute, lane_state, settle
+from fairlane.worker.attempts import run_handler
 
 REST: Final = {
     "MainThread": "loop: event loop, tasks, the rest",
@@ -30,19 +34,20 @@ REST: Final = {
 START: Final = "start and end of the process"
 
 _PARTS: Final[tuple[tuple[Any, str, str], ...]] = (
-    (lane.Desk, "wishes", "loop: what to ask for"),
-    (lane.Desk, "take", "loop: slots taken"),
-    (floor.Floor, "receive", "renewing thread: claims held"),
-    (floor, "read_arguments", "loop: arguments decoded"),
-    (run.Runner, "start", "loop: handler started"),
-    (run.Runner, "_collect", "loop: ends of plain handlers collected"),
-    (floor.Floor, "_over", "loop: outcome read"),
-    (floor, "judge", "loop: outcome judged"),
-    (floor.Floor, "_finish", "loop: settlement queued"),
-    (floor.Floor, "settled", "loop: settlements heard, slots freed"),
-    (claims, "_claim", "store: claim, Python"),
-    (claims, "_settle", "store: settle, Python"),
-    (writer, "_deliver", "store: answers handed over"),
+    (lane_state.LaneState, "queue_requests", "loop: what to ask for"),
+    (lane_state.LaneState, "take", "loop: slots taken"),
+    (dispatch.Dispatcher, "hold", "renewing thread: claims held"),
+    (execute, "read_arguments", "loop: arguments decoded"),
+    (execute.Executor, "_launch", "loop: handler started"),
+    (run_handler.HandlerThreads, "_collect", "loop: ends of plain handlers collected"),
+    (execute.Executor, "ended", "loop: outcome read"),
+    (execute, "decide_settlement", "loop: outcome judged"),
+    (execute.Executor, "settle", "loop: settlement queued"),
+    (settle.Settler, "answered", "loop: settlements heard, slots freed"),
+    (claims, "claim", "store: claim, Python"),
+    (settling, "claim", "store: claim, Python"),
+    (claims, "settle", "store: settle, Python"),
+    (writer, "_answer_all", "store: answers handed over"),
 )
 _SQL: Final = {
     "store: claim, Python": "store: claim, SQLite",
@@ -64,7 +69,7 @@ class Meter:
         """Put a timer around each part."""
         for home, name, part in _PARTS:
             setattr(home, name, self._timed(part, getattr(home, name)))
-        connect.open_file = self._open
+        connection.open_file = self._open
         meter, live = self, threading.Thread.run
 
         def run_and_count(thread: threading.Thread) -> None:
@@ -81,7 +86,7 @@ class Meter:
         self._main = time.thread_time()
 
     def end(self) -> dict[str, float]:
-        """Give the seconds by part; all of them are the process's."""
+        """Return the seconds by part; all of them are the process's."""
         total = time.process_time() - self._began
         if not self._spent:
             return {"all": total}

@@ -1,4 +1,4 @@
-"""Where the processor time of one job goes in a worker's process, part by part and thread by thread.
+"""Profile one job in a worker process: CPU time by part and by thread.
 
 Each figure comes from worker processes of their own that empty a file of jobs that do nothing. Timing a part
 costs some itself, so every case is also run untimed, in turns with the timed one. Counted is processor time:
@@ -26,14 +26,14 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from benchmarks.worker_meter import Meter
-from benchmarks.worker_profile_page import PAGE, RESULT, Column, Result, page
+from benchmarks.worker_profile_page import PAGE, RESULT, Column, ProfileResult, page
 from fairlane import Fairlane, Lane, Task
-from fairlane.bench.place import host, versions
+from fairlane.lab.bench.environment import host, versions
 from fairlane.worker.command import run_worker
 
 
-class Case(NamedTuple):
-    """One way to empty a file."""
+class ProfileCase(NamedTuple):
+    """One way to drain a file."""
 
     name: str
     tenants: int = 1
@@ -43,16 +43,16 @@ class Case(NamedTuple):
 
 
 CASES: Final = (
-    Case("1 tenant"),
-    Case("1,000 tenants", tenants=1_000),
-    Case("plain def", task="plain"),
-    Case("16 slots", slots=16),
-    Case("2 processes", processes=2),
+    ProfileCase("1 tenant"),
+    ProfileCase("1,000 tenants", tenants=1_000),
+    ProfileCase("plain def", task="plain"),
+    ProfileCase("16 slots", slots=16),
+    ProfileCase("2 processes", processes=2),
 )
 
 
 def make_app(file: str, slots: int) -> Fairlane:
-    """Make the application that fills and that works."""
+    """Make the application that enqueues and works."""
     app = Fairlane(f"sqlite:///{file}", config={}, lanes=[Lane("main", slots, ["default"])])
 
     @app.task(name="async")
@@ -68,7 +68,7 @@ def make_app(file: str, slots: int) -> Fairlane:
 
 
 def drain(file: str, slots: int, *, is_timed: bool) -> int:
-    """Empty a file; print what was spent, on what."""
+    """Drain a file; print the CPU time by part."""
     app = make_app(file, slots)
     meter = Meter()
     if is_timed:
@@ -83,7 +83,7 @@ def drain(file: str, slots: int, *, is_timed: bool) -> int:
 
 
 def fill(file: str, jobs: int, tenants: int, task: str) -> None:
-    """Put jobs into a new file."""
+    """Enqueue jobs into a new file."""
     app = make_app(file, 1)
     declared = app.client.registry.find(task)
     if declared is None:
@@ -95,8 +95,8 @@ def fill(file: str, jobs: int, tenants: int, task: str) -> None:
     app.close()
 
 
-def run_once(full: Path, case: Case, jobs: int, *, is_timed: bool) -> dict[str, float]:
-    """Empty a copy of a full file; give the microseconds that a job cost, by part."""
+def run_once(full: Path, case: ProfileCase, jobs: int, *, is_timed: bool) -> dict[str, float]:
+    """Drain a copy of a full file; return the microseconds per job, by part."""
     for old in full.parent.glob("run.db*"):
         old.unlink() if old.is_file() else shutil.rmtree(old)
     file = shutil.copy(full, full.parent / "run.db")
@@ -114,16 +114,16 @@ def run_once(full: Path, case: Case, jobs: int, *, is_timed: bool) -> dict[str, 
     return found
 
 
-def measure(jobs: int, rounds: int, cases: list[Case], folder: str | None) -> Iterator[Column]:
-    """Run every case, timed and untimed in turns; cases come in turns, too."""
+def measure(jobs: int, rounds: int, cases: list[ProfileCase], folder: str | None) -> Iterator[Column]:
+    """Run every case in turn, with and without timers."""
     with TemporaryDirectory(dir=folder) as place:
         files = {}
         for case in cases:
             files[case] = Path(place) / case.name.replace(" ", "-") / "full.db"
             files[case].parent.mkdir()
             fill(str(files[case]), jobs, case.tenants, case.task)
-        timed: dict[Case, list[dict[str, float]]] = {case: [] for case in cases}
-        untimed: dict[Case, list[float]] = {case: [] for case in cases}
+        timed: dict[ProfileCase, list[dict[str, float]]] = {case: [] for case in cases}
+        untimed: dict[ProfileCase, list[float]] = {case: [] for case in cases}
         for _ in range(rounds):
             for case in cases:
                 timed[case].append(run_once(files[case], case, jobs, is_timed=True))
@@ -150,7 +150,9 @@ def main() -> int:
     cases = [case for case in CASES if given.only in case.name]
     columns = tuple(measure(given.jobs, given.rounds, cases, given.folder))
     about: dict[str, Any] = {**host(), **versions(), "load": os.getloadavg()[0]}
-    result = Result(given.jobs, given.rounds, {key: str(value) for key, value in about.items()}, columns)
+    result = ProfileResult(
+        given.jobs, given.rounds, {key: str(value) for key, value in about.items()}, columns
+    )
     if given.write:
         RESULT.write_bytes(msgspec.json.format(msgspec.json.encode(result), indent=1) + b"\n")
         PAGE.write_text(page(result), encoding="utf-8")

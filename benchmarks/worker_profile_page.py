@@ -1,4 +1,4 @@
-"""What a profile of the worker found, as JSON, and the page that is made of it. Measures nothing."""
+"""The result of a worker profile as JSON, and the page made from it. Measures nothing."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ between.
 
 
 class Column(msgspec.Struct, frozen=True):
-    """One case: the median of each part over all rounds, and of each round the whole without timers."""
+    """One case: the median of each part over all rounds, and the total of each round without timers."""
 
     name: str
     parts: dict[str, float]
     untimed: list[float]
 
 
-class Result(msgspec.Struct, frozen=True):
-    """One run of all cases: of how many jobs each, how often, on what."""
+class ProfileResult(msgspec.Struct, frozen=True):
+    """One run of all cases: how many jobs, how many rounds, on which machine."""
 
     jobs: int
     rounds: int
@@ -45,12 +45,12 @@ class Result(msgspec.Struct, frozen=True):
     columns: tuple[Column, ...]
 
 
-def page(found: Result) -> str:
-    """Show a run."""
+def page(found: ProfileResult) -> str:
+    """Return the page of a run."""
     return "\n".join(_lines(found)) + "\n"
 
 
-def _lines(found: Result) -> Iterator[str]:
+def _lines(found: ProfileResult) -> Iterator[str]:
     yield _HEAD
     about = ", ".join(f"{key} {value}" for key, value in found.about.items())
     yield f"{found.jobs:,} jobs a case, {found.rounds} rounds, all cases in turns. On {about}.\n"

@@ -1,4 +1,4 @@
-"""What holds for every test."""
+"""Settings and hooks of all tests."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ _ONE_LOOP: Final = {_CONTRACT, Path(__file__).parent / "duties"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let the tests of some folders share an event loop, and begin no long test at the end.
+    """Let the tests of some folders share an event loop, and run the contract suite last.
 
-    The contract's are thousands, and short: whichever worker is free takes some, until both are done.
+    It has thousands of short tests, which keep all test processes busy to the end.
     """
-    items.sort(key=lambda item: item.path.parent == _CONTRACT)
+    items.sort(key=lambda item: _CONTRACT in item.path.parents)
     in_one_loop = pytest.mark.asyncio(loop_scope="session")
     for item in items:
         is_async = isinstance(item, pytest.Function) and iscoroutinefunction(item.obj)
-        if is_async and item.path.parent in _ONE_LOOP:
+        if is_async and not _ONE_LOOP.isdisjoint(item.path.parents):
             item.add_marker(in_one_loop, append=False)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def kept() -> AsyncIterator[None]:
-    """Let stores leave their connections to the next test; the last one closes them."""
+    """Let stores keep their connections for the next test; close them at the end."""
     await keep()
     yield
     await close_kept()

@@ -1,7 +1,7 @@
-"""What must hold of any store at rest, read through the contract alone.
+"""What must hold for any store at rest, read through the contract alone.
 
 Shared by the suite, the property tests, the fault campaigns and the benches. `violations` lists what is
-wrong in sentences; `check` raises if there is any.
+wrong in sentences; `check` raises them.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from fairlane.model.job import ATTEMPTS_KEPT, JobRecord
-from fairlane.model.layers import Kind, Subject, TaskRules
-from fairlane.model.lifecycle import WAITING, State, home, is_finished
-from fairlane.model.priority import sort_key
+from fairlane.model.job import MAX_STORED_ATTEMPTS, JobRecord
+from fairlane.model.lifecycle.states import WAITING, State, home, is_finished
+from fairlane.model.policy.overrides import Subject, SubjectKind, TaskRules
+from fairlane.model.scheduling.priority import sort_key
 from fairlane.model.scope import Scope
 from fairlane.store.contract import Store
 from fairlane.store.contract.dead import DeadCountRequest
 from fairlane.store.contract.jobs import Count, CountRequest, FindRequest
 from fairlane.store.contract.policies import ReadRequest
-from fairlane.store.contract.request import PAGE_MOST
+from fairlane.store.contract.request import MAX_PAGE_SIZE
 from fairlane.store.contract.upkeep import Census, CensusRequest
 
 ALL = Scope.all()
 
 
 async def check(store: Store, *, gates_are_stable: bool = False) -> None:
-    """Raise with every violation, if there is any."""
+    """Raise an error with every violation, if any."""
     found = await violations(store, gates_are_stable=gates_are_stable)
     if found:
         message = "invariants broken:\n" + "\n".join(f"  {one}" for one in found)
@@ -35,10 +35,10 @@ async def check(store: Store, *, gates_are_stable: bool = False) -> None:
 
 
 async def violations(store: Store, *, gates_are_stable: bool = False) -> list[str]:
-    """List what is wrong with a store that nobody is changing meanwhile.
+    """Return what is wrong with a store that nobody changes meanwhile.
 
-    `gates_are_stable` says that tasks did not change their gates while jobs ran, so that the gates' counts
-    can be recounted from the running jobs.
+    `gates_are_stable`: tasks did not change their gates while jobs ran, so that the gates' counters can be
+    recounted from the running jobs.
     """
     jobs = await _read_all(store)
     found = [*of_each(jobs), *_together(jobs), *await _books(store, jobs)]
@@ -51,7 +51,7 @@ async def _read_all(store: Store) -> list[JobRecord]:
     jobs: list[JobRecord] = []
     cursor: str | None = None
     while True:
-        page = await store.jobs.find(FindRequest(scope=ALL, limit=PAGE_MOST, cursor=cursor))
+        page = await store.jobs.find(FindRequest(scope=ALL, limit=MAX_PAGE_SIZE, cursor=cursor))
         jobs += page.jobs
         if page.cursor is None:
             return jobs
@@ -59,7 +59,7 @@ async def _read_all(store: Store) -> list[JobRecord]:
 
 
 async def count_all(store: Store, scope: Scope = ALL, queue: str | None = None) -> list[Count]:
-    """Read all pages of the counts."""
+    """Return all pages of the counts."""
     counts: list[Count] = []
     cursor: str | None = None
     while True:
@@ -71,7 +71,7 @@ async def count_all(store: Store, scope: Scope = ALL, queue: str | None = None) 
 
 
 async def count_letters(store: Store) -> int:
-    """Read all pages of the dead letters' counts."""
+    """Return all pages of the dead letters' counts."""
     letters = 0
     cursor: str | None = None
     while True:
@@ -83,7 +83,7 @@ async def count_letters(store: Store) -> int:
 
 
 async def read_books(store: Store) -> Census:
-    """Read all pages of the books, as if they were one."""
+    """Return all pages of the counters as one."""
     whole = page = await store.upkeep.census(CensusRequest(scope=ALL))
     used: set[str | None] = {None}
     while page.cursor not in used:
@@ -94,7 +94,7 @@ async def read_books(store: Store) -> Census:
 
 
 def of_each(jobs: Iterable[JobRecord]) -> Iterator[str]:
-    """List what is wrong with any job by itself."""
+    """Return what is wrong with single jobs."""
     for job in jobs:
         for holds, sentence in _facts(job):
             if not holds:
@@ -119,9 +119,9 @@ def _facts(job: JobRecord) -> Iterator[tuple[bool, str]]:
     yield job.result is None or job.state is State.SUCCEEDED, "has a result without success"
     yield job.failures <= job.attempt, "failed more often than it was attempted"
     yield job.crashes <= job.failures, "crashed more often than it failed"
-    yield len(job.attempts) <= ATTEMPTS_KEPT, "keeps too many attempts"
+    yield len(job.attempts) <= MAX_STORED_ATTEMPTS, "keeps too many attempts"
     ended = job.attempt - is_running
-    yield len(job.attempts) == min(ended, ATTEMPTS_KEPT), "does not have its attempts in its history"
+    yield len(job.attempts) == min(ended, MAX_STORED_ATTEMPTS), "does not have its attempts in its history"
     numbers = [attempt.number for attempt in job.attempts]
     yield numbers == list(range(ended - len(numbers) + 1, ended + 1)), "has attempts out of order"
     yield (job.fence > 0) == (job.attempt > 0), "has a fence if and only if it was claimed"
@@ -180,11 +180,11 @@ async def _books(store: Store, jobs: list[JobRecord]) -> list[str]:
 
 async def _gates(store: Store, jobs: list[JobRecord]) -> list[str]:
     running = [job for job in jobs if job.state is State.RUNNING]
-    subjects = tuple({Subject(Kind.TASK, job.task) for job in running})
+    subjects = tuple({Subject(SubjectKind.TASK, job.task) for job in running})
     views = await store.policies.read(ReadRequest(scope=ALL, subjects=subjects))
     used: Counter[str] = Counter()
     for job in running:
-        rules = views[Subject(Kind.TASK, job.task)].effective
+        rules = views[Subject(SubjectKind.TASK, job.task)].effective
         assert isinstance(rules, TaskRules)
         if rules.gate is not None:
             used[rules.gate] += 1

@@ -1,4 +1,4 @@
-"""The stores that the suite runs on, each opened empty and with a clock that tests drive."""
+"""The stores that the suite runs on, each opened empty and with a driven clock."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def open_oracle(clock: DrivenClock) -> AsyncIterator[Store]:
 
 @asynccontextmanager
 async def open_sqlite(clock: DrivenClock) -> AsyncIterator[Store]:
-    """Open the SQLite store on a new file, in memory where the machine has a place for that."""
+    """Open the SQLite store on a new file, in a RAM disk if the machine has one."""
     with TemporaryDirectory(dir=MEMORY) as folder:
         store = open_store(f"sqlite:///{folder}/fairlane.db", clock=clock)
         try:
@@ -40,7 +40,7 @@ async def open_sqlite(clock: DrivenClock) -> AsyncIterator[Store]:
 
 @asynccontextmanager
 async def open_postgres(clock: DrivenClock) -> AsyncIterator[Store]:
-    """Open the PostgreSQL store on a schema that is as good as new, of a private server."""
+    """Open the PostgreSQL store on an empty schema of a private server."""
     async with schemas.lent_store(clock) as store:
         yield store
 

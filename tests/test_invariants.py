@@ -13,13 +13,13 @@ import pytest
 
 from fairlane.model.instants import SECOND
 from fairlane.model.job import AttemptRecord, JobRecord
-from fairlane.model.judge import Ending
-from fairlane.model.layers import GateRules, Kind, TaskRules
-from fairlane.model.lifecycle import Home, State
+from fairlane.model.lifecycle.states import Home, State
+from fairlane.model.policy.overrides import GateRules, SubjectKind, TaskRules
+from fairlane.model.retry.decision import AttemptResult
 from fairlane.store.contract import Store
 from fairlane.store.contract.dead import DeadCount
 from fairlane.store.contract.jobs import Count, FindReply
-from fairlane.store.contract.upkeep import Census, GateBook, StrandBook
+from fairlane.store.contract.upkeep import Census, GateCounter, TenantCounters
 from tests.contract.world import CANCELLED, HANDED_BACK, SNOOZED, SUCCEEDED, World, failed, ruined
 from tests.invariants import _facts, check, violations
 from tests.oracle.clock import DrivenClock
@@ -28,7 +28,7 @@ from tests.oracle.store import OracleStore
 
 @pytest.fixture
 def world() -> World:
-    """Give a world around an oracle that this file may reach into."""
+    """Return a world around an oracle that this file may reach into."""
     clock = DrivenClock()
     return World(OracleStore(clock), clock)
 
@@ -138,7 +138,7 @@ Change: TypeAlias = Callable[[Any], Any]
 
 
 def lying(store: Store, verb: str, change: Change) -> Store:
-    """Give a store one of whose verbs does not answer the truth."""
+    """Return a store one of whose verbs does not answer the truth."""
     facet, name = verb.split(".")
     honest = getattr(store, facet)
 
@@ -185,7 +185,7 @@ LIES: Final[list[tuple[str, Change, str]]] = [
     ("upkeep.census", with_books(tenants=()), "tenants' books are"),
     (
         "upkeep.census",
-        with_books(tenants=(StrandBook("default", "acme", 1, 2),)),
+        with_books(tenants=(TenantCounters("default", "acme", 1, 2),)),
         "tenants' books are",
     ),
     ("dead.count", with_counts(lambda _: ()), "there are 0 dead letters"),
@@ -239,10 +239,10 @@ async def test_a_job_is_missed_on_any_page(world: World) -> None:
 
 async def test_a_gate_that_counts_wrong_is_reported_if_gates_are_stable(world: World) -> None:
     """Otherwise running jobs may have come through another gate than their task has now."""
-    await world.declare(Kind.TASK, "noop", TaskRules(gate="door"))
+    await world.declare(SubjectKind.TASK, "noop", TaskRules(gate="door"))
     await world.bring_to(State.RUNNING)
     assert await violations(world.store, gates_are_stable=True) == []
-    for gates in ((), (GateBook("door", 2),), (GateBook("door", 1), GateBook("gate", 1))):
+    for gates in ((), (GateCounter("door", 2),), (GateCounter("door", 1), GateCounter("gate", 1))):
         liar = lying(world.store, "upkeep.census", with_books(gates=gates))
         (found,) = await violations(liar, gates_are_stable=True)
         assert found.startswith("gates count")
@@ -269,7 +269,7 @@ async def test_an_empty_store_is_healthy(world: World) -> None:
     await check(world.store, gates_are_stable=True)
 
 
-ENDINGS: Final[list[Ending]] = [SUCCEEDED, failed(), ruined(), SNOOZED, HANDED_BACK, CANCELLED]
+ENDINGS: Final[list[AttemptResult]] = [SUCCEEDED, failed(), ruined(), SNOOZED, HANDED_BACK, CANCELLED]
 
 
 async def live(world: World, draw: random.Random) -> None:
@@ -316,8 +316,8 @@ async def live(world: World, draw: random.Random) -> None:
 async def test_a_healthy_busy_store_is_not_accused(world: World, seed: int) -> None:
     """Four hundred moves of every kind, looked at again and again."""
     draw = random.Random(seed)
-    await world.declare(Kind.TASK, "gated", TaskRules(gate="door"))
-    await world.declare(Kind.GATE, "door", GateRules(limit=2))
+    await world.declare(SubjectKind.TASK, "gated", TaskRules(gate="door"))
+    await world.declare(SubjectKind.GATE, "door", GateRules(limit=2))
     seen: set[State] = set()
     for step in range(400):
         await live(world, draw)

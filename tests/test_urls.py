@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlane import Fairlane
-from fairlane.app.config.kinds import safe_url
-from fairlane.app.config.showing import rows
-from fairlane.cli.diagnosis.place import place_findings
+from fairlane.app.config.display import rows
+from fairlane.app.config.value_kinds import safe_url
+from fairlane.cli.diagnosis.location import check_location
 from fairlane.model.errors import ConfigError, FairlaneError
 from fairlane.model.scope import Scope
 from fairlane.store.contract.request import Request
@@ -48,20 +48,20 @@ def pieces_in(text: str) -> list[str]:
 async def _ask(url: str) -> None:
     store = open_store(url)
     try:
-        await store.registry.pulse(Request(scope=Scope.all()))
+        await store.registry.status(Request(scope=Scope.all()))
     finally:
         await store.upkeep.aclose()
 
 
 def told(url: str) -> str:
-    """Give all that anybody is told of a URL: the error with its traceback, what is shown and judged."""
+    """Return all that anybody is told of a URL: the error with its traceback, what is shown and judged."""
     try:
         asyncio.run(_ask(url))
         raised = ""
     except FairlaneError as error:
         raised = "".join(traceback.format_exception(error))
     shown = [row.value for row in rows(Fairlane(url, config={}).configuration)]
-    found = [f"{one.what} {one.advice}" for one in place_findings(url)]
+    found = [f"{one.what} {one.advice}" for one in check_location(url)]
     return "\n".join([raised, *shown, *found, safe_url(url), repr(Fairlane(url).settings)])
 
 

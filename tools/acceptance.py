@@ -97,7 +97,7 @@ def read_tests(folder: Path = TESTS) -> list[Found]:
 
 
 def by_row(rows: Sequence[Row], tests: Iterable[Found]) -> tuple[dict[str, list[Found]], list[Found]]:
-    """Give each row's tests by the row's id, and the tests that name no row."""
+    """Return each row's tests by the row's id, and the tests that name no row."""
     ids = {f"test_{row.slug}_": row.id for row in rows}
     found: dict[str, list[Found]] = {row.id: [] for row in rows}
     strangers = []

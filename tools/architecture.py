@@ -1,7 +1,7 @@
-"""Check the shape of the tree: layers, a pure model, one home for dangerous words, small files.
+"""Check the architecture: layers, a pure model, one place for dangerous words, small files.
 
-Each check is a function from source text to findings, so that tests can show it bad sources and it must
-object. Knows no test framework and changes nothing.
+Each check is a function from source text to findings, so that tests can show it bad sources. Knows no test
+framework and changes nothing.
 """
 
 from __future__ import annotations
@@ -25,21 +25,27 @@ LAYERS: Final = (
     ("runtime",),
     ("app",),
     ("outbox",),
-    ("face",),  # the public names
+    ("_public",),  # the public names
     ("",),  # fairlane/__init__.py, which loads them
     ("duties",),
     ("worker",),  # it does the duties beside its jobs; they know no worker
-    ("stage",),  # real workers and what was seen of them, for the two below
-    ("demo", "bench"),
+    ("lab",),  # the laboratory, which nothing above knows:
+    ("lab.ledger",),  # what a run recorded
+    ("lab.history",),  # whether the records keep the promises; pure, as the model is
+    ("lab.workload",),  # runs with real workers, for the two below
+    ("lab.bench", "lab.demo"),
     ("web",),
     ("cli",),
     ("__main__",),  # `python -m fairlane`
     ("contrib",),
     ("testing",),
 )
-"""Each entry imports only itself and entries of lines above. A new package is refused until it is listed."""
+"""Each entry imports only itself and entries of earlier lines. A new package must be listed."""
 
 RANK: Final = {entry: rank for rank, line in enumerate(LAYERS) for entry in line}
+
+PURE_ENTRIES: Final = frozenset({"model", "lab.ledger", "lab.history"})
+"""What decides from its arguments alone: no clock, no chance, no file."""
 
 # fmt: off
 PURE_MODULES: Final = frozenset({
@@ -49,7 +55,7 @@ PURE_MODULES: Final = frozenset({
     "types", "typing", "unicodedata", "uuid", "zlib", "zoneinfo",
 })
 # fmt: on
-"""All that `fairlane.model` may import besides itself."""
+"""All that a module of `PURE_ENTRIES` may import besides Fairlane."""
 
 PURE_EXCEPTIONS: Final = {
     ("fairlane.model.failure", "traceback"): "formats an exception that is already there; decides nothing",
@@ -61,34 +67,36 @@ IMPURE: Final = re.compile(
     | open | input | print | exec | eval | breakpoint | __import__""",
     re.VERBOSE,
 )
-"""Dotted names that read a clock, draw at random or touch the world; the model gets these as arguments."""
+"""Names that read a clock, draw random numbers or touch the outside; the model gets these as arguments."""
 
 HOMES: Final[dict[str, tuple[str, ...]]] = {
     # SQLite asks its busy handler to wait, in the thread that it has called. A loop gives others their turn.
-    "sleep": ("fairlane.runtime.clock", "fairlane.runtime.loops", "fairlane.store.sqlite.connect"),
+    "sleep": ("fairlane.runtime.clock", "fairlane.runtime.loops", "fairlane.store.sqlite.connection"),
     # A hint to other processes is sent after the verb that gives it has answered.
-    "create_task": ("fairlane.runtime.loops", "fairlane.store.postgres.post"),
+    "create_task": ("fairlane.runtime.loops", "fairlane.store.postgres.notify_batcher"),
     "utcnow": (),
     # The first runs the application's classifier and `__str__`, the second carries what a verb raised from
-    # its thread to its caller, the third makes an ending of whatever a handler raises, the relay outlasts
-    # whatever the application's database library raises, the duties outlast a fault in one of them. The
-    # endings outlast a result's own code, the
-    # floor settles the attempt around which anything was raised, the salvage the one that a store could not
-    # take, the report outlasts the application's log handlers. A handler that ends in `raise` swallows
-    # nothing and may stand anywhere.
+    # its thread to its caller. In the worker, `execute` and `dispatch` settle the attempt around which
+    # anything was raised, `run_handler` and `soft_timeout` carry what a handler raised to where it is read,
+    # `results` outlasts the code of a returned value, `settle` finds the settlement that a store raises on,
+    # `report` outlasts the application's log handlers. The relay outlasts whatever the application's database
+    # library raises, the duties an error in one of them. An `except` that ends in `raise` swallows nothing
+    # and may stand anywhere.
     "except Exception": (
         "fairlane.model.failure",
-        "fairlane.store.sqlite.writer",
-        "fairlane.worker.run",
-        "fairlane.worker.endings",
-        "fairlane.worker.floor",
-        "fairlane.worker.salvage",
+        "fairlane.store.sqlite.threads",
+        "fairlane.worker.execute",
+        "fairlane.worker.attempts.results",
+        "fairlane.worker.attempts.run_handler",
+        "fairlane.worker.attempts.soft_timeout",
+        "fairlane.worker.dispatch",
+        "fairlane.worker.settle",
         "fairlane.worker.report",
         "fairlane.outbox.relay",
         "fairlane.duties.duties",
     ),
 }
-"""The modules in which each of these may stand, each with its reason."""
+"""The modules in which each of these may occur, with the reason."""
 
 LONGEST_FILE: Final = 400
 NAMELESS: Final = frozenset({"utils", "util", "helpers", "common", "misc", "base"})
@@ -102,7 +110,7 @@ class Source(NamedTuple):
     text: str
 
     def found(self, line: int, what: str) -> str:
-        """Word one finding."""
+        """Format one finding."""
         return f"{self.module}:{line}: {what}"
 
 
@@ -116,7 +124,7 @@ def sources(*folders: Path) -> Iterator[Source]:
 
 
 def entry_of(module: str) -> str | None:
-    """Name the entry of `LAYERS` that a module belongs to; None if it is in none."""
+    """Return the entry of `LAYERS` that a module belongs to; None if it is in none."""
     _, *parts = module.split(".")
     pair = ".".join(parts[:2])
     if pair in RANK:
@@ -126,7 +134,7 @@ def entry_of(module: str) -> str | None:
 
 
 def imports(tree: ast.AST) -> Iterator[tuple[int, str, int]]:
-    """Give line, full dotted target and relative level of every import, wherever it stands."""
+    """Return line, full dotted target and relative level of every import, wherever it stands."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name, 0) for alias in node.names)
@@ -137,7 +145,7 @@ def imports(tree: ast.AST) -> Iterator[tuple[int, str, int]]:
 
 
 def layer_findings(source: Source) -> list[str]:
-    """Find relative imports, imports from a layer below, and modules in no layer."""
+    """Find relative imports, imports from a later layer, and modules in no layer."""
     own = entry_of(source.module)
     # Modules lie directly in store; a package inside it is an entry of its own.
     if own is None or (
@@ -149,7 +157,7 @@ def layer_findings(source: Source) -> list[str]:
         if level:
             findings.append(source.found(line, "relative import; spell the full name"))
         elif target.split(".")[0] == "fairlane":
-            # `from fairlane import Queue` takes a name of the face, `from fairlane import model` a package.
+            # `from fairlane import Queue` takes a public name, `from fairlane import model` a package.
             other = entry_of(target) or ("" if target.count(".") == 1 else None)
             if other is None:
                 findings.append(source.found(line, f"imports {target}, which is in no layer"))
@@ -159,7 +167,7 @@ def layer_findings(source: Source) -> list[str]:
 
 
 def purity_findings(source: Source) -> list[str]:
-    """Find what a pure module must not import or name, also under another name."""
+    """Find what a pure module must not import or name, aliases included."""
     tree = ast.parse(source.text)
     findings = []
     for line, target, _ in imports(tree):
@@ -194,7 +202,7 @@ def _dotted(node: ast.AST, origins: dict[str, str]) -> str | None:
 
 
 def homeless_findings(source: Source) -> list[str]:
-    """Find the words of `HOMES` outside their one home."""
+    """Find the words of `HOMES` outside their modules."""
     return [
         source.found(line, f"{word} belongs in {' or '.join(HOMES[word]) or 'no module'} alone")
         for word, line in marked(source.text)
@@ -203,7 +211,7 @@ def homeless_findings(source: Source) -> list[str]:
 
 
 def marked(text: str) -> Iterator[tuple[str, int]]:
-    """Give each use of a word of `HOMES` in code, with its line; comments and strings do not count."""
+    """Return each use of a word of `HOMES` in code, with its line; not in comments and strings."""
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.NAME and token.string in HOMES:
             yield token.string, token.start[0]
@@ -215,7 +223,7 @@ def marked(text: str) -> Iterator[tuple[str, int]]:
 
 
 def unsafe_findings(source: Source) -> list[str]:
-    """Find imports of modules that run code while reading data."""
+    """Find imports of modules that execute code while reading data."""
     return [
         source.found(line, f"imports {target}; payloads are JSON, never pickles")
         for line, target, _ in imports(ast.parse(source.text))
@@ -225,7 +233,7 @@ def unsafe_findings(source: Source) -> list[str]:
 
 def form_findings(source: Source) -> list[str]:
     """Find modules without a docstring, and names that answer no "why open me?"."""
-    # An empty file in the tests only marks a folder as a package; in the package, the face is documented.
+    # An empty file in the tests only marks a folder as a package; in the package, every module is documented.
     is_marker = not source.text and source.module.split(".")[0] == "tests"
     has_docstring = is_marker or ast.get_docstring(ast.parse(source.text))
     findings = [] if has_docstring else [source.found(1, "has no docstring")]
@@ -234,12 +242,41 @@ def form_findings(source: Source) -> list[str]:
     return findings
 
 
+def contract_verbs() -> frozenset[str]:
+    """Read the verbs that the facets of the contract promise."""
+    folder = PACKAGE / "store" / "contract"
+    return frozenset(
+        method.name
+        for path in folder.glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef) and any(_dotted(base, {}) == "Protocol" for base in node.bases)
+        for method in node.body
+        if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
+
+
+def undocumented_findings(source: Source, verbs: frozenset[str]) -> list[str]:
+    """Find public methods without a docstring that are no verb of the contract, which explains its own."""
+    return [
+        source.found(
+            method.lineno, f"{node.name}.{method.name} has no docstring and is no verb of the contract"
+        )
+        for node in ast.walk(ast.parse(source.text))
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+        for method in node.body
+        if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef)
+        and not method.name.startswith("_")
+        and method.name not in verbs
+        and not ast.get_docstring(method)
+    ]
+
+
 def length_findings(name: str, text: str) -> list[str]:
-    """Find a file in which a second noun has moved in."""
+    """Find files that are too long."""
     lines = text.count("\n")
     return [f"{name}: {lines} lines; which second noun moved in?"] if lines > LONGEST_FILE else []
 
 
 def all_findings(check: Callable[[Source], list[str]], *folders: Path) -> str:
-    """Run a check over folders; the findings, one a line."""
+    """Run a check over folders; return the findings, one per line."""
     return "\n".join(finding for source in sources(*folders) for finding in check(source))

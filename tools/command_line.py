@@ -35,7 +35,7 @@ stored text are shown as codes: `\\x1b`.
 def commands(
     group: click.Group = cli, path: tuple[str, ...] = ("fairlane",)
 ) -> Iterator[tuple[str, click.Command]]:
-    """Give every command with its full name, in the order of the help."""
+    """Return every command with its full name, in the order of the help."""
     context = click.Context(group)
     for name in group.list_commands(context):
         command = group.get_command(context, name)
@@ -47,7 +47,7 @@ def commands(
 
 
 def options(command: click.Command) -> Iterator[str]:
-    """Give a table of a command's own options, or nothing."""
+    """Return a table of a command's own options, or nothing."""
     rows = [
         f"| `{_names(one)}` | {one.help or ''}{_default(one)} |"
         for one in command.params
@@ -80,7 +80,7 @@ def section(name: str, command: click.Command) -> Iterator[str]:
 
 
 def exits() -> Iterator[str]:
-    """Give the table of exit codes."""
+    """Return the table of exit codes."""
     yield "## Exit codes"
     yield ""
     yield from ["| code | |", "|---|---|"]
@@ -89,7 +89,7 @@ def exits() -> Iterator[str]:
 
 
 def page() -> str:
-    """Put the page together."""
+    """Return the whole page."""
     lines = [
         HEAD,
         "## Options of every command",

@@ -17,18 +17,14 @@ END: Final = "<!-- End of the tables. -->\n"
 
 
 def tables() -> Iterator[str]:
-    """Give the lines of one table for each table of the file, with every key in its order."""
+    """Return the lines of one table for each table of the file, with every key in its order."""
     for table in TREE:
         keys = [(name, key) for name, key in all_keys() if name.split(".")[0] == table]
         yield from (f"### [{table}]", "")
-        has_effect = any(key.has_effect for _, key in keys)
-        if not has_effect:
-            yield from ("Checked, but without effect in this version.", "")
         yield from ("| key | default | meaning | allowed |", "|---|---|---|---|")
         for name, key in keys:
-            about = f"{key.about} *(no effect yet)*" if has_effect and not key.has_effect else key.about
             default = f"`{key.default}`" if key.default else ""
-            yield f"| `{name}` | {default} | {about} | {_cell(key.kind.allowed)} |"
+            yield f"| `{name}` | {default} | {key.about} | {_cell(key.kind.allowed)} |"
         yield ""
 
 

@@ -29,7 +29,7 @@ def pages() -> list[Path]:
 
 
 def blocks(text: str) -> list[Block]:
-    r"""Give the fenced blocks of a page.
+    r"""Return the fenced blocks of a page.
 
     >>> blocks("one\n```python\nx = 1\n```\n")
     [Block(info='python', line=3, text='x = 1\n')]
@@ -41,7 +41,7 @@ def blocks(text: str) -> list[Block]:
 
 
 def links(text: str) -> list[str]:
-    """Give the targets of a page's links that stay inside the project; code is not read.
+    """Return the targets of a page's links that stay inside the project; code is not read.
 
     >>> links("[a](b.md) `[c](d.md)` [e](https://example.org) [f](#g)")
     ['b.md', '#g']
@@ -51,7 +51,7 @@ def links(text: str) -> list[str]:
 
 
 def anchors(text: str) -> set[str]:
-    """Give the anchors that a page's headings make.
+    """Return the anchors that a page's headings make.
 
     >>> anchors("# Adding a `verb`, soon")
     {'adding-a-verb-soon'}

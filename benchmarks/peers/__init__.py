@@ -1,1 +1,1 @@
-"""Other Python job queues beside Fairlane, measured in turn on the same machine: `make peers`."""
+"""Compare other Python job queues with Fairlane, in turn on the same machine: `make peers`."""

@@ -55,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    """Compare; 1 if a run was not as it should be."""
+    """Compare; return 1 if a run failed its check."""
     parser = _parser()
     arguments = parser.parse_args()
     if unknown := set(arguments.peers) - set(arguments.names):

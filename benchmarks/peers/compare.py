@@ -12,20 +12,20 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.peers import environments, flood, grounds, report, servers, speed
-from benchmarks.peers.processes import Cast, RunError, prepare
-from benchmarks.peers.protocol import Hello
-from benchmarks.peers.report import LeftOut, PeersReport, Row
-from benchmarks.peers.roster import Peer, Store, turn
-from fairlane.bench.place import host
-from fairlane.bench.report import Amount, Check, Round
+from benchmarks.peers import environments, flood, peer_stores, report, servers, speed
+from benchmarks.peers.processes import PeerError, PeerRun, prepare
+from benchmarks.peers.protocol import DriverInfo
+from benchmarks.peers.report import PeerRow, PeersReport, SkippedPeer
+from benchmarks.peers.roster import Peer, Store, rotated
+from fairlane.lab.bench.environment import host
+from fairlane.lab.bench.report import Amount, Check, RoundResult
 
 SERVERS = "servers"
 FILES: Store = "sqlite"
 
 
 class Sizes(msgspec.Struct, frozen=True, kw_only=True):
-    """How much is measured."""
+    """How much to measure."""
 
     jobs: int = 20_000
     singles: int = 100
@@ -44,13 +44,13 @@ class Comparison:
         self._sizes = sizes
         self._folder = folder
         self._say = say
-        self._grounds: dict[Store, grounds.Ground] = {}
+        self._grounds: dict[Store, peer_stores.PeerStore] = {}
         self._pythons: dict[str, Path] = {}
-        self._hellos: dict[str, Hello] = {}
-        self._rounds: dict[str, list[Round]] = {}
-        self._floods: dict[str, list[Round]] = {}
+        self._hellos: dict[str, DriverInfo] = {}
+        self._rounds: dict[str, list[RoundResult]] = {}
+        self._floods: dict[str, list[RoundResult]] = {}
         self._checks: list[Check] = []
-        self._left_out: list[LeftOut] = []
+        self._left_out: list[SkippedPeer] = []
         self._runs = 0
 
     def run(self, urls: dict[Store, str]) -> PeersReport:
@@ -61,7 +61,7 @@ class Comparison:
             for store in dict.fromkeys(peer.store for peer in self._peers):
                 self._start(store, urls.get(store), stack)
             for number in range(self._sizes.rounds):
-                for peer in turn(self._peers, number):
+                for peer in rotated(self._peers, number):
                     self._say(f"round {number + 1} of {self._sizes.rounds}: {peer.name}")
                     self._measure(peer, number)
             self._play_floods()
@@ -79,12 +79,12 @@ class Comparison:
     def _start(self, store: Store, url: str | None, stack: ExitStack) -> None:
         try:
             self._grounds[store] = self._ground(store, url, stack)
-        except (grounds.ServerError, environments.NoEnvironmentError, OSError) as error:
+        except (peer_stores.ServerError, environments.NoEnvironmentError, OSError) as error:
             self._leave_out([peer for peer in self._peers if peer.store == store], f"no server: {error}")
 
-    def _ground(self, store: Store, url: str | None, stack: ExitStack) -> grounds.Ground:
+    def _ground(self, store: Store, url: str | None, stack: ExitStack) -> peer_stores.PeerStore:
         if store == FILES:
-            return grounds.Files()
+            return peer_stores.Files()
         if store == "redis" and url:
             return stack.enter_context(servers.lent_valkey(url))
         environment = environments.make_ready(SERVERS, self._say).parent.parent
@@ -97,23 +97,23 @@ class Comparison:
     # ── runs ─────────────────────────────────────────────────────────────────
 
     def _play_floods(self) -> None:
-        """Play the rounds of fairness; a peer that fails here keeps its other figures."""
+        """Run the fairness rounds; a peer that fails here keeps its other figures."""
         flooded = [peer for peer in self._peers if peer.flooded]
         for number in range(self._sizes.floods):
-            for peer in turn(flooded, number):
+            for peer in rotated(flooded, number):
                 self._say(f"flood {number + 1} of {self._sizes.floods}: {peer.name}")
                 try:
                     self._flood(peer, number)
-                except (RunError, grounds.ServerError) as error:
+                except (PeerError, peer_stores.ServerError) as error:
                     self._note(f"{peer.name}, flood", str(error))
                     self._floods.pop(peer.name, None)
                     flooded.remove(peer)
 
     def _measure(self, peer: Peer, number: int) -> None:
         try:
-            with self._cast(peer) as cast:
-                found = speed.play(cast, number, peer.jobs(self._sizes.jobs), self._sizes.singles)
-        except (RunError, grounds.ServerError) as error:
+            with self._cast(peer) as run:
+                found = speed.play(run, number, peer.jobs(self._sizes.jobs), self._sizes.singles)
+        except (PeerError, peer_stores.ServerError) as error:
             self._leave_out([peer], str(error))
         else:
             self._rounds.setdefault(peer.name, []).append(found)
@@ -123,27 +123,27 @@ class Comparison:
         due = flood.arrivals(self._sizes.seed + number, self._sizes.quiet_seconds)
         amounts: dict[str, Amount] = {}
         for jobs in (0, self._sizes.flood_jobs):
-            with self._cast(peer, slots=flood.SLOTS) as cast:
-                found, check = flood.play(cast, number, jobs, due)
+            with self._cast(peer, slots=flood.SLOTS) as run:
+                found, check = flood.play(run, number, jobs, due)
             amounts |= found
             self._checks.append(check)
-        self._floods.setdefault(peer.name, []).append(Round(amounts))
+        self._floods.setdefault(peer.name, []).append(RoundResult(amounts))
 
     @contextmanager
-    def _cast(self, peer: Peer, slots: int | None = None) -> Generator[Cast]:
-        """Give a peer a folder and an empty store for a block, and let it make its tables there."""
+    def _cast(self, peer: Peer, slots: int | None = None) -> Generator[PeerRun]:
+        """Give a peer a folder and an empty store for a block, and let it create its tables."""
         self._runs += 1
         folder = self._folder / f"run-{self._runs}"
         folder.mkdir()
         url = self._grounds[peer.store].fresh(folder)
-        cast = Cast(peer=peer, python=self._pythons[peer.environment], url=url, folder=folder, slots=slots)
-        hello = prepare(cast)
+        run = PeerRun(peer=peer, python=self._pythons[peer.environment], url=url, folder=folder, slots=slots)
+        hello = prepare(run)
         if hello.unsupported:
-            raise RunError(hello.unsupported)
+            raise PeerError(hello.unsupported)
         # The first is of a round: how it is set up to be fast. Floods have their own number of slots.
         self._hellos.setdefault(peer.name, hello)
         try:
-            yield cast
+            yield run
         finally:
             shutil.rmtree(folder)
 
@@ -155,13 +155,13 @@ class Comparison:
 
     def _note(self, name: str, why: str) -> None:
         self._say(f"left out: {name}: {why}")
-        self._left_out.append(LeftOut(name, why))
+        self._left_out.append(SkippedPeer(name, why))
 
     # ── the answer ───────────────────────────────────────────────────────────
 
     def _report(self, machine: Mapping[str, str | int | float], seconds: float) -> PeersReport:
         rows = tuple(
-            Row(
+            PeerRow(
                 name=peer.name,
                 store=peer.store,
                 tenants=peer.tenants,

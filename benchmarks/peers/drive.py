@@ -1,4 +1,4 @@
-"""The process of a driver: find it by its name and do what the harness says. Standard library only."""
+"""The process of a driver: load it by name and do what the harness asks. Standard library only."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers.protocol import Driver, Hello, Job
+from benchmarks.peers.protocol import DriverInfo, Job, PeerDriver
 
 
 def main(name: str, verb: str) -> None:
-    """Do what the command line says."""
-    driver: Driver = import_module(f"benchmarks.peers.drivers.{name}").Peer()
+    """Do what the command line asks."""
+    driver: PeerDriver = import_module(f"benchmarks.peers.drivers.{name}").Peer()
     if verb == "worker":
         program, *arguments = driver.worker()
         # The peer's programs stand beside its interpreter, which need not be on the path.
@@ -28,14 +28,14 @@ def main(name: str, verb: str) -> None:
     asyncio.run({"prepare": _prepare, "produce": _produce}[verb](driver))
 
 
-async def _prepare(driver: Driver) -> None:
+async def _prepare(driver: PeerDriver) -> None:
     unsupported = await driver.prepare()
     versions = {name: version(name) for name in driver.packages}
-    hello = Hello({**versions, "python": platform.python_version()}, driver.settings(), unsupported)
+    hello = DriverInfo({**versions, "python": platform.python_version()}, driver.settings(), unsupported)
     _say(dataclasses.asdict(hello))
 
 
-async def _produce(driver: Driver) -> None:
+async def _produce(driver: PeerDriver) -> None:
     await driver.open()
     _say({"open": True})
     # Read in a thread, so that connections that live in the loop are looked after meanwhile.
@@ -43,8 +43,8 @@ async def _produce(driver: Driver) -> None:
         _say(await answer(driver, json.loads(line)))
 
 
-async def answer(driver: Driver, asked: dict[str, Any]) -> dict[str, Any]:
-    """Do one thing and say when it began and ended.
+async def answer(driver: PeerDriver, asked: dict[str, Any]) -> dict[str, Any]:
+    """Do one request and return when it began and ended.
 
     `many` enqueues `jobs` from number `first` on, for so many `tenants` in turn; `one` enqueues a single job;
     `finished` asks for the peer's own count.

@@ -1,4 +1,4 @@
-"""An environment of its own for every peer, made when it is first needed. Knows nothing of what is measured.
+"""A virtual environment for every peer, created on first use. Knows nothing of measurements.
 
 What goes in is pinned in `requirements/NAME.txt` and comes from whatever package index the machine is set up
 with; nothing is installed into the project's own environment.
@@ -25,16 +25,16 @@ _MOST: Final = 600.0
 
 
 class NoEnvironmentError(Exception):
-    """An environment could not be made; the message is the installer's own last words."""
+    """An environment could not be created; the message is the end of the installer's output."""
 
 
 def python_of(name: str, cache: Path = CACHE) -> Path:
-    """Give the interpreter of an environment, which may not be there yet."""
+    """Return the interpreter of an environment, which may not exist yet."""
     return Path(sys.executable) if name == OWN else cache / name / "bin" / "python"
 
 
 def is_ready(name: str, cache: Path = CACHE) -> bool:
-    """Whether an environment is there and holds what its requirements ask for now."""
+    """Whether an environment exists and has what its requirements ask for."""
     if name == OWN:
         return True
     noted = cache / name / _READY
@@ -42,7 +42,7 @@ def is_ready(name: str, cache: Path = CACHE) -> bool:
 
 
 def make_ready(name: str, say: Callable[[str], None], cache: Path = CACHE) -> Path:
-    """Give the interpreter of an environment, made now if need be; `NoEnvironmentError` if that fails."""
+    """Return the interpreter of an environment, created if needed; `NoEnvironmentError` if that fails."""
     if not is_ready(name, cache):
         say(f"making the environment {cache / name}")
         _make(cache / name, REQUIREMENTS / f"{name}.txt")
@@ -51,7 +51,7 @@ def make_ready(name: str, say: Callable[[str], None], cache: Path = CACHE) -> Pa
 
 
 def _wanted(name: str) -> str:
-    """Say what an environment must hold. All have this process's Python, or figures would differ by it."""
+    """Return what an environment must contain. All use this process's Python."""
     pinned = (REQUIREMENTS / f"{name}.txt").read_text(encoding="utf-8")
     return f"# Python {platform.python_version()}\n{pinned}"
 
@@ -75,7 +75,7 @@ def _make(folder: Path, requirements: Path) -> None:
 
 
 def _uv() -> str | None:
-    """Find uv on the path, or beside the interpreter, where this project's tools are."""
+    """Find uv on the path, or beside the interpreter."""
     return shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
 
 

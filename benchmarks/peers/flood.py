@@ -1,4 +1,4 @@
-"""Who waits for whom: quiet tenants' jobs alone, and behind one tenant's flood, on Fairlane and on a peer.
+"""Measure fairness: quiet tenants' jobs alone, and behind one tenant's flood, on Fairlane and on a peer.
 
 A peer has no tenants, so its jobs are all alike; whose they are is known only here.
 """
@@ -11,11 +11,11 @@ from random import Random
 from typing import Final
 
 from benchmarks.peers import marks
-from benchmarks.peers.processes import Ask, Cast, RunError, producer, worker
-from fairlane.bench.report import Amount, Check
+from benchmarks.peers.processes import Ask, PeerError, PeerRun, producer, worker
+from fairlane.lab.bench.report import Amount, Check
+from fairlane.lab.workload.arrivals import Arrival, about_every_second
+from fairlane.lab.workload.stats import percentile
 from fairlane.model.instants import SECOND
-from fairlane.stage.arrivals import Arrival, now_and_then
-from fairlane.stage.figures import percentile
 
 SLOTS: Final = 16
 MILLIS: Final = 10
@@ -26,40 +26,40 @@ BACKLOGGED: Final = "still backlogged"
 
 
 def arrivals(seed: int, seconds: float) -> list[Arrival]:
-    """Give the quiet tenants' jobs, each tenant's about one a second; the same list for a seed.
+    """Return the quiet tenants' jobs, about one per second each; the same list for a seed.
 
     >>> [one.tenant for one in arrivals(1, 0.1)]
     ['quiet-13', 'quiet-18', 'quiet-09']
     """
     draw = Random(seed)
     names = [f"quiet-{number:02}" for number in range(1, QUIET + 1)]
-    return sorted(one for name in names for one in now_and_then(draw, name, 0, seconds))
+    return sorted(one for name in names for one in about_every_second(draw, name, 0, seconds))
 
 
-def play(cast: Cast, number: int, jobs: int, due: Sequence[Arrival]) -> tuple[dict[str, Amount], Check]:
-    """Play one run: a flood of `jobs`, or none, there before the worker; then what is due, when it is due."""
+def play(run: PeerRun, number: int, jobs: int, due: Sequence[Arrival]) -> tuple[dict[str, Amount], Check]:
+    """Do one run: a flood of `jobs`, or none, before the worker starts; then each job when it is due."""
     # Without a flood, one job says when the worker is there.
     first = max(1, jobs)
-    with producer(cast) as ask:
+    with producer(run) as ask:
         ask(do="many", first=0, jobs=first, tenants=1, millis=MILLIS)
-        with worker(cast) as busy:
+        with worker(run) as busy:
             busy.until(1)
             brought = _bring(ask, first, due)
             busy.until(first + len(due))
-    left = marks.read(cast.marks)
+    left = marks.read(run.marks)
     verdict = marks.judge(left, first + len(due))
     if verdict.lost:
-        raise RunError(f"{verdict} of {first + len(due):,} jobs")
+        raise PeerError(f"{verdict} of {first + len(due):,} jobs")
     waits = marks.waits(left, brought)
     amounts = {FLOODED if jobs else ALONE: Amount(percentile(waits, 0.95) / 1e3, "ms")}
     if jobs:
         last_start = max(mark.at for mark in left if mark.number < first)
         amounts[BACKLOGGED] = Amount(float(last_start >= max(brought.values())), "")
-    return amounts, _check(cast, number, first + len(due), verdict, is_flooded=bool(jobs))
+    return amounts, _check(run, number, first + len(due), verdict, is_flooded=bool(jobs))
 
 
 def _bring(ask: Ask, first: int, due: Sequence[Arrival]) -> dict[int, int]:
-    """Enqueue each job when it is due, or as soon as the one before is in; give when each was about to be."""
+    """Enqueue each job when it is due, or after the previous one; return when each was about to be sent."""
     began_at = time.monotonic()
     brought: dict[int, int] = {}
     for number, one in enumerate(due, first):
@@ -68,10 +68,10 @@ def _bring(ask: Ask, first: int, due: Sequence[Arrival]) -> dict[int, int]:
     return brought
 
 
-def _check(cast: Cast, number: int, jobs: int, verdict: marks.Verdict, *, is_flooded: bool) -> Check:
+def _check(run: PeerRun, number: int, jobs: int, verdict: marks.MarksVerdict, *, is_flooded: bool) -> Check:
     return Check(
         scenario="flood" if is_flooded else "alone",
-        case=cast.peer.name,
+        case=run.peer.name,
         round=number + 1,
         jobs=jobs,
         expected=jobs,

@@ -1,4 +1,4 @@
-"""What handlers' marks say: how fast jobs ran, how long they waited, whether all ran, and once.
+"""Evaluate the handlers' marks: throughput, waits, and whether every job ran exactly once.
 
 The marks lie outside of every peer, so no peer's own books are believed.
 """
@@ -14,13 +14,13 @@ from benchmarks.peers.protocol import MARK
 
 
 class Mark(NamedTuple):
-    """A handler was entered for this job, at this moment."""
+    """A handler was called for this job at this time."""
 
     number: int
     at: int
 
 
-class Verdict(NamedTuple):
+class MarksVerdict(NamedTuple):
     """How many jobs never ran, ran more than once, or were never enqueued."""
 
     lost: int
@@ -37,12 +37,12 @@ class Verdict(NamedTuple):
 
 
 def read(file: Path) -> list[Mark]:
-    """Give the marks that are complete, in the order in which they were left."""
+    """Return the complete marks in the order in which they were written."""
     data = file.read_bytes() if file.exists() else b""
     return [Mark(*found) for found in MARK.iter_unpack(data[: len(data) - len(data) % MARK.size])]
 
 
-def judge(marks: Sequence[Mark], jobs: int) -> Verdict:
+def judge(marks: Sequence[Mark], jobs: int) -> MarksVerdict:
     """Compare the marks with jobs 0 to `jobs` − 1.
 
     >>> str(judge([Mark(0, 5), Mark(1, 6), Mark(1, 7), Mark(9, 8)], 3))
@@ -50,11 +50,11 @@ def judge(marks: Sequence[Mark], jobs: int) -> Verdict:
     """
     runs = Counter(mark.number for mark in marks)
     known = [number for number in runs if number < jobs]
-    return Verdict(jobs - len(known), sum(runs[number] > 1 for number in known), len(runs) - len(known))
+    return MarksVerdict(jobs - len(known), sum(runs[number] > 1 for number in known), len(runs) - len(known))
 
 
 def rate(marks: Sequence[Mark], jobs: int) -> float:
-    """Give jobs a second from the first handler that was entered, which is not counted, to the last.
+    """Return the jobs per second from the first handler, which is not counted, to the last.
 
     What a worker needs to start is not in it.
 
@@ -67,7 +67,7 @@ def rate(marks: Sequence[Mark], jobs: int) -> float:
 
 
 def waits(marks: Sequence[Mark], brought: Mapping[int, int]) -> list[float]:
-    """Give the microseconds from just before each enqueue until its handler was entered.
+    """Return the microseconds from just before each enqueue until its handler was called.
 
     >>> waits([Mark(4, 7_000), Mark(5, 9_000), Mark(1, 0)], {5: 4_000, 4: 6_000})
     [5.0, 1.0]

@@ -1,4 +1,4 @@
-"""Show a comparison: tables for a terminal, and for a page. Says what the report holds."""
+"""Render a comparison: tables for a terminal and for a page."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import NamedTuple
 import msgspec
 
 from benchmarks.peers import flood, speed
-from benchmarks.peers.report import PeersReport, Row, against
-from fairlane.bench.report import Measure
+from benchmarks.peers.report import PeerRow, PeersReport, against
+from fairlane.lab.bench.report import Measure
 
 
 class Table(NamedTuple):
-    """A title, the heads of the columns, and the rows."""
+    """A title, the column heads, and the rows."""
 
     title: str
     heads: tuple[str, ...]
@@ -22,7 +22,7 @@ class Table(NamedTuple):
 
 
 def tables(report: PeersReport) -> list[Table]:
-    """Give the tables that have rows: each store's figures, the ratios, the floods, what is missing."""
+    """Return the tables that have rows: each store's figures, the ratios, the floods, what is missing."""
     stores = dict.fromkeys(row.store for row in report.peers)
     found = [_figures(report, store) for store in stores]
     missing = [(one.name, one.why) for one in report.left_out]
@@ -31,7 +31,7 @@ def tables(report: PeersReport) -> list[Table]:
 
 
 def text(report: PeersReport) -> str:
-    """Give the report for a terminal."""
+    """Return the report for a terminal."""
     parts = [*_about(report)]
     for table in tables(report):
         widths = [max(map(len, column)) for column in zip(table.heads, *table.rows, strict=True)]
@@ -44,7 +44,7 @@ def text(report: PeersReport) -> str:
 
 
 def render(report: PeersReport) -> list[str]:
-    """Give the report as the lines of a page, without its head."""
+    """Return the report as the lines of a page, without its head."""
     parts = [f"- {line}" for line in _about(report)]
     for table in tables(report):
         bars = ["|" + "---|" * len(table.heads)]
@@ -121,13 +121,13 @@ def _find(measures: Sequence[Measure], scenario: str, name: str) -> Measure | No
     return next((one for one in measures if (one.scenario, one.name) == (scenario, name)), None)
 
 
-def _named(row: Row) -> str:
-    """Name a peer with its version: that of its own package, which is the first."""
+def _named(row: PeerRow) -> str:
+    """Return a peer's name with the version of its package."""
     return f"{row.name} {next(iter(row.versions.values()))}"
 
 
 def _cell(one: Measure | None) -> str:
-    """Give the median and the spread of a figure, and its goal if it is missed."""
+    """Return the median and the spread of a figure, and its goal if it is missed."""
     if one is None:
         return "–"
     missed = f" (goal: {one.goal.text})" if one.goal and not one.met else ""
@@ -135,7 +135,7 @@ def _cell(one: Measure | None) -> str:
 
 
 def _judged(one: Measure | None) -> tuple[str, str, str]:
-    """Give a figure, its goal, and whether it is met."""
+    """Return a figure, its goal, and whether it is met."""
     if one is None or one.goal is None:
         return (_cell(one), "–", "–")
     bare = msgspec.structs.replace(one, goal=None)
@@ -143,7 +143,7 @@ def _judged(one: Measure | None) -> tuple[str, str, str]:
 
 
 def _number(value: float | None) -> str:
-    """Round to what matters.
+    """Round to the digits that matter.
 
     >>> [_number(value) for value in (12_345.6, 123.4, 12.34, 1.234)]
     ['12,346', '123', '12.3', '1.2']

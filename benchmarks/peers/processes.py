@@ -1,4 +1,4 @@
-"""Start the processes of a driver, talk to them, watch them, end them. Knows nothing of figures."""
+"""Start a driver's processes, talk to them, check them, stop them. Knows nothing of figures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from benchmarks.peers.environments import ROOT
-from benchmarks.peers.protocol import MARK, Hello
+from benchmarks.peers.protocol import MARK, DriverInfo
 from benchmarks.peers.roster import Peer
 
 _STUCK_AFTER: Final = 30.0
@@ -25,12 +25,12 @@ _ANSWERED_WITHIN: Final = 300.0
 _LOOK_EVERY: Final = 0.001
 
 
-class RunError(Exception):
-    """A run gave no figures; the message says why, in the peer's own words where it has any."""
+class PeerError(Exception):
+    """A run gave no figures; the message says why, if possible in the peer's own words."""
 
 
-class Cast(msgspec.Struct, frozen=True, kw_only=True):
-    """One peer in one run: its interpreter, its store, its folder, how many jobs at once (None: its best)."""
+class PeerRun(msgspec.Struct, frozen=True, kw_only=True):
+    """One peer in one run: its interpreter, its store, its folder, its slots (None: the peer's best)."""
 
     peer: Peer
     python: Path
@@ -44,11 +44,11 @@ class Cast(msgspec.Struct, frozen=True, kw_only=True):
         return self.folder / "marks"
 
     def command(self, verb: str) -> list[str]:
-        """Give the command line of the driver."""
+        """Return the command line of the driver."""
         return [str(self.python), "-m", "benchmarks.peers.drive", self.peer.driver, verb]
 
     def environment(self) -> dict[str, str]:
-        """Give this process's environment with what the driver must know, without Fairlane's settings."""
+        """Return this process's environment with what the driver must know, without Fairlane's settings."""
         own = {name: value for name, value in os.environ.items() if not name.startswith("FAIRLANE_")}
         path = [str(ROOT), *([own["PYTHONPATH"]] if self.peer.is_ours and "PYTHONPATH" in own else [])]
         return {
@@ -62,37 +62,37 @@ class Cast(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
-def prepare(cast: Cast) -> Hello:
-    """Let the driver make its tables; give what it says of itself."""
+def prepare(run: PeerRun) -> DriverInfo:
+    """Let the driver create its tables; return its information."""
     try:
         said = subprocess.run(  # noqa: S603 (our own program)
-            cast.command("prepare"),
-            env=cast.environment(),
-            cwd=cast.folder,
+            run.command("prepare"),
+            env=run.environment(),
+            cwd=run.folder,
             capture_output=True,
             text=True,
             timeout=_PREPARED_WITHIN,
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise RunError(f"its tables were not there after {_PREPARED_WITHIN:.0f} s") from error
+        raise PeerError(f"its tables were not there after {_PREPARED_WITHIN:.0f} s") from error
     if said.returncode:
-        raise RunError(_last_words(said.stderr))
-    return msgspec.json.decode(said.stdout.splitlines()[-1], type=Hello)
+        raise PeerError(_end_of_log(said.stderr))
+    return msgspec.json.decode(said.stdout.splitlines()[-1], type=DriverInfo)
 
 
 Ask = Callable[..., dict[str, Any]]
 
 
 @contextmanager
-def producer(cast: Cast) -> Generator[Ask]:
-    """Have a process that enqueues what it is asked to, for the length of a block."""
-    log = cast.folder / "producer.log"
+def producer(run: PeerRun) -> Generator[Ask]:
+    """Run a process that enqueues on request, for the length of a block."""
+    log = run.folder / "producer.log"
     with log.open("wb") as errors:
         process = subprocess.Popen(  # noqa: S603 (our own program)
-            cast.command("produce"),
-            env=cast.environment(),
-            cwd=cast.folder,
+            run.command("produce"),
+            env=run.environment(),
+            cwd=run.folder,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
@@ -110,10 +110,10 @@ def producer(cast: Cast) -> Generator[Ask]:
                 process.stdin.flush()
         ready, _, _ = select.select([process.stdout], [], [], _ANSWERED_WITHIN)
         if not ready:
-            raise RunError(f"no answer to {asked or 'the start'} after {_ANSWERED_WITHIN:.0f} s")
+            raise PeerError(f"no answer to {asked or 'the start'} after {_ANSWERED_WITHIN:.0f} s")
         line = process.stdout.readline()
         if not line:
-            raise RunError(_last_words(log.read_text(errors="replace")))
+            raise PeerError(_end_of_log(log.read_text(errors="replace")))
         found: dict[str, Any] = json.loads(line)
         return found
 
@@ -125,14 +125,14 @@ def producer(cast: Cast) -> Generator[Ask]:
 
 
 class Worker:
-    """A peer's own worker with all its children, as seen from outside."""
+    """A peer's own worker with all its children, seen from outside."""
 
-    def __init__(self, cast: Cast, process: subprocess.Popen[bytes]) -> None:
-        self._cast = cast
+    def __init__(self, run: PeerRun, process: subprocess.Popen[bytes]) -> None:
+        self._cast = run
         self._process = process
 
     def until(self, marks: int) -> None:
-        """Wait until so many marks are there; `RunError` if the worker ends, or gets nowhere any more."""
+        """Wait for this many marks; `PeerError` if the worker ends or makes no progress."""
         size, moved_at = -1, time.monotonic()
         while size < marks * MARK.size:
             time.sleep(_LOOK_EVERY)
@@ -140,13 +140,13 @@ class Worker:
             if found != size:
                 size, moved_at = found, time.monotonic()
             elif self._process.poll() is not None:
-                raise RunError(f"the worker ended: {self._words()}")
+                raise PeerError(f"the worker ended: {self._words()}")
             elif time.monotonic() - moved_at > _STUCK_AFTER:
                 done = size // MARK.size
-                raise RunError(f"stuck after {done:,} of {marks:,} jobs: {self._words()}")
+                raise PeerError(f"stuck after {done:,} of {marks:,} jobs: {self._words()}")
 
     def memory(self) -> float:
-        """Give what the worker and all its children would free if they ended, in MB (PSS)."""
+        """Return the memory that the worker and its children would free if they ended, in MB (PSS)."""
         found = 0.0
         for folder in Path("/proc").glob("[0-9]*"):
             with suppress(ProcessLookupError, FileNotFoundError, PermissionError, StopIteration):
@@ -156,30 +156,30 @@ class Worker:
         return found
 
     def _words(self) -> str:
-        return _last_words((self._cast.folder / "worker.log").read_text(errors="replace"))
+        return _end_of_log((self._cast.folder / "worker.log").read_text(errors="replace"))
 
 
 @contextmanager
-def worker(cast: Cast) -> Generator[Worker]:
-    """Have the peer's worker for the length of a block."""
-    with (cast.folder / "worker.log").open("wb") as log:
+def worker(run: PeerRun) -> Generator[Worker]:
+    """Run the peer's worker for the length of a block."""
+    with (run.folder / "worker.log").open("wb") as log:
         process = subprocess.Popen(  # noqa: S603 (our own program)
-            cast.command("worker"),
-            env=cast.environment(),
-            cwd=cast.folder,
+            run.command("worker"),
+            env=run.environment(),
+            cwd=run.folder,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             start_new_session=True,
         )
     try:
-        yield Worker(cast, process)
+        yield Worker(run, process)
     finally:
         _end(process)
 
 
 def _end(process: subprocess.Popen[Any]) -> None:
-    """End a process and its children at once: their store is thrown away, so nothing is worth waiting for."""
+    """Kill a process and its children: their store is deleted, so there is nothing to wait for."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
@@ -189,5 +189,5 @@ def _end(process: subprocess.Popen[Any]) -> None:
                 pipe.close()
 
 
-def _last_words(text: str) -> str:
+def _end_of_log(text: str) -> str:
     return " / ".join(text.strip().splitlines()[-3:])[-400:] or "it said nothing"

@@ -1,7 +1,7 @@
-"""What the harness and a driver say to each other. Standard library only: every peer loads it.
+"""The protocol between the harness and a driver. Standard library only: every peer loads it.
 
-A driver is a module in `drivers/` with a class `Peer`, a `Driver`. The harness starts it in the peer's own
-environment as ``python -m benchmarks.peers.drive NAME VERB``, with these variables:
+A driver is a module in `drivers/` with a class `Peer`, a `PeerDriver`. The harness starts it in the peer's
+own environment as ``python -m benchmarks.peers.drive NAME VERB``, with these variables:
 
 | variable | what it holds |
 |---|---|
@@ -12,7 +12,7 @@ environment as ``python -m benchmarks.peers.drive NAME VERB``, with these variab
 
 | verb | what it does |
 |---|---|
-| `prepare` | makes tables and the like, prints one `Hello`, ends |
+| `prepare` | makes tables and the like, prints one `DriverInfo`, ends |
 | `worker` | becomes the peer's own worker program; the harness ends it |
 | `produce` | reads one JSON object a line and answers each with one: see `drive.answer` |
 
@@ -36,7 +36,7 @@ MARK: Final = struct.Struct("<QQ")
 
 
 class Job(NamedTuple):
-    """One job: its number, whose it is, and how many milliseconds its handler takes."""
+    """One job: its number, its tenant, and the milliseconds that its handler takes."""
 
     number: int
     tenant: str = "t0"
@@ -44,52 +44,52 @@ class Job(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Hello:
-    """What a driver says of itself: versions, how it is set up, and why it cannot run on this store."""
+class DriverInfo:
+    """What a driver reports: versions, settings, and why it cannot run on this store."""
 
     versions: dict[str, str]
     settings: str
     unsupported: str | None = None
 
 
-class Driver(ABC):
-    """One peer, as its documentation says it is used best. Made anew in every process."""
+class PeerDriver(ABC):
+    """One peer, used as its documentation recommends. Created anew in every process."""
 
     packages: tuple[str, ...]
     """The distributions whose versions are told."""
 
     @abstractmethod
     def settings(self) -> str:
-        """Say how the worker is set up, in a few words for the table."""
+        """Describe the worker's settings in a few words."""
 
     @abstractmethod
     def worker(self) -> Sequence[str]:
-        """Give the command line of the peer's own worker; a bare name is looked for in its environment."""
+        """Return the command line of the peer's own worker; a bare name is searched in its environment."""
 
     async def prepare(self) -> str | None:
-        """Make what the store must have; give a reason if the peer cannot use this store at all."""
+        """Create what the store needs; return a reason if the peer cannot use this store."""
         return None
 
     async def open(self) -> None:  # noqa: B027 (many have nothing to open)
-        """Connect for producing; closed by the end of the process."""
+        """Connect for producing; the end of the process closes it."""
 
     @abstractmethod
     async def enqueue(self, jobs: Sequence[Job]) -> None:
-        """Enqueue many, by the fastest documented way."""
+        """Enqueue many jobs in the fastest documented way."""
 
     @abstractmethod
     async def one(self, job: Job) -> None:
-        """Enqueue one job; it is in the store when this returns."""
+        """Enqueue one job; it is stored when this returns."""
 
     async def finished(self) -> int | None:
-        """Say how many jobs the peer's own books call finished; None if it keeps no books."""
+        """Return how many jobs the peer itself counts as finished; None if it does not count."""
         return None
 
 
 async def in_batches(
     jobs: Sequence[Job], size: int, *ways: Callable[[Sequence[Job]], Awaitable[object]]
 ) -> None:
-    """Send jobs so many at a time, each way its next batch when the one before is in.
+    """Send jobs in batches, several at the same time; each next batch when one is done.
 
     With two ways one batch is made while the store works on the other.
     """
@@ -103,17 +103,17 @@ async def in_batches(
 
 
 def url() -> str:
-    """Give the URL of the store of this run."""
+    """Return the URL of the store of this run."""
     return os.environ["PEER_URL"]
 
 
 def slots(best: int) -> int:
-    """Give how many jobs may run at once, `best` if the harness does not say."""
+    """Return how many jobs may run at once, `best` if the harness does not say."""
     return int(os.environ.get("PEER_SLOTS") or best)
 
 
 def batch(best: int) -> int:
-    """Give how many jobs are fetched at once, `best` if the harness does not say."""
+    """Return how many jobs are fetched at once, `best` if the harness does not say."""
     return int(os.environ.get("PEER_BATCH") or best)
 
 
@@ -123,7 +123,7 @@ _marks: int | None = None
 
 
 def mark(number: int) -> None:
-    """Leave a mark outside of the peer: one write at the end of a file that all processes may share."""
+    """Append a mark to a file that all processes may share, with a single write."""
     global _marks  # noqa: PLW0603 (one file for each process, opened by the first job)
     if _marks is None:
         _marks = os.open(os.environ["PEER_MARKS"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
@@ -131,14 +131,14 @@ def mark(number: int) -> None:
 
 
 def work(number: int, millis: int) -> None:
-    """Be the handler of peers that run plain functions."""
+    """The handler of peers that run plain functions."""
     mark(number)
     if millis:
         time.sleep(millis / 1e3)
 
 
 async def work_async(number: int, millis: int) -> None:
-    """Be the handler of peers that run coroutines."""
+    """The handler of peers that run coroutines."""
     mark(number)
     if millis:
         await asyncio.sleep(millis / 1e3)

@@ -1,4 +1,4 @@
-"""What a comparison answers: figures of every peer, Fairlane's ratio to each, goals. Pure."""
+"""The report of a comparison: every peer's figures, Fairlane's ratio to each, goals. Pure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import msgspec
 
 from benchmarks.peers import flood, speed
 from benchmarks.peers.roster import Peer, Store
-from fairlane.bench.load import near_alone
-from fairlane.bench.report import Check, Goal, Measure, Round, conclude, ratio
+from fairlane.lab.bench.fairness.load import near_alone
+from fairlane.lab.bench.report import Check, Goal, Measure, RoundResult, conclude, ratio
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """One peer as it was measured."""
+class PeerRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One measured peer."""
 
     name: str
     store: Store
@@ -24,7 +24,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     settings: str
 
 
-class LeftOut(msgspec.Struct, frozen=True):
+class SkippedPeer(msgspec.Struct, frozen=True):
     """A peer without figures, and why."""
 
     name: str
@@ -43,8 +43,8 @@ class PeersReport(msgspec.Struct, frozen=True, kw_only=True):
     host: Mapping[str, str | int | float]
     stores: Mapping[str, Mapping[str, str]]
     settings: Mapping[str, int | float]
-    peers: tuple[Row, ...]
-    left_out: tuple[LeftOut, ...]
+    peers: tuple[PeerRow, ...]
+    left_out: tuple[SkippedPeer, ...]
     measures: tuple[Measure, ...]
     ratios: tuple[Measure, ...]
     fairness: tuple[Measure, ...]
@@ -76,12 +76,12 @@ MOST: Final[Mapping[Store, Mapping[str, float]]] = {
 }
 """What Fairlane's own figures may be at most, in ms and MB."""
 
-Rounds = Mapping[str, Sequence[Round]]
+Rounds = Mapping[str, Sequence[RoundResult]]
 """The rounds of each peer, by its name; a peer that gave figures gave them in every round."""
 
 
 def own_measures(peers: Sequence[Peer], rounds: Rounds) -> list[Measure]:
-    """Put each peer's rounds together; Fairlane's rows have goals."""
+    """Combine each peer's rounds; Fairlane's rows have goals."""
     found: list[Measure] = []
     for peer in peers:
         bounds = MOST[peer.store] if peer.is_ours else {}
@@ -106,7 +106,7 @@ def ratios(peers: Sequence[Peer], rounds: Rounds) -> list[Measure]:
 
 
 def against(peer: str, tenants: int) -> str:
-    """Name a ratio by the peer, and by how many tenants Fairlane had.
+    """Return the name of a ratio: the peer, and Fairlane's number of tenants.
 
     >>> against("rq", 1), against("rq", 1_000)
     ('rq', 'rq, 1,000 tenants')
@@ -114,18 +114,19 @@ def against(peer: str, tenants: int) -> str:
     return peer if tenants == 1 else f"{peer}, {tenants:,} tenants"
 
 
-def _divide(ours: Round, theirs: Round) -> Round:
+def _divide(ours: RoundResult, theirs: RoundResult) -> RoundResult:
     """Divide figure by figure.
 
-    >>> from fairlane.bench.report import Amount
-    >>> _divide(Round({"drained": Amount(9, "jobs/s")}), Round({"drained": Amount(2, "jobs/s")})).amounts
+    >>> from fairlane.lab.bench.report import Amount
+    >>> one, other = (RoundResult({"drained": Amount(rate, "jobs/s")}) for rate in (9, 2))
+    >>> _divide(one, other).amounts
     {'drained': Amount(value=4.5, unit='×')}
     """
-    return Round({name: ratio(one, theirs.amounts[name]) for name, one in ours.amounts.items()})
+    return RoundResult({name: ratio(one, theirs.amounts[name]) for name, one in ours.amounts.items()})
 
 
 def fairness(peers: Sequence[Peer], rounds: Rounds) -> list[Measure]:
-    """Put the floods together; Fairlane's wait may be a little more than alone, a peer's is context."""
+    """Combine the floods; Fairlane's wait has a goal, a peer's is context."""
     found: list[Measure] = []
     for peer in (peer for peer in peers if peer.name in rounds):
         found += conclude(peer.name, rounds[peer.name], _flood_goals if peer.is_ours else _contested)

@@ -1,4 +1,4 @@
-"""The table of peers: adding one is a driver, its requirements, and a line here. Starts nothing."""
+"""The table of peers: a new one needs a driver, its requirements, and a line here. Starts nothing."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ ROSTER: Final[tuple[Peer, ...]] = (
 
 
 def choose(names: Sequence[str], stores: Sequence[Store]) -> list[Peer]:
-    """Give the peers of these names, or all, on these stores, and Fairlane on each of their stores.
+    """Return the peers of these names, or all, on these stores, and Fairlane on each of their stores.
 
     >>> [peer.name for peer in choose(["rq"], STORES)]
     ['fairlane-redis', 'fairlane-redis-1000', 'fairlane-redis-100000', 'rq']
@@ -96,10 +96,10 @@ def choose(names: Sequence[str], stores: Sequence[Store]) -> list[Peer]:
     return [peer for peer in ROSTER if peer in chosen or (peer.is_ours and peer.store in beside)]
 
 
-def turn(peers: Sequence[Peer], number: int) -> list[Peer]:
-    """Give the order of a round: each begins with another peer, so that none is always first.
+def rotated(peers: Sequence[Peer], number: int) -> list[Peer]:
+    """Return the order of a round: each begins with another peer, so that none is always first.
 
-    >>> [peer.name for peer in turn(choose(["rq"], STORES), 1)]
+    >>> [peer.name for peer in rotated(choose(["rq"], STORES), 1)]
     ['fairlane-redis-1000', 'fairlane-redis-100000', 'rq', 'fairlane-redis']
     """
     start = number % max(1, len(peers))

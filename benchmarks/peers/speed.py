@@ -1,4 +1,4 @@
-"""One run of one peer: fill its store in bulk, drain it with one worker, bring single jobs to an idle one."""
+"""Measure one run of one peer: fill in bulk, drain with one worker, then single jobs to an idle worker."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from random import Random
 from typing import Any, Final
 
 from benchmarks.peers import marks
-from benchmarks.peers.processes import Ask, Cast, RunError, Worker, producer, worker
-from fairlane.bench.report import Amount, Check, Round
-from fairlane.stage.figures import percentile
+from benchmarks.peers.processes import Ask, PeerError, PeerRun, Worker, producer, worker
+from fairlane.lab.bench.report import Amount, Check, RoundResult
+from fairlane.lab.workload.stats import percentile
 
 DRAINED: Final = "drained"
 BULK: Final = "bulk enqueue"
@@ -26,25 +26,25 @@ _REST: Final = 0.5
 _SETTLED_WITHIN: Final = 20.0
 
 
-def play(cast: Cast, number: int, jobs: int, singles: int) -> Round:
-    """Take all figures of one round."""
+def play(run: PeerRun, number: int, jobs: int, singles: int) -> RoundResult:
+    """Measure all figures of one round."""
     total = jobs + _WARM + singles
-    with producer(cast) as ask:
-        filled = ask(do="many", first=0, jobs=jobs, tenants=cast.peer.tenants, millis=0)
-        with worker(cast) as busy:
+    with producer(run) as ask:
+        filled = ask(do="many", first=0, jobs=jobs, tenants=run.peer.tenants, millis=0)
+        with worker(run) as busy:
             busy.until(jobs)
             time.sleep(_REST)
-            brought, took = _bring(ask, busy, cast, range(jobs, total), number)
+            brought, took = _bring(ask, busy, run, range(jobs, total), number)
             time.sleep(_REST)
             memory = busy.memory()
             booked = _booked(ask, total)
-    left = marks.read(cast.marks)
+    left = marks.read(run.marks)
     verdict = marks.judge(left, total)
-    check = _check(cast, number, total, verdict, booked)
+    check = _check(run, number, total, verdict, booked)
     if verdict.lost:
-        raise RunError(f"{verdict} of {total:,} jobs")
+        raise PeerError(f"{verdict} of {total:,} jobs")
     picked = marks.waits(left, brought)
-    return Round(
+    return RoundResult(
         {
             DRAINED: Amount(marks.rate(left, jobs), "jobs/s"),
             BULK: Amount(jobs * 1e9 / (filled["after"] - filled["before"]), "jobs/s"),
@@ -57,13 +57,15 @@ def play(cast: Cast, number: int, jobs: int, singles: int) -> Round:
     )
 
 
-def _bring(ask: Ask, idle: Worker, cast: Cast, numbers: range, seed: int) -> tuple[dict[int, int], list[int]]:
-    """Bring jobs one by one, each when the one before has run; give when, and how long that took."""
+def _bring(
+    ask: Ask, idle: Worker, run: PeerRun, numbers: range, seed: int
+) -> tuple[dict[int, int], list[int]]:
+    """Enqueue jobs one by one, each after the previous one has run; return when, and how long each took."""
     draw = Random(seed)
     brought: dict[int, int] = {}
     took: list[int] = []
     for number in numbers:
-        said = ask(do="one", number=number, tenant=f"t{number % cast.peer.tenants}", millis=0)
+        said = ask(do="one", number=number, tenant=f"t{number % run.peer.tenants}", millis=0)
         idle.until(number + 1)
         if number >= numbers.start + _WARM:
             brought[number] = said["before"]
@@ -73,7 +75,7 @@ def _bring(ask: Ask, idle: Worker, cast: Cast, numbers: range, seed: int) -> tup
 
 
 def _booked(ask: Ask, jobs: int) -> int | None:
-    """Ask for the peer's own count until it has all of them; None if it keeps none."""
+    """Ask for the peer's own count until it has all jobs; None if it does not count."""
     until = time.monotonic() + _SETTLED_WITHIN
     while True:
         found: Any = ask(do="finished")["finished"]
@@ -82,12 +84,12 @@ def _booked(ask: Ask, jobs: int) -> int | None:
         time.sleep(0.05)
 
 
-def _check(cast: Cast, number: int, jobs: int, verdict: marks.Verdict, booked: int | None) -> Check:
-    """Say whether every job ran once and, of a peer with books, whether they agree."""
+def _check(run: PeerRun, number: int, jobs: int, verdict: marks.MarksVerdict, booked: int | None) -> Check:
+    """Check that every job ran once and, if the peer counts, that its count agrees."""
     history = jobs - verdict.lost if booked is None else booked
     return Check(
         scenario="speed",
-        case=cast.peer.name,
+        case=run.peer.name,
         round=number + 1,
         jobs=jobs,
         expected=jobs,

@@ -1,7 +1,7 @@
 """Background jobs for multi-tenant Python applications: fair between tenants, durable, observable.
 
-Importing this starts nothing and opens nothing. The public names are those of `fairlane.face`, which is
-loaded when the first of them is used: a command that needs none of them answers at once.
+Importing this package starts nothing and opens nothing. The public names live in `fairlane._public`, which is
+loaded when the first of them is used, so that commands which need none of them start fast.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fairlane.face import *  # noqa: F403 (each of its names is one of ours)
-else:  # or type checkers would believe that any name is here
+    from fairlane._public import *  # noqa: F403 (each of its names is one of ours)
+else:  # with __getattr__, type checkers would accept any name
 
     def __getattr__(name: str) -> Any:
-        """Load the public names, all at once, and give the one that was asked for."""
-        face = import_module("fairlane.face")
-        if name != "__all__" and name not in face.__all__:
+        """Load all public names, and return the requested one."""
+        _public = import_module("fairlane._public")
+        if name != "__all__" and name not in _public.__all__:
             message = f"module {__name__!r} has no attribute {name!r}"
             raise AttributeError(message)
-        globals().update({one: getattr(face, one) for one in ("__all__", *face.__all__)})
+        globals().update({one: getattr(_public, one) for one in ("__all__", *_public.__all__)})
         return globals()[name]
 
     def __dir__() -> list[str]:
-        """Name what is there, loaded or not."""
-        return sorted({*globals(), *import_module("fairlane.face").__all__})
+        """List the public names, loaded or not."""
+        return sorted({*globals(), *import_module("fairlane._public").__all__})

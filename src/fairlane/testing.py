@@ -1,7 +1,7 @@
-"""Test an application with its real tasks: a store of its own, real claims and settlements, a driven clock.
+"""Test an application with its real tasks: a separate store, real claims and settlements, a manual clock.
 
-Nothing runs by itself: what was enqueued is run when the test says so, in the test's own thread, and the time
-of the store stands still until the test moves it.
+Nothing runs by itself: the test runs the enqueued jobs, in its own thread, and the store's clock stands still
+until the test advances it.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any, Final, Self
 
-from fairlane.app.ambient import refuse_in_handler, scope_for, walled
+from fairlane.app.ambient import refuse_in_handler, require_tenant, scope_for
 from fairlane.app.fairlane import Fairlane
 from fairlane.app.job import Job
-from fairlane.app.tasks import Task
+from fairlane.app.task.tasks import Task
 from fairlane.model.checking import instance, refuse
 from fairlane.model.errors import FairlaneError
 from fairlane.model.instants import Duration, Instant, Micros, to_datetime, to_instant, to_micros
 from fairlane.model.job import JobRecord
-from fairlane.model.layers import Kind
-from fairlane.model.lifecycle import State
-from fairlane.model.payload import Undecodable
-from fairlane.model.policy import Lane
+from fairlane.model.lifecycle.states import State
+from fairlane.model.payload.encoding import Undecodable
+from fairlane.model.policy.declared import Lane
+from fairlane.model.policy.overrides import SubjectKind
 from fairlane.model.scope import Scope
 from fairlane.runtime.clock import MachineClock
 from fairlane.store.contract.jobs import ExplainRequest, FindRequest
 from fairlane.store.contract.policies import ListRequest
-from fairlane.store.contract.request import PAGE_MOST, Request
+from fairlane.store.contract.request import MAX_PAGE_SIZE, Request
 from fairlane.store.contract.upkeep import DedicateRequest
 from fairlane.store.opening import open_store
-from fairlane.worker.arguments import read_arguments
-from fairlane.worker.worker import Worker
+from fairlane.worker.execute import read_arguments
+from fairlane.worker.worker import WorkerRuntime
 
 TESTS: Final = "tests"
-"""What a store must be dedicated to before anything here touches it."""
+"""The purpose that a store must be dedicated to before a trial uses it."""
 
 _REFUSED: Final = "the store is not for tests; dedicate an empty one with fairlane.testing.dedicate"
 
@@ -47,14 +47,15 @@ _MEMORY: Final = Path("/dev/shm")  # noqa: S108 (a folder of its own inside)
 
 
 class NotForTests(FairlaneError):  # noqa: N818 (says more than "error")
-    """The store was not made for tests, so nothing was done to it."""
+    """The store is not dedicated to tests, so nothing was done to it."""
 
 
 class Trial:
-    """An application under test. Enter it, `with` or `async with`, and its jobs go to the test's store.
+    """An application under test. Inside `with` or `async with`, its jobs go to the test's store.
 
-    Without a `url` that is a new file, gone afterwards. One that is given must be dedicated to tests, which
-    an empty store can be with `dedicate`. In async tests use the twins with an `a` in front.
+    Without a `url` that is a temporary SQLite file. A given store must be dedicated to tests with `dedicate`,
+    so that a test never touches real jobs. `at` is the time at which the store's clock starts. In async tests
+    use the async twins, whose names start with `a`.
     """
 
     def __init__(self, app: Fairlane, url: str | None = None, *, at: datetime | None = None) -> None:
@@ -121,27 +122,27 @@ class Trial:
 
     @property
     def now(self) -> datetime:
-        """The time of the store."""
+        """The time of the store's clock."""
         return to_datetime(self._time.now())
 
     def advance(self, duration: Duration) -> None:
-        """Let time pass for the store; nothing runs by that."""
+        """Advance the store's clock; this runs nothing."""
         self._time.move(to_micros(duration))
 
     # ── running ───────────────────────────────────────────────────────────────
 
     def run(self, *, ahead: Duration = 0, slots: int = 1) -> int:
-        """Run everything that is due, and what that enqueues, in the fair order; say how many attempts ended.
+        """Run all due jobs, and the jobs they enqueue, in fair order; return how many attempts ended.
 
-        With `ahead` that much time passes, and what falls due meanwhile is run when it does: retries, delays,
-        starts that a rate has put off.
+        With `ahead`, the clock advances by that much, and jobs that become due meanwhile (retries, delays,
+        starts held by a rate) run at their time. `slots` jobs run at once.
         """
         refuse_in_handler(_FOR_ALL)
-        with walled():
+        with require_tenant():
             return asyncio.run(self._run_and_close(ahead, slots))
 
     async def arun(self, *, ahead: Duration = 0, slots: int = 1) -> int:
-        """Run everything that is due in the running loop; see `run`."""
+        """Run all due jobs in the running event loop; see `run`."""
         refuse_in_handler(_FOR_ALL)
         began_at, distance = self._time.now(), to_micros(ahead)
         self._time.check(distance)
@@ -160,20 +161,20 @@ class Trial:
 
     async def _burst(self, slots: int) -> int:
         lane = Lane("trial", slots, await self._queues())
-        worker = Worker(self.app, lanes=[lane], burst=True, duties=False)
+        worker = WorkerRuntime(self.app, lanes=[lane], burst=True, duties=False)
         await worker.run()
         return worker.settled
 
     async def _queues(self) -> tuple[str, ...]:
-        """Name every queue that a job may be in, whatever lanes the application has."""
+        """Return every queue that may hold a job, whatever lanes the application has."""
         known = await self.app.client.store.policies.list(
-            ListRequest(scope=Scope.all(), kind=Kind.QUEUE, limit=PAGE_MOST)
+            ListRequest(scope=Scope.all(), kind=SubjectKind.QUEUE, limit=MAX_PAGE_SIZE)
         )
         homes = (task.queue for task in self.app.client.registry)
         return tuple(dict.fromkeys([*self.app.settings.queues, *homes, *(one.subject.name for one in known)]))
 
     async def _next_due(self) -> Instant | None:
-        """Say when time alone lets something run: a delayed job, or one that a rate or a pause holds."""
+        """Return when the next job becomes due: a delayed one, or one that a rate or a pause holds."""
         waiting = await self._records(frozenset({State.DELAYED, State.READY}), Scope.all())
         dues = [job.run_at for job in waiting if job.state is State.DELAYED]
         heads = {(job.queue, job.tenant, job.task): job.id for job in waiting if job.state is State.READY}
@@ -186,7 +187,7 @@ class Trial:
         found: list[JobRecord] = []
         cursor: str | None = None
         while True:
-            request = FindRequest(scope=scope, states=states, limit=PAGE_MOST, cursor=cursor)
+            request = FindRequest(scope=scope, states=states, limit=MAX_PAGE_SIZE, cursor=cursor)
             page = await self.app.client.store.jobs.find(request)
             found += page.jobs
             cursor = page.cursor
@@ -198,13 +199,13 @@ class Trial:
     def jobs(
         self, task: Task[..., Any] | None = None, *, tenant: str | None = None, **arguments: Any
     ) -> list[Job[Any]]:
-        """Give the jobs of a task, of a tenant, with these arguments among theirs, oldest first."""
+        """Return the jobs of this task and tenant whose arguments include these, oldest first."""
         return self.app.client.portal.run(self.ajobs(task, tenant=tenant, **arguments))
 
     async def ajobs(
         self, task: Task[..., Any] | None = None, *, tenant: str | None = None, **arguments: Any
     ) -> list[Job[Any]]:
-        """Give the jobs of a task, of a tenant, with these arguments among theirs, oldest first."""
+        """Return the jobs of this task and tenant whose arguments include these, oldest first."""
         found = await self._records(frozenset(), scope_for(tenant))
         return [self.app.client.show(job) for job in found if self._is_wanted(job, task, arguments)]
 
@@ -217,37 +218,37 @@ class Trial:
         try:
             stored = {} if declared is None else read_arguments(job, declared)
         except Undecodable:
-            return False  # newer than this application, or rotten: whatever they are, not these
+            return False  # newer than this application, or damaged: not these arguments in any case
         return all(name in stored and stored[name] == value for name, value in arguments.items())
 
     def one(
         self, task: Task[..., Any] | None = None, *, tenant: str | None = None, **arguments: Any
     ) -> Job[Any]:
-        """Give the only job like this, see `jobs`; AssertionError if there are none or several."""
+        """Return the only job that matches, as in `jobs`; AssertionError if there is none or several."""
         return _only(self.jobs(task, tenant=tenant, **arguments), task, tenant, arguments)
 
     async def aone(
         self, task: Task[..., Any] | None = None, *, tenant: str | None = None, **arguments: Any
     ) -> Job[Any]:
-        """Give the only job like this, see `jobs`; AssertionError if there are none or several."""
+        """Return the only job that matches, as in `jobs`; AssertionError if there is none or several."""
         return _only(await self.ajobs(task, tenant=tenant, **arguments), task, tenant, arguments)
 
 
 def assert_state(job: Job[Any], state: State) -> None:
-    """Raise AssertionError, with what the job's last attempt said, unless the job is in this state."""
+    """Raise AssertionError, with the error of the job's last attempt, unless the job is in this state."""
     if job.state is state:
         return
-    told = [f"job {job.id} of task {job.task} is {job.state.value}, not {state.value}"]
+    lines = [f"job {job.id} of task {job.task} is {job.state.value}, not {state.value}"]
     if job.because:
-        told.append(f"because: {job.because}")
+        lines.append(f"because: {job.because}")
     failed = [attempt for attempt in job.attempts if attempt.message is not None]
     if failed:
-        told.append(f"{failed[-1].error_type}: {failed[-1].message}\n{failed[-1].traceback or ''}")
-    raise AssertionError("\n".join(told))
+        lines.append(f"{failed[-1].error_type}: {failed[-1].message}\n{failed[-1].traceback or ''}")
+    raise AssertionError("\n".join(lines))
 
 
 async def dedicate(url: str) -> None:
-    """Dedicate an empty store to tests, for good; `NotForTests` if it holds jobs or serves something else."""
+    """Dedicate an empty store to tests, for good; `NotForTests` if it holds jobs or has another purpose."""
     refuse_in_handler("a store is there for all tenants")
     store = open_store(url)
     try:
@@ -260,7 +261,7 @@ async def dedicate(url: str) -> None:
 
 
 def fixture(app: Fairlane, **options: Any) -> Any:
-    """Make a pytest fixture that is a `Trial` of this application; for a conftest.py."""
+    """Return a pytest fixture that is a `Trial` of this application; for a conftest.py."""
     import pytest  # noqa: PLC0415 (only tests have it)
 
     @pytest.fixture
@@ -272,22 +273,22 @@ def fixture(app: Fairlane, **options: Any) -> Any:
 
 
 class _Time:
-    """The store's clock, which stands still."""
+    """The manual clock of the store."""
 
     def __init__(self, now: Instant) -> None:
         self._now = now
 
     def now(self) -> Instant:
-        """Say what time it is for the store."""
+        """Return the time."""
         return self._now
 
     def move(self, duration: Micros) -> None:
-        """Let time pass; it never goes back."""
+        """Advance the clock; it never goes back."""
         self.check(duration)
         self._now += duration
 
     def check(self, duration: Micros) -> None:
-        """Refuse to go back."""
+        """Refuse a negative duration."""
         if duration < 0:
             message = "time does not go back"
             raise ValueError(message)

@@ -21,7 +21,7 @@ ROOT: Final = Path(__file__).parents[2]
 
 
 def task_of(app: Fairlane, name: str) -> Task[..., Any]:
-    """Give a task of the service."""
+    """Return a task of the service."""
     declared = app.client.registry.find(name)
     assert declared is not None
     return Task(declared, app)
@@ -60,7 +60,7 @@ class Crew:
 
         async def is_listed() -> bool:
             views = await registry.workers(WorkersRequest(scope=Scope.all()))
-            return any(view.card.pid == process.pid for view in views)
+            return any(view.record.pid == process.pid for view in views)
 
         await until(is_listed)
         return process

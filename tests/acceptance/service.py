@@ -22,7 +22,7 @@ BRIEF: Final = "brief"
 
 
 def _place(folder: Path) -> str:
-    """Give the store's URL; where a test merely imports this, none that is used."""
+    """Return the store's URL; where a test merely imports this, none that is used."""
     place = folder / PLACE
     return place.read_text("utf-8") if place.exists() else "sqlite:///unused.db"
 

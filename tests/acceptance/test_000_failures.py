@@ -15,7 +15,7 @@ BOOM = RuntimeError("boom")
 
 @pytest.fixture
 async def preset(world: World) -> Preset:
-    """Give the preset of description A, in force."""
+    """Return the preset of description A, in force."""
     return await world.open(isolation(world.url))
 
 

@@ -16,12 +16,12 @@ BOOM = RuntimeError("boom")
 
 @pytest.fixture
 async def preset(world: World) -> Preset:
-    """Give the preset of description A, in force."""
+    """Return the preset of description A, in force."""
     return await world.open(isolation(world.url))
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[tuple[object, object, object]]:
-    """Give tenant, queue and count of each warning that was logged so far, and forget them."""
+    """Return tenant, queue and count of each warning that was logged so far, and forget them."""
     said = [
         (vars(record)["tenant"], vars(record)["queue"], vars(record)["waiting"])
         for record in caplog.records

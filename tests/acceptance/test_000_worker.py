@@ -35,7 +35,7 @@ SLOTS = {"critical": 4, "default": 8, "bulk": 2}
 
 
 def staged(world: World, stage: Stage) -> dict[str, Task[..., Any]]:
-    """Give the queues and lanes of description A with a task of each queue on the stage."""
+    """Return the queues and lanes of description A with a task of each queue on the stage."""
     app = world.app(queues=[Queue(queue.name) for queue in A_QUEUES], lanes=A_LANES)
     return {name: app.task(name=name, queue=name)(stage.handler(name)) for name in SLOTS}
 
@@ -81,7 +81,7 @@ async def test_000_tm_7_critical_jobs_go_on_when_their_own_queue_is_full(world: 
 
 
 def told(caplog: pytest.LogCaptureFixture, event: str) -> list[logging.LogRecord]:
-    """Give the log records of one kind."""
+    """Return the log records of one kind."""
     return [record for record in caplog.records if vars(record).get("event") == event]
 
 

@@ -18,11 +18,11 @@ import pytest
 from fairlane import ConfigError, Fairlane, InvalidJob, PayloadTooLarge
 from fairlane.model.identifiers import made_at
 from fairlane.model.instants import SECOND
-from fairlane.model.payload import Undecodable, decode_arguments
-from fairlane.store.contract.jobs import BATCH_MOST
+from fairlane.model.payload.encoding import Undecodable, decode_arguments
+from fairlane.store.contract.jobs import MAX_BATCH_SIZE
 from tests.acceptance.presets import work
 from tests.acceptance.world import World
-from tests.model.test_payload_vectors import SCHEMA, fits, meant, vectors
+from tests.model.payload.test_payload_vectors import SCHEMA, fits, meant, vectors
 
 MOST = 1_048_576
 
@@ -188,7 +188,7 @@ async def test_001_en_6_ids_sort_by_time_and_tell_it(world: World) -> None:
     app = world.app()
     before = app.client.clock.wall()
     call = app.task(name="work")(work).bind()
-    ids = [job.id for job in await app.aenqueue_many([call] * BATCH_MOST)]
+    ids = [job.id for job in await app.aenqueue_many([call] * MAX_BATCH_SIZE)]
     ids += [(await app.aenqueue_many([call]))[0].id for _ in range(20)]
     after = app.client.clock.wall()
     assert ids == sorted(ids)

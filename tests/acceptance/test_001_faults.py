@@ -13,8 +13,8 @@ import pytest
 
 from fairlane import Fairlane, JobNotFound, State, StoreError, Task
 from fairlane.model.instants import DAY, SECOND
-from fairlane.model.judge import Succeeded
-from fairlane.model.payload import encode_result
+from fairlane.model.payload.encoding import encode_result
+from fairlane.model.retry.decision import Succeeded
 from fairlane.store.contract.claims import Renewal, RenewRequest
 from tests.acceptance.presets import work
 from tests.acceptance.world import ALL, LEASE, ON_A_FILE, World
@@ -26,7 +26,7 @@ BOOM = RuntimeError("boom")
 
 @pytest.fixture
 def task(world: World) -> Task[..., Any]:
-    """Give a task of the queue `default`, for one tenant."""
+    """Return a task of the queue `default`, for one tenant."""
     return world.app().task(name="work")(work).using(tenant="acme")
 
 

@@ -136,7 +136,7 @@ async def test_001_wk_10_a_worker_ends_itself_after_so_many_jobs(world: World) -
 
 
 def resident(pid: int) -> int:
-    """Give the bytes of memory that a process holds."""
+    """Return the bytes of memory that a process holds."""
     status = Path(f"/proc/{pid}/status").read_text("ascii")
     (kilobytes,) = [int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:")]
     return kilobytes * 1_024

@@ -12,10 +12,10 @@ from typing import Final
 import msgspec
 import pytest
 
-from fairlane.bench.report import Measure, Report
+from fairlane.lab.bench.report import Measure, Report
 from tests.acceptance.working import Stage, at_work, until
 from tests.acceptance.world import World
-from tools.proofs import kept
+from tools.proofs import measurement
 from tools.proofs.stores import STORES, Store, prefix
 
 WORKERS: Final = 3
@@ -25,8 +25,8 @@ each_store = pytest.mark.parametrize("store", sorted(STORES))
 
 
 def published(page: str, store: Store) -> list[Measure]:
-    """Give the figures of a page of proofs, which must be no quick look and have no failed check."""
-    found = kept.read(f"{prefix(store)}{page}")
+    """Return the figures of a page of proofs, which must be no quick look and have no failed check."""
+    found = measurement.read(f"{prefix(store)}{page}")
     assert found is not None
     assert not found.small
     report = msgspec.json.decode(found.report, type=Report)
@@ -36,7 +36,7 @@ def published(page: str, store: Store) -> list[Measure]:
 
 
 def rounds(measure: Measure) -> list[float]:
-    """Give what each round has measured; one without a valid value proves nothing."""
+    """Return what each round has measured; one without a valid value proves nothing."""
     assert measure.values
     assert None not in measure.values
     return [value for value in measure.values if value is not None]

@@ -103,9 +103,9 @@ async def test_001_cp2_4_a_killed_worker_is_recognised_as_lost(crew: Crew) -> No
     await until(is_lost)
     assert (await job.arefresh()).attempts[0].worker == name
     registry = crew.app.client.store.registry
-    views = {view.card.id: view for view in await registry.workers(WorkersRequest(scope=ALL))}
+    views = {view.record.id: view for view in await registry.workers(WorkersRequest(scope=ALL))}
     live = {
-        view.card.id for view in await registry.workers(WorkersRequest(scope=ALL, seen_within=LIVE_WITHIN))
+        view.record.id for view in await registry.workers(WorkersRequest(scope=ALL, seen_within=LIVE_WITHIN))
     }
     assert len(live - {name}) == 1
     (other,) = live - {name}

@@ -21,8 +21,8 @@ from fairlane import (
     Task,
 )
 from fairlane.model.instants import MINUTE, SECOND
-from fairlane.model.judge import Cancelled, HandedBack, Snoozed, Succeeded, interpret
-from fairlane.model.payload import encode_arguments
+from fairlane.model.payload.encoding import encode_arguments
+from fairlane.model.retry.decision import Cancelled, HandedBack, Snoozed, Succeeded, interpret
 from fairlane.store.contract.jobs import EditRequest
 from tests.acceptance.presets import work
 from tests.acceptance.world import ALL, World
@@ -32,13 +32,13 @@ BOOM = RuntimeError("boom")
 
 @pytest.fixture
 def app(world: World) -> Fairlane:
-    """Give an application with two queues."""
+    """Return an application with two queues."""
     return world.app(queues=[Queue("default"), Queue("other")])
 
 
 @pytest.fixture
 def task(app: Fairlane) -> Task[..., Any]:
-    """Give a task of the queue `default`, for one tenant."""
+    """Return a task of the queue `default`, for one tenant."""
     return app.task(name="work")(work).using(tenant="acme")
 
 
@@ -48,7 +48,7 @@ async def claimed(world: World, total: int, queue: str = "default") -> list[UUID
 
 
 def ids(jobs: Any) -> list[UUID]:
-    """Give the ids of jobs."""
+    """Return the ids of jobs."""
     return [job.id for job in jobs]
 
 

@@ -9,14 +9,14 @@ import pytest
 
 from fairlane import Fairlane, Gate, Lane, Queue, Rate, Share, Task
 from fairlane.model.instants import MINUTE, SECOND, Instant, to_datetime
-from fairlane.model.judge import Succeeded
-from fairlane.model.lanes import LaneClock
+from fairlane.model.retry.decision import Succeeded
+from fairlane.model.scheduling.lanes import LaneClock
 from tests.acceptance.presets import work
 from tests.acceptance.world import World
 
 
 def tasks_of(app: Fairlane, lane: Lane) -> dict[str, Task[..., Any]]:
-    """Give a task for each queue of a lane."""
+    """Return a task for each queue of a lane."""
     return {name: app.task(name=f"work-{name}", queue=name)(work) for name in lane.shares()}
 
 
@@ -24,7 +24,7 @@ async def starts(world: World, lane: Lane, number: int, free: int) -> Counter[st
     """Start and settle so many jobs of a lane as a worker with so many free slots does; count by queue."""
     clock, counted = LaneClock(lane), Counter[str]()
     while counted.total() < number:
-        reply = await world.ask(free, *clock.wishes(free, {}))
+        reply = await world.ask(free, *clock.queue_requests(free, {}))
         came = Counter(claim.job.queue for claim in reply.claims)
         assert came
         clock.started(came)

@@ -19,7 +19,7 @@ BOOM = RuntimeError("boom")
 
 @pytest.fixture
 async def preset(world: World) -> Preset:
-    """Give the preset of description B, in force."""
+    """Return the preset of description B, in force."""
     return await world.open(processor(world.url))
 
 
@@ -253,7 +253,7 @@ async def test_001_rt_6_due_retries_are_promoted_in_bounded_batches(world: World
     task = preset["usual"].using(tenant="acme", delay=1)
     await preset.app.aenqueue_many([task.bind()] * 250)
     world.advance(1)
-    passes = [await world.promote(most=100) for _ in range(3)]
+    passes = [await world.promote(limit=100) for _ in range(3)]
     assert [(one.promoted, one.is_partial) for one in passes] == [(100, True), (100, True), (50, False)]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from fairlane import CancelReply, Fail, Fairlane, JobCancelled, JobFailed, State, Task
 from fairlane.model.instants import MINUTE, to_datetime
-from fairlane.model.judge import Cancelled, Ending, Snoozed, Succeeded, interpret
+from fairlane.model.retry.decision import AttemptResult, Cancelled, Snoozed, Succeeded, interpret
 from tests.acceptance.presets import work
 from tests.acceptance.world import World
 
@@ -23,13 +23,13 @@ FINAL = {
 
 @pytest.fixture
 def app(world: World) -> Fairlane:
-    """Give an application without declared queues."""
+    """Return an application without declared queues."""
     return world.app()
 
 
 @pytest.fixture
 def task(app: Fairlane) -> Task[..., Any]:
-    """Give a task of the queue `default`, for one tenant."""
+    """Return a task of the queue `default`, for one tenant."""
     return app.task(name="work")(work).using(tenant="acme")
 
 
@@ -129,7 +129,7 @@ async def test_001_lc_8_a_waiting_job_is_cancelled_at_once(
     "ending", [Snoozed(MINUTE), interpret(BOOM, None, []), interpret(Fail("no"), None, [])]
 )
 async def test_001_lc_8_a_running_job_is_asked_to_stop_and_ends_cancelled(
-    world: World, task: Task[..., Any], ending: Ending
+    world: World, task: Task[..., Any], ending: AttemptResult
 ) -> None:
     """However it ends, unless it has succeeded meanwhile (S30)."""
     job = await task.aenqueue()

@@ -77,7 +77,7 @@ def test_001_nf_14_an_application_starts_with_no_setting_at_all(
         job = app.task(name="work")(work).enqueue()
         asyncio.run(burst(app))
         assert job.refresh().state is State.SUCCEEDED
-    assert f"no store is named, so a new one is made at {tmp_path}/fairlane.db" in caplog.text
+    assert f"no store is configured; creating {tmp_path}/fairlane.db" in caplog.text
     counted = CliRunner().invoke(cli, ["jobs", "count", "--json"])
     assert json.loads(counted.stdout)["succeeded"] == 1
 
@@ -100,15 +100,15 @@ async def test_001_dg_13_the_doctor_finds_a_planted_inconsistency_and_changes_no
     assert {one["level"] for one in before if one["check"] == "counters"} == {"ok"}
     file = str(world.folder / "fairlane.db")
     with closing(apsw.Connection(file)) as db:
-        db.execute("UPDATE turn SET ready = ready + 4")
+        db.execute("UPDATE tenant_queue SET ready = ready + 4")
     code, after = await command(world, "doctor")
     assert code == 1
     found = [one for one in after if one["check"] == "counters"]
     assert {one["level"] for one in found} == {"bad"}
     assert "counted 7 ready in queue default, there are 3" in str(found)
     with closing(apsw.Connection(file)) as db:
-        assert db.execute("SELECT ready FROM turn").fetchall() == [(7,)]
-        db.execute("UPDATE turn SET ready = ready - 4")
+        assert db.execute("SELECT ready FROM tenant_queue").fetchall() == [(7,)]
+        db.execute("UPDATE tenant_queue SET ready = ready - 4")
 
 
 class JumpingClock(MachineClock):

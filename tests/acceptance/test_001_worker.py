@@ -16,14 +16,14 @@ from redis import Redis
 
 from fairlane import Backoff, ErrorClass, Job, Lane, Queue, Share, State
 from fairlane.store.postgres.location import Location
-from fairlane.store.redis.keys import Keys
+from fairlane.store.redis.keys import KeyNames
 from tests.acceptance.presets import work
 from tests.acceptance.working import Stage, at_work, burst, until, until_ended
 from tests.acceptance.world import World
 
 
 def noting(seen: list[Any]) -> Callable[[Any], None]:
-    """Give a handler that notes its argument."""
+    """Return a handler that notes its argument."""
 
     def note(value: Any) -> None:
         seen.append(value)
@@ -260,14 +260,14 @@ def flip_a_bit(world: World, job: Job[Any]) -> None:
 def flip_a_bit_on_redis(place: str, job: Job[Any]) -> None:
     """Change one bit in the body that a Redis server keeps."""
     url, _, prefix = place.partition("?prefix=")
-    bodies = Keys(prefix)("bodies")
+    bodies = KeyNames(prefix)("bodies")
     with Redis.from_url(url) as client:
         payload, *rest = msgspec.msgpack.decode(client.hget(bodies, job.id.bytes))
         client.hset(bodies, job.id.bytes, msgspec.msgpack.encode([flipped(payload), *rest]))
 
 
 def flipped(payload: bytes) -> bytes:
-    """Give a payload with the lowest bit of its first byte turned round."""
+    """Return a payload with the lowest bit of its first byte turned round."""
     return bytes([payload[0] ^ 1, *payload[1:]])
 
 

@@ -21,7 +21,7 @@ from tests.acceptance.world import ALL, ON_A_FILE, World
 
 
 async def workers(world: World) -> tuple[WorkerView, ...]:
-    """Give the workers that the registry knows."""
+    """Return the workers that the registry knows."""
     return await world.store.registry.workers(WorkersRequest(scope=ALL))
 
 
@@ -64,9 +64,9 @@ async def test_001_wk_2_the_status_of_a_worker(world: World, stage: Stage) -> No
         await until(has_told)
         (view,) = await workers(world)
         stage.let_go("hold")
-    assert (view.card.id, view.card.pid) == (worker.id, os.getpid())
-    assert view.card.host == socket.gethostname()
-    assert (view.card.queues, view.card.slots) == (("default", "other"), 4)
+    assert (view.record.id, view.record.pid) == (worker.id, os.getpid())
+    assert view.record.host == socket.gethostname()
+    assert (view.record.queues, view.record.slots) == (("default", "other"), 4)
     assert (view.running, view.settled, view.failed) == (1, 1, 1)
     assert view.started_at <= view.beat_at == world.now
 
@@ -76,7 +76,7 @@ async def test_001_ec_3_two_workers_of_one_application_have_different_ids(world:
     app, twin = world.app(), world.app()
 
     async def are_listed() -> bool:
-        return {view.card.id for view in await workers(world)} == {one.id, two.id}
+        return {view.record.id for view in await workers(world)} == {one.id, two.id}
 
     async with at_work(app) as one, at_work(twin) as two:
         assert one.id != two.id

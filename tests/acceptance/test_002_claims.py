@@ -20,7 +20,7 @@ BOOM = RuntimeError("boom")
 
 @pytest.fixture
 async def preset(world: World) -> Preset:
-    """Give the preset of description C, in force."""
+    """Return the preset of description C, in force."""
     return await world.open(strict(world.url))
 
 
@@ -31,7 +31,7 @@ async def enqueued(preset: Preset, number: int = 0, **options: Any) -> Job[Any]:
 
 
 def of_class(error_class: ErrorClass) -> Retry:
-    """Give what a handler raises to fail with a class."""
+    """Return what a handler raises to fail with a class."""
     return Retry("no luck", error_class=error_class)
 
 
@@ -135,7 +135,7 @@ async def test_002_pl_7_the_result_is_stored(world: World, preset: Preset) -> No
 
 
 def spread(backoff: Backoff, failures: int) -> tuple[float, float]:
-    """Give the shortest and the longest delay."""
+    """Return the shortest and the longest delay."""
     return backoff.delay(failures, 0.0).total_seconds(), backoff.delay(failures, 1.0).total_seconds()
 
 

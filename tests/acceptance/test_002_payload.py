@@ -35,7 +35,7 @@ async def keep(value: Any) -> None:
 
 @pytest.fixture
 async def preset(world: World) -> Preset:
-    """Give the preset of description C, in force."""
+    """Return the preset of description C, in force."""
     return await world.open(strict(world.url))
 
 
@@ -45,7 +45,7 @@ def complete(task: Task[..., Any], firm: str = "firm-123", key: str = "fetch-789
 
 
 def events(caplog: pytest.LogCaptureFixture, event: str) -> list[str]:
-    """Give the messages of one kind of warning."""
+    """Return the messages of one kind of warning."""
     return [
         record.getMessage()
         for record in caplog.records

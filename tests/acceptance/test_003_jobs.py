@@ -21,12 +21,12 @@ BOOM = RuntimeError("boom")
 
 @pytest.fixture
 async def preset(world: World) -> Preset:
-    """Give the preset of description D, in force."""
+    """Return the preset of description D, in force."""
     return await world.open(lanes(world.url))
 
 
 def ids(jobs: Any) -> list[UUID]:
-    """Give the ids of jobs."""
+    """Return the ids of jobs."""
     return [job.id for job in jobs]
 
 

@@ -12,7 +12,7 @@ from tests.acceptance.world import World
 
 
 async def staged(world: World, stage: Stage) -> dict[str, Task[..., Any]]:
-    """Give the lanes of description D with a fast and a slow task on the stage."""
+    """Return the lanes of description D with a fast and a slow task on the stage."""
     preset = await world.open(lanes(world.url))
     return {
         kind: preset.app.task(name=f"staged-{kind}", queue=kind)(stage.handler(kind))

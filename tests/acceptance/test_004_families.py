@@ -9,9 +9,9 @@ import pytest
 
 from fairlane import Backoff, InvalidJob, Lane, State
 from fairlane.model.instants import SECOND, to_datetime
-from fairlane.model.judge import Succeeded
-from fairlane.model.lanes import LaneClock
-from fairlane.model.layers import Change, Kind, Subject
+from fairlane.model.policy.overrides import PolicyChange, Subject, SubjectKind
+from fairlane.model.retry.decision import Succeeded
+from fairlane.model.scheduling.lanes import LaneClock
 from fairlane.store.contract.jobs import EditRequest
 from fairlane.store.contract.policies import OverrideRequest
 from tests.acceptance.presets import E_HOMES, E_PRIORITIES, E_RETRY, Preset, families, work
@@ -22,7 +22,7 @@ BOOM = RuntimeError("boom")
 
 @pytest.fixture
 async def preset(world: World) -> Preset:
-    """Give the preset of description E, in force."""
+    """Return the preset of description E, in force."""
     return await world.open(families(world.url))
 
 
@@ -56,7 +56,7 @@ async def test_004_qf_2_a_strict_lane_serves_the_families_in_their_order(
     clock = LaneClock(Lane("shared", 3, list(E_PRIORITIES), order="strict"))
     served: list[str] = []
     while len(served) < 10:
-        reply = await world.ask(1, *clock.wishes(1, {}))
+        reply = await world.ask(1, *clock.queue_requests(1, {}))
         served += [claim.job.queue for claim in reply.claims]
         clock.started({claim.job.queue: 1 for claim in reply.claims})
     assert served == [home for home in E_PRIORITIES for _ in range(2)]
@@ -178,9 +178,9 @@ async def test_004_cc_4_a_crash_gives_the_places_back(world: World, preset: Pres
 async def test_004_cc_4_a_gate_is_changed_while_it_is_used(world: World, preset: Preset) -> None:
     """At the next claim; what runs is not interrupted."""
     await running(world, preset, 8)
-    gate = Subject(Kind.GATE, "screenshots")
+    gate = Subject(SubjectKind.GATE, "screenshots")
     await world.store.policies.override(
-        OverrideRequest(scope=ALL, subject=gate, change=Change(limit=5), who="ops")
+        OverrideRequest(scope=ALL, subject=gate, change=PolicyChange(limit=5), who="ops")
     )
     assert len(await world.claim(8, "screenshot")) == 2
 

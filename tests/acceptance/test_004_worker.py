@@ -13,7 +13,7 @@ from tests.acceptance.world import World
 
 
 async def staged(world: World, stage: Stage, gate: int) -> dict[str, Task[..., Any]]:
-    """Give the families of description E with a task of each on the stage."""
+    """Return the families of description E with a task of each on the stage."""
     app = (await world.open(families(world.url, gate=gate))).app
     return {
         name: app.task(

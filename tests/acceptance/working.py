@@ -11,7 +11,7 @@ from typing import Any
 from fairlane import Fairlane, Job
 from fairlane.app.worker_settings import WorkerSettings
 from fairlane.model.instants import SECOND
-from fairlane.worker.worker import Worker
+from fairlane.worker.worker import WorkerRuntime
 
 QUICK = WorkerSettings(renew_every=SECOND // 10, shutdown_deadline=SECOND // 10)
 """Beats often, and does not wait long at its end."""
@@ -40,9 +40,9 @@ async def until_ended(job: Job[Any]) -> None:
 
 
 @asynccontextmanager
-async def at_work(app: Fairlane, **options: Any) -> AsyncIterator[Worker]:
+async def at_work(app: Fairlane, **options: Any) -> AsyncIterator[WorkerRuntime]:
     """Have a worker run the application's jobs; it is stopped, in good order, at the end."""
-    worker = Worker(app, **options)
+    worker = WorkerRuntime(app, **options)
     async with asyncio.TaskGroup() as group:
         group.create_task(worker.run())
         try:
@@ -51,9 +51,9 @@ async def at_work(app: Fairlane, **options: Any) -> AsyncIterator[Worker]:
             worker.stop()
 
 
-async def burst(app: Fairlane, **options: Any) -> Worker:
+async def burst(app: Fairlane, **options: Any) -> WorkerRuntime:
     """Run all that is claimable now."""
-    worker = Worker(app, burst=True, duties=False, **options)
+    worker = WorkerRuntime(app, burst=True, duties=False, **options)
     async with asyncio.timeout(PATIENCE):
         await worker.run()
     return worker
@@ -75,7 +75,7 @@ class Stage:
         self._is_open: set[str] = set()
 
     def handler(self, kind: str) -> Callable[..., Any]:
-        """Give a handler of a kind that waits on the stage to be let go."""
+        """Return a handler of a kind that waits on the stage to be let go."""
 
         async def hold(number: int = 0) -> int:
             with _There(self, kind, number):

@@ -11,15 +11,15 @@ from typing import Any, Final
 import pytest
 
 from fairlane import Fairlane, Job, Lane, Queue, Task
-from fairlane.app.declaration import Declaration
-from fairlane.model.enums import NO_ENUMS
+from fairlane.app.task.declaration import Declaration
 from fairlane.model.failure import BUILT_IN
 from fairlane.model.instants import SECOND, Instant, Micros
 from fairlane.model.job import Claim, JobRecord
-from fairlane.model.judge import Ending, Succeeded, interpret, judge
-from fairlane.model.lifecycle import State
-from fairlane.model.payload import decode_arguments, encode_result, verify
-from fairlane.model.retention import Retention
+from fairlane.model.lifecycle.states import State
+from fairlane.model.payload.encoding import decode_arguments, encode_result, verify
+from fairlane.model.payload.enums import NO_ENUMS
+from fairlane.model.policy.retention import Retention
+from fairlane.model.retry.decision import AttemptResult, Succeeded, decide_settlement, interpret
 from fairlane.model.scope import Scope
 from fairlane.store.contract import Store
 from fairlane.store.contract.claims import (
@@ -27,15 +27,15 @@ from fairlane.store.contract.claims import (
     ClaimRequest,
     PassRequest,
     PromoteReply,
+    QueueRequest,
     ReclaimReply,
     ReclaimRequest,
     SettleRequest,
-    Wish,
 )
-from fairlane.store.contract.jobs import BATCH_MOST, GetRequest
+from fairlane.store.contract.jobs import MAX_BATCH_SIZE, GetRequest
 from fairlane.store.contract.upkeep import PruneReply, PruneRequest
 from fairlane.store.opening import StoreClock, open_store, register_scheme
-from fairlane.worker.declare import declare_policies
+from fairlane.worker.startup.declare import declare_policies
 from tests.acceptance.presets import Preset
 from tests.oracle.clock import DrivenClock
 
@@ -71,7 +71,7 @@ class World:
         return open_store(url.replace(_SCHEME, self._scheme, 1), clock=clock or self.clock)
 
     def beside(self) -> World:
-        """Give a second world on the same place and clock, like another machine."""
+        """Return a second world on the same place and clock, like another machine."""
         return World(self.place, self.folder, self.clock)
 
     async def aclose(self) -> None:
@@ -109,7 +109,7 @@ class World:
         call = task.using(tenant=tenant).bind()
         jobs: list[Job[Any]] = []
         while len(jobs) < number:
-            jobs += await self.apps[-1].aenqueue_many([call] * min(BATCH_MOST, number - len(jobs)))
+            jobs += await self.apps[-1].aenqueue_many([call] * min(MAX_BATCH_SIZE, number - len(jobs)))
         return jobs
 
     # ── time ──────────────────────────────────────────────────────────────────
@@ -125,10 +125,14 @@ class World:
 
     # ── the hand ──────────────────────────────────────────────────────────────
 
-    async def ask(self, total: int, *wishes: tuple[str, int], worker: str = WORKER) -> ClaimReply:
+    async def ask(self, total: int, *queue_requests: tuple[str, int], worker: str = WORKER) -> ClaimReply:
         """Claim once and give the whole reply."""
         request = ClaimRequest(
-            scope=ALL, worker=worker, lease=LEASE, wishes=tuple(Wish(*wish) for wish in wishes), total=total
+            scope=ALL,
+            worker=worker,
+            lease=LEASE,
+            queue_requests=tuple(QueueRequest(*queue_request) for queue_request in queue_requests),
+            total=total,
         )
         return await self.store.claims.claim(request)
 
@@ -148,11 +152,13 @@ class World:
         return claim
 
     async def settle(
-        self, claim: Claim, ending: Ending, *, draw: float = 0.5, worker: str = WORKER
+        self, claim: Claim, ending: AttemptResult, *, draw: float = 0.5, worker: str = WORKER
     ) -> State | None:
         """End an attempt by the policies of its task and queue; None if the claim is stale."""
         task, queue = self._task(claim), self.apps[-1].settings.queue(claim.job.queue)
-        verdict = judge(claim, ending, None if task is None else task.retry, queue.retry, draw=draw)
+        verdict = decide_settlement(
+            claim, ending, None if task is None else task.retry, queue.retry, draw=draw
+        )
         request = SettleRequest(scope=ALL, worker=worker, settlements=(verdict,))
         reply = await self.store.claims.settle(request)
         return None if reply.stale else reply.settled[0].state
@@ -198,9 +204,9 @@ class World:
 
     # ── upkeep ────────────────────────────────────────────────────────────────
 
-    async def promote(self, most: int = 1_000) -> PromoteReply:
+    async def promote(self, limit: int = 1_000) -> PromoteReply:
         """Make due jobs ready."""
-        return await self.store.claims.promote(PassRequest(scope=ALL, most=most))
+        return await self.store.claims.promote(PassRequest(scope=ALL, limit=limit))
 
     async def reclaim(self) -> ReclaimReply:
         """Take back claims whose lease ran out."""
@@ -212,5 +218,5 @@ class World:
         return await self.store.upkeep.prune(PruneRequest(scope=ALL, retention=kept))
 
     async def record(self, job: Job[Any]) -> JobRecord:
-        """Give a job as the store keeps it."""
+        """Return a job as the store keeps it."""
         return (await self.store.jobs.get(GetRequest(scope=ALL, ids=(job.id,))))[job.id]

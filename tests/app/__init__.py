@@ -1,1 +1,1 @@
-"""The application side, run against the oracle."""
+"""Tests of the application side, run against the oracle."""

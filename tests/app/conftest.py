@@ -1,4 +1,4 @@
-"""Give every test a world of its own, and leave nothing running behind it."""
+"""Fixtures: a world, an application and a task for every test, closed afterwards."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Generator
 
 import pytest
 
-from tests.app.world import World
+from fairlane import Fairlane, Task
+from tests.app.world import World, note
 
 
 @pytest.fixture
@@ -16,3 +17,15 @@ def world() -> Generator[World]:
     yield made
     for app in made.apps:
         app.close()
+
+
+@pytest.fixture
+def app(world: World) -> Fairlane:
+    """An application with open tenancy on the watched store."""
+    return world.app()
+
+
+@pytest.fixture
+def task(app: Fairlane) -> Task[..., None]:
+    """A task that takes anything, for tenant acme."""
+    return app.task(name="note")(note).using(tenant="acme")

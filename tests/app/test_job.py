@@ -1,4 +1,4 @@
-"""A job in a caller's hand: the snapshot, its attempts, waiting for its result, cancelling it."""
+"""The snapshot of a job: its fields and attempts, waiting for its result, cancelling it."""
 
 from __future__ import annotations
 
@@ -22,14 +22,13 @@ from fairlane import (
     State,
     Task,
 )
-from fairlane.app.context import Rein
+from fairlane.app.task.context import AttemptControl
 from fairlane.model.instants import SECOND
-from fairlane.model.judge import Snoozed, Succeeded
-from fairlane.model.retention import Retention
+from fairlane.model.policy.retention import Retention
+from fairlane.model.retry.decision import Snoozed, Succeeded
 from fairlane.model.scope import Scope
 from fairlane.store.contract.upkeep import ForgetRequest, PruneRequest
-from tests.app.test_form import note
-from tests.app.world import WORKER, World, handling
+from tests.app.world import WORKER, World, handling, note
 
 
 class Size(Enum):
@@ -39,24 +38,12 @@ class Size(Enum):
 
 
 def measure(x: int = 0) -> Size | None:
-    """Give a size."""
+    """Return a size."""
     return Size.LARGE if x else None
 
 
-@pytest.fixture
-def app(world: World) -> Fairlane:
-    """An application with open tenancy."""
-    return world.app()
-
-
-@pytest.fixture
-def task(app: Fairlane) -> Task[..., None]:
-    """A task that takes anything, for tenant acme."""
-    return app.task(name="note")(note).using(tenant="acme")
-
-
 def moment(world: World) -> datetime:
-    """Say what time it is in the store."""
+    """Return the time of the store."""
     return datetime.fromtimestamp(world.clock.now() / SECOND, UTC)
 
 
@@ -154,7 +141,7 @@ async def test_a_result_that_does_not_come_in_time_is_a_timeout(world: World, ap
     """The whole time is used, and no more."""
     clock = world.drive(app)
     job = await app.task(name="note")(note).aenqueue("x")
-    with pytest.raises(TimeoutError, match=f"job {job.id} is ready"):
+    with pytest.raises(TimeoutError, match=f"job {job.id} has not ended in time; it is ready"):
         await job.aresult(timeout=0.12)
     assert sum(clock.waits) == 120_000
     clock.waits.clear()
@@ -246,8 +233,8 @@ async def test_waiting_for_a_result_inside_a_handler_warns(world: World, task: T
     outer, inner = await task.aenqueue("outer"), await task.aenqueue("inner")
     await world.succeed()
     await world.succeed()
-    context = Context(tenant="acme", attempt=1, show=lambda: outer, fence=1, rein=Rein())
-    with handling(context), pytest.warns(RuntimeWarning, match="dead lock"):
+    context = Context(tenant="acme", attempt=1, show=lambda: outer, fence=1, control=AttemptControl())
+    with handling(context), pytest.warns(RuntimeWarning, match="deadlock"):
         await inner.aresult()
 
 

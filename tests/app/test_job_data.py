@@ -1,4 +1,4 @@
-"""What a job carries and what its handler said, as Python sees it: arguments, progress, logs."""
+"""Arguments, progress and logs of a job, as Python callers see them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from fairlane import Progress, State
 from fairlane.model.instants import SECOND
 from fairlane.model.job import Claim
-from fairlane.model.judge import Snoozed, Succeeded, judge
+from fairlane.model.retry.decision import Snoozed, Succeeded, decide_settlement
 from fairlane.model.scope import Scope
 from fairlane.store.contract.claims import Renewal, RenewRequest, SettleRequest
 from fairlane.store.contract.upkeep import ForgetRequest
@@ -134,7 +134,7 @@ async def renew(world: World, claim: Claim, progress: Progress | None) -> None:
 async def settle(world: World, claim: Claim, log: str | None, *, is_last: bool = False) -> None:
     """End an attempt that has logged something."""
     ending = Succeeded(None) if is_last else Snoozed(SECOND, "later")
-    settlements = (msgspec.structs.replace(judge(claim, ending, draw=0.5), log=log),)
+    settlements = (msgspec.structs.replace(decide_settlement(claim, ending, draw=0.5), log=log),)
     await world.oracle.claims.settle(SettleRequest(scope=Scope.all(), worker=WORKER, settlements=settlements))
     world.clock.advance(2)
 

@@ -1,4 +1,4 @@
-"""A small world for tests of the application side: an oracle store that is watched, and driven clocks."""
+"""A world for tests of the application side: a watched oracle store, and manual clocks."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from contextlib import AbstractContextManager
 from typing import Any, cast
 
 from fairlane import Context, Fairlane, Job
-from fairlane.app.ambient import inside
-from fairlane.app.context import ambient_of
+from fairlane.app.ambient import acting_as
+from fairlane.app.task.context import ambient_of
 from fairlane.model.errors import FairlaneError
 from fairlane.model.failure import ErrorClass, Failure
 from fairlane.model.instants import SECOND, Instant, Micros
 from fairlane.model.job import Claim, JobRecord
-from fairlane.model.judge import Ending, Failed, Succeeded, judge
-from fairlane.model.payload import encode_result
+from fairlane.model.payload.encoding import encode_result
+from fairlane.model.retry.decision import AttemptResult, Failed, Succeeded, decide_settlement
 from fairlane.model.scope import Scope
 from fairlane.store.contract import Store
-from fairlane.store.contract.claims import ClaimRequest, SettleRequest, Wish
+from fairlane.store.contract.claims import ClaimRequest, QueueRequest, SettleRequest
 from fairlane.store.contract.request import Request
 from fairlane.store.opening import StoreClock, register_scheme
 from tests.oracle.clock import DrivenClock
@@ -26,9 +26,13 @@ from tests.oracle.store import OracleStore
 WORKER = "worker-1"
 
 
+def note(text: Any = "", other: Any = None) -> None:
+    """Take anything: the handler of tests that are not about handlers."""
+
+
 def handling(context: Context, *, is_system: bool = False) -> AbstractContextManager[None]:
     """Surround a block with a handler's tenant and job, as a worker surrounds the handler."""
-    return inside(ambient_of(context, is_system=is_system))
+    return acting_as(ambient_of(context, is_system=is_system))
 
 
 class Watched:
@@ -40,7 +44,7 @@ class Watched:
         self._world = world
 
     def __getattr__(self, verb: str) -> Callable[..., Awaitable[Any]]:
-        """Give a verb of the facet, watched."""
+        """Return a verb of the facet, watched."""
         real: Callable[..., Awaitable[Any]] = getattr(self._facet, verb)
 
         async def watched(*requests: Request) -> Any:
@@ -78,11 +82,11 @@ class RuntimeClock:
         self.meanwhile: list[Callable[[], Awaitable[object]]] = []
 
     def wall(self) -> Instant:
-        """Say what time it is."""
+        """Return the time."""
         return self.now
 
     def elapsed(self) -> Micros:
-        """Say what time it is."""
+        """Return the time."""
         return self.now
 
     async def wait(self, duration: Micros) -> None:
@@ -123,26 +127,28 @@ class World:
         return [str(one[0]) for one in self.asked]
 
     def stored(self) -> list[JobRecord]:
-        """Give all jobs in the order of their ids."""
+        """Return all jobs in the order of their ids."""
         jobs = self.oracle.jobs._core.books.jobs
         return [jobs[id] for id in sorted(jobs)]
 
     def one(self) -> JobRecord:
-        """Give the one job there is."""
+        """Return the one job there is."""
         (job,) = self.stored()
         return job
 
     async def claim(self, queue: str = "default") -> Claim:
         """Claim the next job of a queue, as a worker does."""
-        wishes = (Wish(queue, 1),)
-        request = ClaimRequest(scope=Scope.all(), worker=WORKER, lease=12 * SECOND, wishes=wishes, total=1)
+        queue_requests = (QueueRequest(queue, 1),)
+        request = ClaimRequest(
+            scope=Scope.all(), worker=WORKER, lease=12 * SECOND, queue_requests=queue_requests, total=1
+        )
         reply = await self.oracle.claims.claim(request)
         (claim,) = reply.claims
         return claim
 
-    async def settle(self, claim: Claim, ending: Ending) -> None:
+    async def settle(self, claim: Claim, ending: AttemptResult) -> None:
         """End an attempt."""
-        settlements = (judge(claim, ending, draw=0.5),)
+        settlements = (decide_settlement(claim, ending, draw=0.5),)
         request = SettleRequest(scope=Scope.all(), worker=WORKER, settlements=settlements)
         assert (await self.oracle.claims.settle(request)).stale == ()
 
@@ -164,5 +170,5 @@ class World:
 
 
 def ids_of(jobs: list[Job[Any]]) -> list[object]:
-    """Give the ids of jobs."""
+    """Return the ids of jobs."""
     return [job.id for job in jobs]

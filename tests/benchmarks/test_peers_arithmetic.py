@@ -11,24 +11,24 @@ import msgspec
 import pytest
 
 from benchmarks.peers import flood, marks, page, report, roster, speed
-from benchmarks.peers.marks import Mark, Verdict
+from benchmarks.peers.marks import Mark, MarksVerdict
 from benchmarks.peers.protocol import MARK
-from benchmarks.peers.report import LeftOut, PeersReport, Row, against
+from benchmarks.peers.report import PeerRow, PeersReport, SkippedPeer, against
 from benchmarks.peers.roster import Peer, choose
-from fairlane.bench.report import Amount, Check, Measure, Round
+from fairlane.lab.bench.report import Amount, Check, Measure, RoundResult
 
 SQLITE = choose(["huey-sqlite"], ["sqlite"])
 
 
-def rounds(values: Sequence[float], **more: float) -> list[Round]:
+def rounds(values: Sequence[float], **more: float) -> list[RoundResult]:
     """Make rounds of which one figure is given and the others are 1."""
     names = (speed.DRAINED, speed.BULK, speed.PICKED_P50, speed.PICKED_P95, speed.ENQUEUE, speed.MEMORY)
     common = {name: Amount(more.get(name, 1), "") for name in names}
-    return [Round({**common, speed.DRAINED: Amount(value, "jobs/s")}) for value in values]
+    return [RoundResult({**common, speed.DRAINED: Amount(value, "jobs/s")}) for value in values]
 
 
 def find(measures: Sequence[Measure], scenario: str, name: str) -> Measure:
-    """Give the one figure of this name."""
+    """Return the one figure of this name."""
     (found,) = [one for one in measures if (one.scenario, one.name) == (scenario, name)]
     return found
 
@@ -46,15 +46,15 @@ def test_the_examples_in_docstrings_hold(module: ModuleType) -> None:
 @pytest.mark.parametrize(
     ("numbers", "verdict"),
     [
-        ([0, 1, 2], Verdict(0, 0, 0)),
-        ([2, 0], Verdict(1, 0, 0)),
-        ([0, 1, 1, 2, 2, 2], Verdict(0, 2, 0)),
-        ([0, 1, 2, 3], Verdict(0, 0, 1)),
-        ([], Verdict(3, 0, 0)),
-        ([0, 0, 7], Verdict(2, 1, 1)),
+        ([0, 1, 2], MarksVerdict(0, 0, 0)),
+        ([2, 0], MarksVerdict(1, 0, 0)),
+        ([0, 1, 1, 2, 2, 2], MarksVerdict(0, 2, 0)),
+        ([0, 1, 2, 3], MarksVerdict(0, 0, 1)),
+        ([], MarksVerdict(3, 0, 0)),
+        ([0, 0, 7], MarksVerdict(2, 1, 1)),
     ],
 )
-def test_marks_tell_lost_doubled_and_unknown_jobs_apart(numbers: list[int], verdict: Verdict) -> None:
+def test_marks_tell_lost_doubled_and_unknown_jobs_apart(numbers: list[int], verdict: MarksVerdict) -> None:
     """Three marks for three jobs are not enough: they must be of these jobs."""
     found = marks.judge([Mark(number, 0) for number in numbers], 3)
     assert (found, found.ok) == (verdict, verdict == (0, 0, 0))
@@ -69,7 +69,7 @@ def test_a_mark_that_is_half_written_is_not_read(tmp_path: Path) -> None:
 
 
 def test_the_rate_counts_neither_the_start_of_the_worker_nor_jobs_that_came_after() -> None:
-    """It begins at the first handler, wherever its mark stands, and that job is not counted."""
+    """It begins at the first handler, wherever its mark is, and that job is not counted."""
     second = 10**9
     found = [Mark(1, 11 * second), Mark(0, 10 * second), Mark(2, 12 * second), Mark(3, 60 * second)]
     assert marks.rate(found, 3) == 1
@@ -77,7 +77,7 @@ def test_the_rate_counts_neither_the_start_of_the_worker_nor_jobs_that_came_afte
 
 
 def test_a_job_that_ran_twice_waited_for_its_first_run() -> None:
-    """What counts is when somebody first cared for it."""
+    """The first handler call counts."""
     assert marks.waits([Mark(1, 5_000), Mark(1, 9_000)], {1: 2_000}) == [3]
 
 
@@ -146,9 +146,9 @@ def test_goals_on_latency_and_memory_are_for_fairlane_alone() -> None:
 def test_a_flood_may_cost_fairlanes_quiet_tenants_little_and_must_have_been_contested() -> None:
     """A run whose flood was over before the last quiet job came proves nothing."""
 
-    def played(flooded: float, backlogged: float) -> Mapping[str, list[Round]]:
+    def played(flooded: float, backlogged: float) -> Mapping[str, list[RoundResult]]:
         amounts = {flood.ALONE: 10, flood.FLOODED: flooded, flood.BACKLOGGED: backlogged}
-        played = Round({name: Amount(value, "") for name, value in amounts.items()})
+        played = RoundResult({name: Amount(value, "") for name, value in amounts.items()})
         return {peer.name: [played] for peer in SQLITE if peer.flooded}
 
     for flooded, backlogged in ((30, 1), (31, 1), (30, 0)):
@@ -171,18 +171,18 @@ def a_report(*, ok: bool = True) -> PeersReport:
         stores={"sqlite": {"server": "a file", "durability": "full"}},
         settings={"rounds": 2},
         peers=tuple(_row(peer) for peer in peers),
-        left_out=(LeftOut("rq", "not installed: no such version"),),
+        left_out=(SkippedPeer("rq", "not installed: no such version"),),
         measures=tuple(report.own_measures(peers, played)),
         ratios=tuple(report.ratios(peers, played)),
-        fairness=tuple(report.fairness(peers, {"fairlane-sqlite": [Round(quiet)]})),
+        fairness=tuple(report.fairness(peers, {"fairlane-sqlite": [RoundResult(quiet)]})),
         checks=(_check(ok=ok),),
         seconds=9.0,
         ok=ok,
     )
 
 
-def _row(peer: Peer) -> Row:
-    return Row(
+def _row(peer: Peer) -> PeerRow:
+    return PeerRow(
         name=peer.name,
         store=peer.store,
         tenants=1,

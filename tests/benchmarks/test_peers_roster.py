@@ -13,8 +13,8 @@ import pytest
 from benchmarks.peers import drive, environments
 from benchmarks.peers.compare import Comparison, Sizes
 from benchmarks.peers.environments import OWN, REQUIREMENTS, ROOT
-from benchmarks.peers.protocol import Driver, Job
-from benchmarks.peers.roster import LEAST, ROSTER, STORES, choose, turn
+from benchmarks.peers.protocol import Job, PeerDriver
+from benchmarks.peers.roster import LEAST, ROSTER, STORES, choose, rotated
 
 DRIVERS = REQUIREMENTS.parent / "drivers"
 
@@ -57,7 +57,7 @@ def test_fairlane_is_measured_beside_whoever_is_chosen() -> None:
 
 def test_every_round_begins_with_another_peer_and_has_all() -> None:
     """What is first finds another machine than what is last."""
-    played = [turn(ROSTER, number) for number in range(len(ROSTER))]
+    played = [rotated(ROSTER, number) for number in range(len(ROSTER))]
     assert len({peers[0].name for peers in played}) == len(ROSTER)
     assert all(
         sorted(peer.name for peer in peers) == sorted(peer.name for peer in ROSTER) for peers in played
@@ -71,12 +71,12 @@ def test_slow_peers_get_fewer_jobs_but_never_so_few_that_they_say_nothing() -> N
 
 
 def test_there_is_a_job_for_each_of_very_many_tenants() -> None:
-    """In a run of the usual length; else there would be fewer tenants than the row says."""
+    """In a run of the usual length; otherwise there would be fewer tenants than the row says."""
     (most,) = (peer for peer in ROSTER if peer.name == "fairlane-redis-100000")
     assert most.jobs(20_000) == most.tenants
 
 
-class Recording(Driver):
+class Recording(PeerDriver):
     """Notes what it is asked to enqueue."""
 
     packages = ()

@@ -1,4 +1,4 @@
-"""Real comparisons in small: Fairlane itself, and what else is already installed. Nothing is fetched."""
+"""Small real comparisons: Fairlane itself, and peers that are already installed. Nothing is fetched."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tempfile import TemporaryDirectory
 import msgspec
 import pytest
 
-from benchmarks.peers import flood, grounds, processes, servers, speed
+from benchmarks.peers import flood, peer_stores, processes, servers, speed
 from benchmarks.peers.compare import Comparison, Sizes
 from benchmarks.peers.environments import CACHE, ROOT, is_ready, python_of
-from benchmarks.peers.processes import Cast, RunError
+from benchmarks.peers.processes import PeerError, PeerRun
 from benchmarks.peers.report import PeersReport
 from benchmarks.peers.roster import ROSTER, Peer
 from tests.processes.conftest import wait_for
@@ -25,7 +25,7 @@ SMALL = Sizes(jobs=300, singles=10, rounds=1, floods=1, flood_jobs=160, quiet_se
 
 
 def peers(*names: str) -> list[Peer]:
-    """Give these, in the order of the table."""
+    """Return these, in the order of the table."""
     return [peer for peer in ROSTER if peer.name in names]
 
 
@@ -67,11 +67,11 @@ def test_huey_is_compared_round_by_round(tmp_path: Path) -> None:
     assert (ratio.scenario, len(ratio.values), ratio.goal is not None) == ("huey-sqlite", 2, True)
 
 
-def a_cast(tmp_path: Path, url: str, driver: str = "fairlane") -> Cast:
+def a_cast(tmp_path: Path, url: str, driver: str = "fairlane") -> PeerRun:
     """Cast Fairlane, or another driver, in a folder of its own."""
     (peer,) = peers("fairlane-sqlite")
     peer = msgspec.structs.replace(peer, driver=driver)
-    return Cast(peer=peer, python=python_of(peer.environment), url=url, folder=tmp_path)
+    return PeerRun(peer=peer, python=python_of(peer.environment), url=url, folder=tmp_path)
 
 
 def test_a_store_that_fairlane_cannot_open_is_said_to_be_unsupported_in_its_own_words(tmp_path: Path) -> None:
@@ -84,16 +84,16 @@ def test_a_store_that_fairlane_cannot_open_is_said_to_be_unsupported_in_its_own_
 def test_a_driver_that_fails_is_quoted(tmp_path: Path) -> None:
     """Its last words say more than that it failed."""
     cast = a_cast(tmp_path, f"sqlite:///{tmp_path / 'store.db'}", driver="nobody")
-    with pytest.raises(RunError, match=r"No module named 'benchmarks\.peers\.drivers\.nobody'"):
+    with pytest.raises(PeerError, match=r"No module named 'benchmarks\.peers\.drivers\.nobody'"):
         processes.prepare(cast)
-    with pytest.raises(RunError, match="nobody"), processes.producer(cast):
+    with pytest.raises(PeerError, match="nobody"), processes.producer(cast):
         pass
-    with processes.worker(cast) as worker, pytest.raises(RunError, match=r"the worker ended: .*nobody"):
+    with processes.worker(cast) as worker, pytest.raises(PeerError, match=r"the worker ended: .*nobody"):
         worker.until(1)
 
 
 def test_a_worker_is_ended_with_its_children_and_its_memory_is_that_of_all(tmp_path: Path) -> None:
-    """Nobody is left working for a run that is over."""
+    """No process is left when a run is over."""
     cast = a_cast(tmp_path, f"sqlite:///{tmp_path / 'store.db'}")
     processes.prepare(cast)
     with processes.producer(cast) as ask, processes.worker(cast) as worker:
@@ -127,7 +127,7 @@ def test_a_comparison_that_is_told_to_stop_takes_its_processes_along(tmp_path: P
 
 @pytest.fixture
 def passable() -> Iterator[Path]:
-    """Give a folder that the server's user can reach; pytest's own are closed to all but ours."""
+    """Return a folder that the server's user can reach; pytest's own are closed to all but ours."""
     with TemporaryDirectory() as folder:
         yield Path(folder)
 
@@ -138,19 +138,19 @@ def test_the_private_postgres_gives_every_run_an_empty_durable_database(passable
     with servers.private_postgres(CACHE / "servers", passable) as server:
         assert "fsync on, synchronous_commit on" in server.about["durability"]
         url = server.fresh(passable)
-        inside = grounds.Postgres(server._psql, url)
+        inside = peer_stores.Postgres(server._psql, url)
         inside.ask("create table of_one_run ()")
         assert server.fresh(passable) == url
         assert inside.ask("select count(*) from pg_tables where tablename = 'of_one_run'") == ["0"]
-        with pytest.raises(grounds.ServerError, match="password"):
-            grounds.Postgres(server._psql, url.replace("postgres:", "postgres:not-", 1))
+        with pytest.raises(peer_stores.ServerError, match="password"):
+            peer_stores.Postgres(server._psql, url.replace("postgres:", "postgres:not-", 1))
     assert list(passable.iterdir()) == []
-    with pytest.raises(grounds.ServerError, match="refused"):
+    with pytest.raises(peer_stores.ServerError, match="refused"):
         server.ask("select 1")
 
 
 def test_a_lent_database_with_keys_in_it_is_refused_and_one_without_is_left_empty(tmp_path: Path) -> None:
-    """Whoever lends the wrong one loses nothing."""
+    """A database that is not empty is not touched."""
     needed("servers")
     with servers.private_valkey(CACHE / "servers", tmp_path) as server:
         assert server.about["durability"] == "appendonly yes, appendfsync everysec, no rewrites of the file"
@@ -158,7 +158,7 @@ def test_a_lent_database_with_keys_in_it_is_refused_and_one_without_is_left_empt
             lent.ask("SET run 1")
         assert server.ask("DBSIZE") == ":0"
         server.ask("SET precious 1")
-        with pytest.raises(grounds.ServerError, match="not empty"), servers.lent_valkey(server._url):
+        with pytest.raises(peer_stores.ServerError, match="not empty"), servers.lent_valkey(server._url):
             pass
         assert server.ask("DBSIZE") == ":1"
     assert list(tmp_path.iterdir()) == []

@@ -27,7 +27,7 @@ def place(store: str, folder: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
 def test_a_worker_at_rest_is_watched_from_outside(store: str, tmp_path: Path) -> None:
-    """It runs what it is given, holds its connections, asks little, and stops when told."""
+    """It runs its jobs, keeps its connections, makes few calls, and stops when told."""
     with place(store, tmp_path) as url:
         found = idling(url, "duties", seconds=1.5, rest=0)
     assert found["pss_mb"] > 10

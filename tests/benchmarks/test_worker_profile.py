@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from benchmarks.worker_meter import START
-from benchmarks.worker_profile import Case, fill, run_once
-from benchmarks.worker_profile_page import PAGE, RESULT, Column, Result, page
+from benchmarks.worker_profile import ProfileCase, fill, run_once
+from benchmarks.worker_profile_page import PAGE, RESULT, Column, ProfileResult, page
 from tests.stores import MEMORY
 
 ROOT = Path(__file__).parents[2]
@@ -20,15 +20,15 @@ NEVER_ZERO = ("loop: handler started", "loop: arguments decoded", "store: claim,
 
 
 def test_the_page_is_made_of_the_figures() -> None:
-    """Nobody has typed a number into it."""
-    found = msgspec.json.decode(RESULT.read_bytes(), type=Result)
+    """No number is typed by hand."""
+    found = msgspec.json.decode(RESULT.read_bytes(), type=ProfileResult)
     assert PAGE.read_text(encoding="utf-8") == page(found)
 
 
 def test_the_whole_is_shown_with_its_spread_and_small_parts_are_left_out() -> None:
     """The median, the lowest and the highest round; nothing that would read 0.0."""
     column = Column("1 tenant", {"loop: start": 2.0, "store: claim": 3.04, "dust": 0.01}, [9.0, 7.0, 12.0])
-    shown = page(Result(10, 3, {"cores": "2"}, (column,)))
+    shown = page(ProfileResult(10, 3, {"cores": "2"}, (column,)))
     assert "| loop: start | 2.0 |" in shown
     assert "| **all, timed** | **5** |" in shown
     assert "| **9** (7 to 12) |" in shown
@@ -40,7 +40,7 @@ def test_no_moment_is_counted_twice() -> None:
     with TemporaryDirectory(dir=MEMORY) as folder:
         file = Path(folder) / "full.db"
         fill(str(file), 300, 3, "async")
-        spent = run_once(file, Case("small"), 300, is_timed=True)
+        spent = run_once(file, ProfileCase("small"), 300, is_timed=True)
     assert all(spent[part] > 0 for part in NEVER_ZERO)
     assert min(spent.values()) >= 0
     assert spent[START] < 0.1 * sum(spent.values())

@@ -45,7 +45,7 @@ def main() -> int:
 
 
 def _rows(only: list[str] | None, stores: list[str] | None) -> list[Row]:
-    """Give what is asked for, of all that there is."""
+    """Return what is asked for, of all that there is."""
     return [
         (name, store)
         for name, campaign in CAMPAIGNS.items()

@@ -62,7 +62,7 @@ class Tally(msgspec.Struct, frozen=True):
 
 
 def upper_bound(n: int, failed: int = 0) -> float:
-    """Give the highest rate at which so few failures in n trials are not yet a surprise of one in twenty.
+    """Return the highest rate at which so few failures in n trials are not yet a surprise of one in twenty.
 
     >>> round(upper_bound(200), 4), round(upper_bound(200, 2), 4), upper_bound(0)
     (0.0149, 0.0311, 1.0)
@@ -82,7 +82,7 @@ def _at_most(failed: int, n: int, rate: float) -> float:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """Give the value that so large a share of all does not exceed.
+    """Return the value that so large a share of all does not exceed.
 
     >>> percentile([3, 1, 2, 4], 0.5), percentile([3, 1, 2, 4], 0.99)
     (2, 4)
@@ -139,19 +139,19 @@ def append(found: Piece, book: Path = BOOK) -> None:
 
 
 def read(book: Path = BOOK) -> list[Piece]:
-    """Give all pieces, in their order."""
+    """Return all pieces, in their order."""
     lines = book.read_bytes().splitlines() if book.exists() else []
     return [msgspec.json.decode(line, type=Piece) for line in lines]
 
 
 def next_seed(pieces: Iterable[Piece], campaign: str, store: str) -> int:
-    """Give the seed after the last that any piece has run."""
+    """Return the seed after the last that any piece has run."""
     own = (one for one in pieces if (one.campaign, one.store) == (campaign, store))
     return max((int(one.figures.get("next_seed", 0)) for one in own), default=0)
 
 
 def last_enough(pieces: Iterable[Piece], campaign: str, store: str, enough: int) -> list[Piece]:
-    """Give the last pieces that together have so many trials, or all; what found a defect since mended, not.
+    """Return the last pieces that together have so many trials, or all of them, without mended defects.
 
     They say how long a recovery takes: older ones tell of a tree that is no more.
     """

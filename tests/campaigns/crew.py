@@ -47,7 +47,7 @@ def next_share(
     at_once: int = AT_ONCE,
     goal: int | None = None,
 ) -> Share | None:
-    """Give a share of the row that is furthest from its goal, of those that have room beside the others.
+    """Return a share of the row that is furthest from its goal, of those that have room beside the others.
 
     What is under way counts as if it were done. None if all goals are in reach or there is no room.
     """

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from fairlane.model import ledger
+from fairlane.lab import ledger
 from fairlane.model.errors import StoreError
 from fairlane.model.instants import SECOND
 from fairlane.model.job import NewJob
@@ -69,7 +69,7 @@ class Worker(Process):
         return [one for one in news if isinstance(one, ledger.Started)]
 
     def news(self) -> list[ledger.Record]:
-        """Give what it has written down, in whole lines, since this was asked last; nothing is kept here."""
+        """Return the whole lines that it has written since the last call. Nothing is stored here."""
         if self._file is None:
             if not self.record.exists():
                 return []
@@ -168,14 +168,14 @@ class Field:
             raise TimeoutError(f"{what}, after {seconds:.0f} s") from None
 
     async def busy_workers(self, draw: random.Random, number: int) -> list[Worker]:
-        """Give some workers that are in the middle of jobs."""
+        """Return some workers that are in the middle of jobs."""
         await self.until(
             lambda: sum(bool(self.jobs_of(one)) for one in self.workers) >= number, "nobody works"
         )
         return draw.sample([one for one in self.workers if self.jobs_of(one)], number)
 
     def jobs_of(self, worker: Worker) -> set[str]:
-        """Give the jobs in whose middle a worker is, under the last fence that anybody has.
+        """Return the jobs in whose middle a worker is, under the last fence that anybody has.
 
         A handler that was told to stop, because its claim was lost, leaves without a last line.
         """
@@ -272,7 +272,7 @@ class Field:
 
 @asynccontextmanager
 async def staged(errand: Errand, *, is_clock_shared: bool = False) -> AsyncIterator[Field]:
-    """Give a field on a new store; drained and judged at the end, unless something was wrong before."""
+    """Return a field on a new store; drained and judged at the end, unless something was wrong before."""
     with tempfile.TemporaryDirectory(prefix="fairlane-campaign-") as name, opened_in(errand, name) as place:
         clock = Path(name) / "clock" if is_clock_shared else None
         store = open_store(place.url, clock=None if clock is None else SharedClock(clock))

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from fairlane import Fairlane
-from fairlane.model import ledger
+from fairlane.lab import ledger
 from fairlane.model.errors import EnqueueUnknown, StoreUnavailable
 from tests.campaigns.errand import Errand
 from tests.campaigns.field import TENANTS, Field, Worker, staged

@@ -61,7 +61,7 @@ def processor_time(pid: int) -> float:
 
 
 def _fields(pid: int) -> list[str]:
-    """Give what the kernel says of a process, from its state on: its name may hold anything."""
+    """Return what the kernel says of a process, from its state on: its name may hold anything."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
@@ -185,7 +185,7 @@ STORES: Final = ("sqlite", "postgres", "redis", "redis-always", "model")
 
 @contextmanager
 def opened(store: str, folder: Path) -> Iterator[Place]:
-    """Give a new, empty place as long as this lasts."""
+    """Return a new, empty place as long as this lasts."""
     if store == "sqlite":
         yield _File(folder)
         return

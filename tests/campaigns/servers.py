@@ -6,7 +6,7 @@ import asyncio
 import time
 from typing import Final
 
-from fairlane.model import ledger
+from fairlane.lab import ledger
 from fairlane.store.opening import open_store
 from tests.campaigns.errand import Errand
 from tests.campaigns.field import Field, staged

@@ -21,15 +21,15 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from fairlane.model import ledger
-from fairlane.model.history import check as judge_history
+from fairlane.lab import ledger
+from fairlane.lab.history import check as judge_history
 from fairlane.model.instants import SECOND
 from fairlane.model.job import JobRecord
-from fairlane.model.lifecycle import is_finished
+from fairlane.model.lifecycle.states import is_finished
 from fairlane.model.scope import Scope
 from fairlane.store.contract import Store
 from fairlane.store.contract.jobs import GetRequest
-from fairlane.store.contract.request import PAGE_MOST
+from fairlane.store.contract.request import MAX_PAGE_SIZE
 from fairlane.store.opening import open_store
 from tests.campaigns.errand import Errand
 from tests.campaigns.field import SETTINGS, TENANTS, Worker, opened_in
@@ -199,8 +199,8 @@ class Soak:
     async def read(self, ids: Sequence[UUID]) -> list[JobRecord]:
         """Look jobs up; one that is not there is lost, and the checker says so."""
         found: list[JobRecord] = []
-        for first in range(0, len(ids), PAGE_MOST):
-            request = GetRequest(scope=Scope.all(), ids=tuple(ids[first : first + PAGE_MOST]))
+        for first in range(0, len(ids), MAX_PAGE_SIZE):
+            request = GetRequest(scope=Scope.all(), ids=tuple(ids[first : first + MAX_PAGE_SIZE]))
             found += (await self._actor.store.jobs.get(request)).values()
         return found
 

@@ -16,7 +16,7 @@ from tests.campaigns.roster import CAMPAIGNS
 
 
 def found(campaign: str = "worker-kill", store: str = "postgres", **values: object) -> Piece:
-    """Give a piece."""
+    """Return a piece."""
     errand = Errand(store, seed=7, wanted=1, seconds=1)
     errand.done(1.5)
     return msgspec.structs.replace(piece(campaign, errand, 2.0), **values)

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from fairlane.model import ledger
+from fairlane.lab import ledger
 from fairlane.model.job import JobRecord
 from tests.campaigns.errand import Errand
 from tests.campaigns.field import Field, staged

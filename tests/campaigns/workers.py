@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
-from fairlane.model import ledger
+from fairlane.lab import ledger
 from fairlane.model.instants import SECOND
 from tests.campaigns.errand import Errand
 from tests.campaigns.field import Field, Worker, staged

@@ -1,4 +1,4 @@
-"""Give every test a desk of its own."""
+"""Give every test its own shell."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pytest
 from fairlane.runtime.clock import MachineClock
 from fairlane.store import opening
 from fairlane.store.sqlite.store import open_url
-from tests.cli.desk import Desk
+from tests.cli.shell import Shell
 from tests.oracle.clock import DrivenClock
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Desk]:
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Shell]:
     """A folder without a store in it; every SQLite store that is opened has the test's clock."""
     clock = DrivenClock()
     monkeypatch.setitem(opening._openers, "sqlite", lambda url, _: open_url(url, clock))
@@ -25,14 +25,14 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Desk]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     before = set(sys.modules)
-    yield Desk(tmp_path, clock)
+    yield Shell(tmp_path, clock)
     for name in set(sys.modules) - before:
         if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
             del sys.modules[name]
 
 
 @pytest.fixture
-def store(desk: Desk) -> Desk:
-    """A desk with an empty store."""
-    assert desk.run("migrate").code == 0
-    return desk
+def store(shell: Shell) -> Shell:
+    """A shell with an empty store."""
+    assert shell.run("migrate").code == 0
+    return shell

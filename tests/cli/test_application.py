@@ -1,17 +1,17 @@
-"""MODULE:APP: found in the current folder, and a clear word where it is not."""
+"""MODULE:APP: found in the current folder, and a clear message if it is not there."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.cli.desk import Desk
+from tests.cli.shell import Shell
 
 GOOD = "from fairlane import Fairlane\napp = Fairlane({url!r}, imports=['more_jobs'])\nhidden = {{'x': 1}}\n"
 MORE = "from good import app\n@app.task(name='late')\ndef late() -> None: ...\n"
 
 
 @pytest.fixture
-def project(store: Desk) -> Desk:
+def project(store: Shell) -> Shell:
     """A folder with a good application and several bad ones."""
     store.write("good.py", GOOD.format(url=store.url))
     store.write("more_jobs.py", MORE)
@@ -23,7 +23,7 @@ def project(store: Desk) -> Desk:
     return store
 
 
-def test_an_application_is_found_beside_the_command_with_all_its_imports(project: Desk) -> None:
+def test_an_application_is_found_beside_the_command_with_all_its_imports(project: Shell) -> None:
     """The tasks of `imports=` are known, too."""
     assert project.run("--app", "good:app", "enqueue", "late").code == 0
 
@@ -31,18 +31,18 @@ def test_an_application_is_found_beside_the_command_with_all_its_imports(project
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("good", "app: 'good' names nothing. Allowed: MODULE:APP, as in shop.jobs:app."),
-        ("good:", "app: 'good:' names nothing."),
-        ("good:ap", "app: good:ap is not there. Allowed: good:app."),
-        ("good:hidden", "app: good:hidden is no Fairlane. Allowed: good:app."),
-        ("good:app.nothing.here", "is not there. Allowed: good:app."),
+        ("good", "app: 'good' is not a valid name. Allowed: MODULE:APP, as in shop.jobs:app."),
+        ("good:", "app: 'good:' is not a valid name."),
+        ("good:ap", "app: good:ap does not exist. Allowed: good:app."),
+        ("good:hidden", "app: good:hidden is not a Fairlane application. Allowed: good:app."),
+        ("good:app.nothing.here", "does not exist. Allowed: good:app."),
         ("nowhere:app", "app: nowhere cannot be imported: ModuleNotFoundError: No module named 'nowhere'"),
         ("raises:app", "app: raises cannot be imported: RuntimeError: no database\n"),
         ("declares:app", "name: 'No Name' is not a legal name"),
     ],
 )
 def test_an_application_that_cannot_be_used_is_a_matter_of_settings(
-    project: Desk, name: str, message: str
+    project: Shell, name: str, message: str
 ) -> None:
     """Exit code 5, one message, no traceback."""
     ran = project.run("--app", name, "jobs", "count")
@@ -59,7 +59,7 @@ def test_an_application_that_cannot_be_used_is_a_matter_of_settings(
         ("raises", 2, "raise RuntimeError('no database')"),
     ],
 )
-def test_an_import_that_fails_names_the_line(project: Desk, name: str, line: int, text: str) -> None:
+def test_an_import_that_fails_names_the_line(project: Shell, name: str, line: int, text: str) -> None:
     """Where to look, without a traceback through our own code."""
     ran = project.run("--app", f"{name}:app", "jobs", "count")
     assert f"\n  {project.folder / name}.py, line {line}:\n    {text}\n" in ran.err

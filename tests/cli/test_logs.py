@@ -1,4 +1,4 @@
-"""The log of a command that runs on its own, as people read it."""
+"""The log of a long-running command, as people read it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ JOB = "0198f6f2-0000-7000-8000-000000000007"
 
 
 def failed(**extra: object) -> logging.LogRecord:
-    """Give a record of the worker about a failed attempt, whose own words name the job."""
+    """Return the worker's log record of a failed attempt, whose message names the job."""
     facts = {"tenant": "acme", "job": JOB, "attempt": 2, "correlation": "order-1"}
     text = f"job {JOB} of mail, attempt 2: failed: no\tline\nand no\rpaper"
     return logging.makeLogRecord({"name": "fairlane", "levelname": "WARNING", "msg": text, **facts, **extra})

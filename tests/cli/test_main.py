@@ -15,41 +15,41 @@ from click.testing import CliRunner
 
 import fairlane
 from fairlane.cli.exits import MEANING, Exit, exit_of
-from fairlane.cli.main import PLACES, cli
+from fairlane.cli.main import COMMANDS, cli
 from fairlane.model import errors
-from tests.cli.desk import Desk
+from tests.cli.shell import Shell
 
 ROOT = Path(__file__).parents[2]
 
 
-def test_every_command_is_there_and_says_in_one_line_what_it_does(desk: Desk) -> None:
+def test_every_command_is_there_and_says_in_one_line_what_it_does(shell: Shell) -> None:
     """`fairlane --help` is the table of contents."""
-    shown = desk.run("--help").out
+    shown = shell.run("--help").out
     context = click.Context(cli)
-    for name in PLACES:
+    for name in COMMANDS:
         command = cli.get_command(context, name)
         assert command is not None
         assert re.search(rf"^  {name} +[A-Z].*\.$", shown, re.MULTILINE), name
     assert "..." not in shown.partition("Commands:")[2]
 
 
-@pytest.mark.parametrize("name", PLACES)
-def test_every_command_explains_itself(desk: Desk, name: str) -> None:
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself(shell: Shell, name: str) -> None:
     """Also without a store, and with -h."""
     for word in ("--help", "-h"):
-        ran = desk.run(name, word)
+        ran = shell.run(name, word)
         assert (ran.code, ran.err) == (0, "")
         assert ran.out.startswith("Usage: ")
 
 
-def test_an_unknown_command_is_a_usage_error(desk: Desk) -> None:
+def test_an_unknown_command_is_a_usage_error(shell: Shell) -> None:
     """Exit code 2."""
-    ran = desk.run("jbos")
+    ran = shell.run("jbos")
     assert ran.code == 2
     assert "No such command 'jbos'" in ran.err
 
 
-def test_shared_options_may_stand_before_and_after_the_command(store: Desk) -> None:
+def test_shared_options_may_stand_before_and_after_the_command(store: Shell) -> None:
     """`--json` is typed last, more often than not; the last word counts."""
     before = store.run("--json", "jobs", "count")
     after = store.run("jobs", "count", "--json")
@@ -60,42 +60,42 @@ def test_shared_options_may_stand_before_and_after_the_command(store: Desk) -> N
     assert store.run("jobs", "count", "--url", store.url, url="sqlite:////nowhere/x.db").code == 0
 
 
-def test_the_store_may_come_from_the_environment(store: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_store_may_come_from_the_environment(store: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """S55: the command line beats the environment."""
     monkeypatch.setenv("FAIRLANE_URL", "sqlite:////nowhere/x.db")
     assert store.run("jobs", "count").code == 0
 
 
-def test_without_a_store_the_command_says_how_to_name_one(desk: Desk) -> None:
+def test_without_a_store_the_command_says_how_to_name_one(shell: Shell) -> None:
     """Looking makes no file in whatever folder the command was typed in."""
     said = (
-        f"Error: no store is named, and there is none at {desk.file}; give --url (as in sqlite:///shop.db),"
+        f"Error: no store was given, and {shell.file} does not exist; give --url (as in sqlite:///shop.db),"
     )
     for words in ("jobs count", "pause queue default --note x", "enqueue late --tenant a"):
         result = CliRunner().invoke(cli, words.split())
         assert (result.exit_code, result.stdout) == (4, "")
         assert result.stderr.startswith(said)
-    assert f"{desk.file} is not there" in CliRunner().invoke(cli, ["doctor"]).stdout
-    assert list(desk.folder.iterdir()) == []
+    assert f"{shell.file} does not exist" in CliRunner().invoke(cli, ["doctor"]).stdout
+    assert list(shell.folder.iterdir()) == []
 
 
-def test_without_a_url_the_store_is_a_file_here_and_the_command_says_so(desk: Desk) -> None:
+def test_without_a_url_the_store_is_a_file_here_and_the_command_says_so(shell: Shell) -> None:
     """On standard error, so that answers stay what they are; programs see it in `config show`."""
-    said = f"No store is named; using {desk.file}.\n"
+    said = f"No store given; using {shell.file}.\n"
     made = CliRunner().invoke(cli, ["migrate"])
-    assert (made.exit_code, made.stderr, desk.file.exists()) == (0, said, True)
+    assert (made.exit_code, made.stderr, shell.file.exists()) == (0, said, True)
     counted = CliRunner().invoke(cli, ["jobs", "count"])
     assert (counted.exit_code, counted.stderr) == (0, said)
     assert CliRunner().invoke(cli, ["jobs", "count", "--json"]).stderr == ""
     shown = CliRunner().invoke(cli, ["config", "show", "--sources", "--json"]).stdout
-    assert f'{{"key":"app.url","value":"sqlite:///{desk.file}","source":"default"}}' in shown
+    assert f'{{"key":"app.url","value":"sqlite:///{shell.file}","source":"default"}}' in shown
 
 
-def test_a_missing_file_is_not_made_by_looking_at_it(desk: Desk) -> None:
+def test_a_missing_file_is_not_made_by_looking_at_it(shell: Shell) -> None:
     """A typing error in a URL must not become an empty store."""
-    ran = desk.run("jobs", "list")
-    assert ran == (4, "", f"Error: there is no store at {desk.file}; `fairlane migrate` makes one\n")
-    assert list(desk.folder.iterdir()) == []
+    ran = shell.run("jobs", "list")
+    assert ran == (4, "", f"Error: there is no store at {shell.file}; `fairlane migrate` creates one\n")
+    assert list(shell.folder.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -106,18 +106,18 @@ def test_a_missing_file_is_not_made_by_looking_at_it(desk: Desk) -> None:
         ("sqlite://", 5, "it names no file"),
     ],
 )
-def test_a_bad_url_is_refused_and_never_repeated(desk: Desk, url: str, code: int, message: str) -> None:
+def test_a_bad_url_is_refused_and_never_repeated(shell: Shell, url: str, code: int, message: str) -> None:
     """It may hold a password."""
-    ran = desk.run("jobs", "list", url=url)
+    ran = shell.run("jobs", "list", url=url)
     assert (ran.code, ran.out) == (code, "")
     assert message in ran.err
     assert "secret" not in ran.err
 
 
-def test_another_applications_file_is_refused(desk: Desk) -> None:
+def test_another_applications_file_is_refused(shell: Shell) -> None:
     """Exit code 4, in one sentence."""
-    desk.file.write_text("not a database at all, but long enough to look at, " * 40)
-    ran = desk.run("jobs", "list")
+    shell.file.write_text("not a database at all, but long enough to look at, " * 40)
+    ran = shell.run("jobs", "list")
     assert (ran.code, ran.out) == (4, "")
     assert "is damaged or no SQLite file" in ran.err
     assert "Traceback" not in ran.err
@@ -133,17 +133,17 @@ def test_another_applications_file_is_refused(desk: Desk) -> None:
         ("fly", "--json"),
     ],
 )
-def test_a_usage_error_is_an_object_for_programs(desk: Desk, arguments: tuple[str, ...]) -> None:
+def test_a_usage_error_is_an_object_for_programs(shell: Shell, arguments: tuple[str, ...]) -> None:
     """On standard error, as all errors are; also if what is wrong comes before --json."""
-    ran = desk.run(*arguments)
+    ran = shell.run(*arguments)
     assert ran.out == ""
     assert (bool(ran.told["message"]), ran.told["exit"]) == (True, 2)
 
 
-def test_debug_shows_where_an_error_comes_from(desk: Desk) -> None:
+def test_debug_shows_where_an_error_comes_from(shell: Shell) -> None:
     """The exception itself is let through, with its traceback."""
     with pytest.raises(errors.StoreUnavailable):
-        desk.run("--debug", "jobs", "list")
+        shell.run("--debug", "jobs", "list")
 
 
 def test_every_exit_code_has_a_meaning_and_its_own_number() -> None:
@@ -174,10 +174,10 @@ def test_each_error_has_its_exit_code(error: errors.FairlaneError, code: int) ->
     assert exit_of(error) == code
 
 
-def test_version_is_that_of_the_package(desk: Desk) -> None:
+def test_version_is_that_of_the_package(shell: Shell) -> None:
     """One line for people, the libraries too for programs."""
-    assert desk.says("version") == f"fairlane {version('fairlane')}\n"
-    (told,) = desk.run("version", "--json").objects
+    assert shell.output_of("version") == f"fairlane {version('fairlane')}\n"
+    (told,) = shell.run("version", "--json").objects
     assert list(told) == ["fairlane", "python", "sqlite"]
 
 
@@ -195,13 +195,13 @@ except SystemExit:
 
 
 def test_version_loads_nothing_that_takes_long() -> None:
-    """The answer is there at once; a heavy import at the top of a module would be found here."""
+    """It answers fast; a heavy import at the top of a module would fail here."""
     run = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)  # noqa: S603 (our own text)
     assert run.stdout.splitlines()[-1] == "[]"
 
 
 def test_a_name_that_is_not_public_is_not_there() -> None:
-    """Names are loaded when they are asked for; one that nobody promised is refused as Python refuses it."""
+    """Names are loaded on first use; an unknown name raises AttributeError as usual."""
     with pytest.raises(AttributeError, match="module 'fairlane' has no attribute 'Nonsense'"):
         fairlane.Nonsense  # type: ignore[attr-defined]  # noqa: B018 (it is about that)
 

@@ -1,4 +1,4 @@
-"""How answers are shown: on a terminal, in a pipe, for programs; and that stored text can do no harm."""
+"""How answers are printed: on a terminal, in a pipe, for programs; stored text cannot do harm."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import re
 
 import pytest
 
-from fairlane.cli.output import Output, View
-from fairlane.cli.safe import in_json, one_line
-from tests.cli.desk import Desk
+from fairlane.cli.render.escaping import in_json, one_line
+from fairlane.cli.render.output import Output, View
+from tests.cli.shell import Shell
 from tests.contract.world import World, failed, payload
 
 ROWS = [("bulk", 7, None), ("mail", 1200, "[red]x[/red]")]
@@ -22,7 +22,7 @@ BAIT = "\x1b[2J\x1b]0;owned\x07\rA\x9b1mB\u202eC\nD\x7f"
 
 
 def shown(*, is_rich: bool = False, is_json: bool = False, has_color: bool = True) -> str:
-    """Show the rows and give what was written."""
+    """Print the rows and return the output."""
     out = io.StringIO()
     Output(out, is_rich=is_rich, is_json=is_json, has_color=has_color, width=60).table(ROWS, VIEW)
     return out.getvalue()
@@ -48,7 +48,7 @@ def test_without_colour_a_terminal_gets_no_colour() -> None:
 
 
 def test_a_narrow_terminal_breaks_texts_but_neither_names_nor_numbers() -> None:
-    """They are there to be copied; a column that says nothing is left out."""
+    """They must be copyable; an empty column is left out."""
     columns = {
         "ID": lambda row: row,
         "N": lambda _: 5,
@@ -75,8 +75,8 @@ def test_programs_get_an_object_a_line() -> None:
     ]
 
 
-def test_output_that_is_no_terminal_is_plain(desk: Desk) -> None:
-    """Nobody has to ask for it."""
+def test_output_that_is_no_terminal_is_plain(shell: Shell) -> None:
+    """It is the default."""
     assert Output(io.StringIO())._is_rich is False
 
 
@@ -92,21 +92,21 @@ def test_no_character_that_a_terminal_obeys_gets_through(character: str) -> None
         assert json.loads(in_json(json.dumps(character, ensure_ascii=False))) == character
 
 
-def test_text_that_tenants_stored_cannot_write_to_the_terminal(store: Desk) -> None:
+def test_text_that_tenants_stored_cannot_write_to_the_terminal(store: Shell) -> None:
     """Names are checked at the door; arguments, errors and metadata are not, and are shown as codes."""
 
     async def work(world: World) -> None:
         await world.enqueue(payload=payload(note=BAIT), max_attempts=9)
         await world.run(failed(message=BAIT))
 
-    store.do(work)
+    store.in_store(work)
     (job,) = store.run("jobs", "list", "--json").objects
     answers = [
-        store.says("jobs", "list"),
-        store.says("jobs", "list", "--json"),
-        store.says("jobs", "show", job["id"], "--traceback"),
-        store.says("jobs", "show", job["id"], "--json"),
-        store.says("explain", job["id"]),
+        store.output_of("jobs", "list"),
+        store.output_of("jobs", "list", "--json"),
+        store.output_of("jobs", "show", job["id"], "--traceback"),
+        store.output_of("jobs", "show", job["id"], "--json"),
+        store.output_of("explain", job["id"]),
     ]
     for answer in answers:
         assert set(answer) & set(BAIT.replace("\n", "")) <= set("[2J]0;ownedA1mBCD")
@@ -114,8 +114,8 @@ def test_text_that_tenants_stored_cannot_write_to_the_terminal(store: Desk) -> N
     assert shown["arguments"]["note"] == BAIT
 
 
-def test_an_error_that_repeats_what_it_was_given_is_harmless_too(desk: Desk) -> None:
+def test_an_error_that_repeats_what_it_was_given_is_harmless_too(shell: Shell) -> None:
     """A URL or a name from a script may hold anything."""
-    ran = desk.run("--app", "x\x1b[2J:y", "jobs", "list")
+    ran = shell.run("--app", "x\x1b[2J:y", "jobs", "list")
     assert ran.code == 5
     assert "\x1b" not in ran.err

@@ -1,4 +1,4 @@
-"""The command as a process of its own: pipes, exit codes, Ctrl-C, and a reader that stops reading."""
+"""The command as a process: pipes, exit codes, Ctrl-C, and a reader that stops reading."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.desk import Desk
+from tests.cli.shell import Shell
 from tests.contract.world import World
 
 COMMAND = [sys.executable, "-W", "error", "-m", "fairlane"]
@@ -29,7 +29,7 @@ def noop(n: int = 0) -> None: ...
 
 
 def run(
-    desk: Desk, *arguments: str, environment: Mapping[str, str] = os.environ
+    shell: Shell, *arguments: str, environment: Mapping[str, str] = os.environ
 ) -> subprocess.CompletedProcess[str]:
     """Run the command to its end, its output in pipes."""
     return subprocess.run(  # noqa: S603 (our own command)
@@ -38,27 +38,27 @@ def run(
         text=True,
         check=False,
         timeout=LONG,
-        cwd=desk.folder,
-        env={**environment, "FAIRLANE_URL": desk.url},
+        cwd=shell.folder,
+        env={**environment, "FAIRLANE_URL": shell.url},
     )
 
 
 @pytest.fixture
-def full(store: Desk) -> Desk:
+def full(store: Shell) -> Shell:
     """A store with more jobs than a pipe holds."""
     for _ in range(4):
-        store.do(lambda world: world.enqueue_many(500))
+        store.in_store(lambda world: world.enqueue_many(500))
     store.write("shop.py", SHOP.format(url=store.url))
     return store
 
 
-def test_piped_output_is_plain_text(store: Desk) -> None:
+def test_piped_output_is_plain_text(store: Shell) -> None:
     """No colour, no frame, nothing on standard error."""
 
     async def work(world: World) -> None:
         await world.enqueue()
 
-    store.do(work)
+    store.in_store(work)
     ran = run(store, "jobs", "list")
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout.splitlines()[0].startswith("ID          ")
@@ -76,7 +76,7 @@ def test_piped_output_is_plain_text(store: Desk) -> None:
         (["jobs", "count", "--app", "nowhere:app"], 5),
     ],
 )
-def test_the_exit_code_reaches_the_shell(store: Desk, arguments: list[str], code: int) -> None:
+def test_the_exit_code_reaches_the_shell(store: Shell, arguments: list[str], code: int) -> None:
     """As documented; errors are on standard error, without a traceback."""
     ran = run(store, *arguments)
     assert ran.returncode == code
@@ -84,14 +84,14 @@ def test_the_exit_code_reaches_the_shell(store: Desk, arguments: list[str], code
     assert "Traceback" not in ran.stderr
 
 
-def test_a_terminal_that_knows_no_unicode_gets_codes(store: Desk) -> None:
+def test_a_terminal_that_knows_no_unicode_gets_codes(store: Shell) -> None:
     """Instead of an error in the middle of a table."""
 
     async def work(world: World) -> None:
         await world.enqueue(tags=("grün",))
 
-    store.do(work)
-    (id,) = [str(job.id) for job in store.do(lambda world: world.find_all())]
+    store.in_store(work)
+    (id,) = [str(job.id) for job in store.in_store(lambda world: world.find_all())]
     ran = run(
         store, "jobs", "show", id, environment={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     )
@@ -99,7 +99,7 @@ def test_a_terminal_that_knows_no_unicode_gets_codes(store: Desk) -> None:
     assert "gr\\xfcn" in ran.stdout
 
 
-def test_a_reader_that_stops_reading_ends_the_command_quietly(full: Desk) -> None:
+def test_a_reader_that_stops_reading_ends_the_command_quietly(full: Shell) -> None:
     """`fairlane jobs list | head -1`."""
     words = [*COMMAND, "--url", full.url, "jobs", "list", "--limit", "2000", "--json"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=full.folder) as command:  # noqa: S603 (our own command)
@@ -111,7 +111,7 @@ def test_a_reader_that_stops_reading_ends_the_command_quietly(full: Desk) -> Non
         assert (command.wait(LONG), errors) == (141, b"")
 
 
-def test_ctrl_c_ends_the_command_with_its_own_code(full: Desk) -> None:
+def test_ctrl_c_ends_the_command_with_its_own_code(full: Shell) -> None:
     """While it waits for input; nothing is printed that looks like a fault."""
     words = [*COMMAND, "--app", "shop:app", "enqueue", "noop", "--tenant", "acme", "--stdin"]
     with subprocess.Popen(  # noqa: S603 (our own command)
@@ -135,7 +135,7 @@ def test_ctrl_c_ends_the_command_with_its_own_code(full: Desk) -> None:
         assert command.wait(1) == 130
         assert command.stderr.read() == b""
         command.stdin.close()
-    assert len(full.do(lambda world: world.find_all(page=1000))) == 3000
+    assert len(full.in_store(lambda world: world.find_all(page=1000))) == 3000
 
 
 def test_the_package_can_be_run_as_a_module_from_anywhere(tmp_path: Path) -> None:

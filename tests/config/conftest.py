@@ -1,4 +1,4 @@
-"""Give every test a world of its own."""
+"""Fixtures: a configuration world for every test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a file may not say: each mistake is named by key and line, with what is allowed and what was meant."""
+"""Every mistake in a file is reported by key and line, with what is allowed and what was meant."""
 
 from __future__ import annotations
 
@@ -29,17 +29,19 @@ TABLES = [
     bad("[que]\n", "que", "no such table", "did you mean 'queues'?", "Allowed: app, defaults, queues"),
     bad("[aps]\n", "aps", "did you mean 'app'?"),
     bad("[zzzzzz]\n", "zzzzzz", "there is no such table. "),
-    bad("worker = 5\n", "worker", "it is no table"),
-    bad("queues = []\n", "queues", "it is no table"),
-    bad("[queues]\nbulk = 5\n", "queues.bulk", "it is no table"),
-    bad("[queues.bulk]\nlimits = 5\n", "queues.bulk.limits", "it is no table"),
-    bad("[tenants.acme]\nlimits = { bulk = 5 }\n", "tenants.acme.limits.bulk", "it is no table"),
-    bad("[tasks]\nsend = 5\n", "tasks.send", "it is no table"),
-    bad("[channels]\nBad = 'x'\n", "channels.Bad", "no legal name of a channel"),
+    bad("worker = 5\n", "worker", "it is not a table"),
+    bad("queues = []\n", "queues", "it is not a table"),
+    bad("[queues]\nbulk = 5\n", "queues.bulk", "it is not a table"),
+    bad("[queues.bulk]\nlimits = 5\n", "queues.bulk.limits", "it is not a table"),
+    bad("[tenants.acme]\nlimits = { bulk = 5 }\n", "tenants.acme.limits.bulk", "it is not a table"),
+    bad("[tasks]\nsend = 5\n", "tasks.send", "it is not a table"),
+    bad("[schedules]\n", "schedules", "there is no such table"),
 ]
 
 KEYS = [
-    bad("[worker]\nleese = 5\n", "worker.leese", "no such key", "did you mean 'lease'?", "processes, lease"),
+    bad(
+        "[worker]\nleese = 5\n", "worker.leese", "no such key", "did you mean 'lease'?", "lease, renew_every"
+    ),
     bad("[app]\nuri = 'x'\n", "app.uri", "did you mean 'url'?"),
     bad("[app]\ntennancy = 'open'\n", "app.tennancy", "did you mean 'tenancy'?"),
     bad("[app]\nname = 'x'\n", "app.name", "no such key"),
@@ -54,20 +56,16 @@ KEYS = [
     bad("[tenants.'*']\nwieght = 1\n", 'tenants."*".wieght', "did you mean 'weight'?"),
     bad("[payload]\nmax_sise = 1\n", "payload.max_sise", "did you mean 'max_size'?"),
     bad("[retention]\ndead = 1\n", "retention.dead", "did you mean 'dead_unreviewed'?"),
-    bad("[breakers.api]\nfailure = 1\n", "breakers.api.failure", "did you mean 'failures'?"),
-    bad("[schedules.rss]\ntask = 'a'\nevry = 1\n", "schedules.rss.evry", "did you mean 'every'?"),
-    bad("[escalations.page]\nsned = 'daily'\n", "escalations.page.sned", "did you mean 'send'?"),
 ]
 
 NAMES = [
-    bad("[queues.Bulk]\n", "queues.Bulk", "'Bulk' is no legal name of a queue", "a-z, 0-9"),
-    bad("[lanes.'a b']\n", 'lanes."a b"', "no legal name of a lane"),
-    bad("[gates.Screens]\nlimit = 1\n", "gates.Screens", "no legal name of a gate"),
-    bad("[tenants.'a b']\n", 'tenants."a b"', "no legal name of a tenant", "without space"),
+    bad("[queues.Bulk]\n", "queues.Bulk", "'Bulk' is not a legal queue name", "a-z, 0-9"),
+    bad("[lanes.'a b']\n", 'lanes."a b"', "not a legal lane name"),
+    bad("[gates.Screens]\nlimit = 1\n", "gates.Screens", "not a legal gate name"),
+    bad("[tenants.'a b']\n", 'tenants."a b"', "not a legal tenant name", "without space"),
     bad("[tenants.'-x']\n", "tenants.-x", "not starting with -"),
-    bad("[tenants.acme.limits.Bulk]\n", "tenants.acme.limits.Bulk", "no legal name of a queue"),
-    bad("[tasks]\n'a b' = {}\n", 'tasks."a b"', "no legal name of a task"),
-    bad("[budgets.AI]\n", "budgets.AI", "no legal name of a budget"),
+    bad("[tenants.acme.limits.Bulk]\n", "tenants.acme.limits.Bulk", "not a legal queue name"),
+    bad("[tasks]\n'a b' = {}\n", 'tasks."a b"', "not a legal task name"),
 ]
 
 SCALARS = [
@@ -79,7 +77,6 @@ SCALARS = [
     bad("[app]\npriority_default = 101\n", "app.priority_default", "it is 101", "-100 to 100"),
     bad("[app]\npriority_default = 1.5\n", "app.priority_default", "it is 1.5", "a whole number"),
     bad("[app]\nimport = ''\n", "app.import", "it is ''", "a text"),
-    bad("[app]\nnamespace = 'My App'\n", "app.namespace", "it is 'My App'", "a-z"),
     bad(
         "[defaults]\ntimeout = '5 parsecs'\n", "defaults.timeout", "it is '5 parsecs'", DURATION, 'or "none"'
     ),
@@ -98,22 +95,19 @@ SCALARS = [
     bad("[queues.bulk.limits]\nwaiting = -1\n", "queues.bulk.limits.waiting", "it is -1"),
     bad("[queues.bulk.limits]\nwaiting = '5'\n", "queues.bulk.limits.waiting", "it is '5'", "a whole number"),
     bad("[queues.bulk.limits]\non_full = 'drop'\n", "queues.bulk.limits.on_full", "warn, reject"),
-    bad("[queues.bulk]\nescalate = 'On Call'\n", "queues.bulk.escalate", "it is 'On Call'"),
-    bad("[queues.bulk]\nsla = 0\n", "queues.bulk.sla", "it is 0"),
-    bad("[worker]\nprocesses = 0\n", "worker.processes", "it is 0", "1 or more"),
+    bad("[worker]\nmax_jobs = 0\n", "worker.max_jobs", "it is 0", "1 or more"),
     bad("[worker]\nlease = 0.5\n", "worker.lease", "it is 0.5", "1 s or more"),
-    bad("[worker]\nlease = 4\n", "worker.lease", "a claim would end", "renew_every below lease"),
+    bad("[worker]\nlease = 4\n", "worker.lease", "the lease would expire", "renew_every below lease"),
     bad(
         "[worker]\nrenew_every = '12s'\n",
         "worker.renew_every",
-        "a claim would end",
+        "the lease would expire",
         "renew_every below lease",
     ),
-    bad("[worker]\nmax_memory = '1TB'\n", "worker.max_memory", "it is '1TB'", '"10KB", "1MB", "1GB"'),
-    bad("[worker]\nmax_memory = '1mb'\n", "worker.max_memory", "it is '1mb'"),
-    bad("[worker]\nmax_memory = 1.5\n", "worker.max_memory", "it is 1.5"),
+    bad("[payload]\nmax_size = '1TB'\n", "payload.max_size", "it is '1TB'", '"10KB", "1MB", "1GB"'),
+    bad("[payload]\nmax_size = '1mb'\n", "payload.max_size", "it is '1mb'"),
+    bad("[payload]\nmax_size = 1.5\n", "payload.max_size", "it is 1.5"),
     bad("[worker]\nduties = 'on'\n", "worker.duties", "true or false"),
-    bad("[worker]\nmax_crashes = 0\n", "worker.max_crashes", "1 or more"),
     bad("[payload]\nmax_size = 0\n", "payload.max_size", "it is 0"),
     bad("[payload]\nmax_depth = 1000\n", "payload.max_depth", "it may be 1 to"),
     bad("[payload]\ncheck_types = 'yes'\n", "payload.check_types", "true or false"),
@@ -161,19 +155,10 @@ POLICIES = [
     ),
     bad("[queues.b]\nretry = { timeout = { kind = 'nevr' } }\n", "queues.b.retry", "did you mean 'never'?"),
     bad("[tasks]\nsend = { gate = 'My Gate' }\n", "tasks.send.gate", "it is 'My Gate'"),
-    bad("[tasks]\nsend = { isolation = 'thread' }\n", "tasks.send.isolation", "auto, process"),
-    bad("[tasks]\nsend = { max_memory = 'lots' }\n", "tasks.send.max_memory", "it is 'lots'"),
+    bad("[tasks]\nsend = { on_bad_result = 'keep' }\n", "tasks.send.on_bad_result", "drop, dead"),
     bad("[tasks]\nsend = { timeout = 'x' }\n", "tasks.send.timeout", "it is 'x'"),
     bad("[gates.screens]\n", "gates.screens", "limit must be given, unless the gate has a rate"),
     bad("[gates.screens]\nlimit = -1\n", "gates.screens.limit", "it is -1"),
-    bad("[breakers.api]\nfailures = 0\n", "breakers.api.failures", "it is 0"),
-    bad("[breakers.api]\nwindow = 'x'\n", "breakers.api.window", DURATION),
-    bad("[budgets.ai]\ncurrency = 'USD'\n", "budgets.ai", "ceiling is missing"),
-    bad("[budgets.ai]\ncurrency = 'USD'\nceiling = 'much'\n", "budgets.ai.ceiling", "it is 'much'"),
-    bad(
-        "[budgets.ai]\nceiling = '1'\ncurrency = 'USD'\nper = 'year'\n", "budgets.ai.per", "day, week, month"
-    ),
-    bad("[schedules.rss]\nevery = '5m'\n", "schedules.rss", "task is missing"),
 ]
 
 LANES = [
@@ -182,14 +167,17 @@ LANES = [
     bad("[lanes.a]\nqueues = ['default']\nslots = 0\n", "lanes.a.slots", "it is 0"),
     bad("[lanes.a]\nslots = 1\nqueues = []\n", "lanes.a.queues", "it is []", "a list of queue names"),
     bad("[lanes.a]\nslots = 1\nqueues = 'default'\n", "lanes.a.queues", "it is 'default'"),
-    bad("[lanes.a]\nslots = 1\nqueues = ['Default']\n", "lanes.a.queues", "'Default' in it is no legal name"),
+    bad(
+        "[lanes.a]\nslots = 1\nqueues = ['Default']\n",
+        "lanes.a.queues",
+        "'Default' in it is not a legal name",
+    ),
     bad("[lanes.a]\nslots = 1\nqueues = { x = 'y' }\n", "lanes.a.queues", "a table of weights"),
     bad("[lanes.a]\nslots = 1\nqueues = { x = { wait = 1 } }\n", "lanes.a.queues", "there is no key 'wait'"),
     bad("[lanes.a]\nslots = 1\nqueues = ['x']\norder = 'random'\n", "lanes.a.order", "weighted, strict"),
     bad("[lanes.a]\nslots = 1\nqueues = ['x', 'x']\n", "lanes.a", "names that occur once"),
     bad("[lanes.a]\nqueues = ['x']\nslots = 2\nheadroom = 2\n", "lanes.a", "below the lane's 2 slots"),
     bad("[lanes.a]\nslots = 2\nqueues = { x = { min_share = 0.5 } }\n", "lanes.a", 'order="strict"'),
-    bad("[lanes.a]\nslots = 1\nqueues = ['x']\npoll = 0\n", "lanes.a.poll", "it is 0"),
 ]
 
 ALL = [*TABLES, *KEYS, *NAMES, *SCALARS, *POLICIES, *LANES]
@@ -212,12 +200,12 @@ def test_a_mistake_is_named_by_key_and_line_with_what_is_allowed(world: World, c
 
 def test_there_are_many_cases() -> None:
     """The table is the heart of this: it must not shrink unseen."""
-    assert len(ALL) > 110
+    assert len(ALL) > 100
 
 
 def test_the_line_is_that_of_the_key_itself(world: World) -> None:
     """Counted from one, with comments and blank lines."""
-    error = world.error("# first\n\n[worker]\nprocesses = 2\n\nlease = 'x'\n")
+    error = world.error("# first\n\n[worker]\nmax_jobs = 2\n\nlease = 'x'\n")
     assert error.source.endswith(f"{FILE}:6")
     inline = world.error("[tenants.acme]\nweight = 1\nlimits.bulk = { running = -1 }\n")
     assert (inline.key, inline.source.rpartition(":")[2]) == ("tenants.acme.limits.bulk.running", "3")
@@ -225,7 +213,7 @@ def test_the_line_is_that_of_the_key_itself(world: World) -> None:
 
 def test_all_mistakes_are_told_at_once(world: World) -> None:
     """In files, in the environment and on the command line; the first one gives the error its key."""
-    world.environ = {"FAIRLANE_WORKER__PROCESSES": "none"}
+    world.environ = {"FAIRLANE_WORKER__LEASE": "none"}
     configuration = world.configuration("[worker]\nleese = 1\nduties = 5\n[que]\n")
     configuration.use(options={"--max-jobs": ("worker.max_jobs", "-1")})
     with pytest.raises(Exception, match="the configuration has 5 problems:") as caught:
@@ -235,10 +223,10 @@ def test_all_mistakes_are_told_at_once(world: World) -> None:
         "worker.leese",
         "que",
         "worker.duties",
-        "worker.processes",
+        "worker.lease",
         "worker.max_jobs",
     ]
-    assert "(from FAIRLANE_WORKER__PROCESSES)" in lines[3]
+    assert "(from FAIRLANE_WORKER__LEASE)" in lines[3]
     assert "(from --max-jobs)" in lines[4]
 
 
@@ -271,10 +259,10 @@ def test_a_lane_of_the_code_is_not_held_against_the_queues_of_a_file(world: Worl
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[worker\n", "it is no TOML (at line 1"),
-        ("a = 1\na = 2\n", "it is no TOML"),
-        ("password = 'hunter2\n", "it is no TOML (at "),
-        ("x = " + "[" * 5000, "it is no TOML"),
+        ("[worker\n", "it is not valid TOML (at line 1"),
+        ("a = 1\na = 2\n", "it is not valid TOML"),
+        ("password = 'hunter2\n", "it is not valid TOML (at "),
+        ("x = " + "[" * 5000, "it is not valid TOML"),
     ],
 )
 def test_what_is_no_toml_is_refused_without_showing_it(world: World, text: str, words: str) -> None:

@@ -1,4 +1,4 @@
-"""What environment variables may say, how they are spelled, and what becomes of those nobody knows."""
+"""Environment variables: how they are spelled, what they set, and unknown ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from tests.config.world import World
 
 GOOD: list[tuple[str, str, Any]] = [
     ("FAIRLANE_URL", "sqlite:///x.db", lambda s: s.url == "sqlite:///x.db"),
-    ("FAIRLANE_NAMESPACE", "shop", lambda s: s.namespace == "shop"),
     ("FAIRLANE_APP", "shop:app", lambda s: s.import_ == "shop:app"),
     ("FAIRLANE_APP__TENANCY", "declared", lambda s: s.tenancy == "declared"),
     ("FAIRLANE_APP__FIXED_QUEUES", "true", lambda s: s.fixed_queues),
@@ -23,7 +22,7 @@ GOOD: list[tuple[str, str, Any]] = [
     ("FAIRLANE_DEFAULTS__RETRY", '{ kind = "never" }', lambda s: s.queue("any").retry.gives_up),
     ("FAIRLANE_WORKER__LEASE", "20", lambda s: s.worker.lease == 20 * SECOND),
     ("FAIRLANE_WORKER__MAX_JOBS", "none", lambda s: s.worker.max_jobs is None),
-    ("FAIRLANE_WORKER__MAX_MEMORY", "1GB", lambda s: s.worker.max_memory == 2**30),
+    ("FAIRLANE_PAYLOAD__MAX_SIZE", "1GB", lambda s: s.payload.max_size == 2**30),
     ("FAIRLANE_WORKER__DUTIES", "false", lambda s: not s.worker.duties),
     ("FAIRLANE_PAYLOAD__REQUIRE", '["correlation_id"]', lambda s: s.require == ("correlation_id",)),
     ("FAIRLANE_RETENTION__DEAD_UNREVIEWED", "1d", lambda s: s.retention.dead == 86_400 * SECOND),
@@ -54,20 +53,20 @@ def test_a_variable_sets_its_key(world: World, name: str, text: str, holds: Any)
 
 
 BAD = [
-    ("FAIRLANE_ULR", "x", "", ["FAIRLANE_ULR is no variable of Fairlane", "did you mean 'FAIRLANE_URL'?"]),
+    ("FAIRLANE_ULR", "x", "", ["FAIRLANE_ULR is not a Fairlane variable", "did you mean 'FAIRLANE_URL'?"]),
     ("FAIRLANE_CONFG", "x", "", ["did you mean 'FAIRLANE_CONFIG'?", "FAIRLANE_TABLE__KEY"]),
     ("FAIRLANE_WORKR__LEASE", "5", "", ["did you mean 'FAIRLANE_WORKER'?"]),
-    ("FAIRLANE_", "5", "", ["FAIRLANE_ is no variable"]),
-    ("FAIRLANE_LEASE", "5", "", ["FAIRLANE_LEASE is no variable"]),
-    ("FAIRLANE_WORKER_LEASE", "5", "", ["is no variable", "did you mean 'FAIRLANE_WORKER'?"]),
+    ("FAIRLANE_", "5", "", ["FAIRLANE_ is not a Fairlane variable"]),
+    ("FAIRLANE_LEASE", "5", "", ["FAIRLANE_LEASE is not a Fairlane variable"]),
+    ("FAIRLANE_WORKER_LEASE", "5", "", ["is not a Fairlane variable", "did you mean 'FAIRLANE_WORKER'?"]),
     ("FAIRLANE_WORKER__LEESE", "5", "worker.leese", ["no such key", "did you mean 'lease'?"]),
     ("FAIRLANE_WORKER", "5", "worker", ["it names a table", "FAIRLANE_WORKER__KEY"]),
     ("FAIRLANE_QUEUES__BULK", "5", "queues.bulk", ["it names a table"]),
     ("FAIRLANE_WORKER__LEASE__X", "5", "worker.lease.x", ["nothing below"]),
     ("FAIRLANE_WORKER__LEASE", "soon", "worker.lease", ["it is 'soon'", '"90s"']),
     ("FAIRLANE_WORKER__LEASE", "", "worker.lease", ["it is ''"]),
-    ("FAIRLANE_WORKER__PROCESSES", "two", "worker.processes", ["it is 'two'", "a whole number"]),
-    ("FAIRLANE_WORKER__PROCESSES", "1.5", "worker.processes", ["it is 1.5"]),
+    ("FAIRLANE_WORKER__MAX_JOBS", "two", "worker.max_jobs", ["it is 'two'", "a whole number"]),
+    ("FAIRLANE_WORKER__MAX_JOBS", "1.5", "worker.max_jobs", ["it is 1.5"]),
     ("FAIRLANE_WORKER__DUTIES", "yes", "worker.duties", ["it is 'yes'", "true or false"]),
     ("FAIRLANE_APP__TENANCY", "OPEN", "app.tenancy", ["it is 'OPEN'", "open, required"]),
     ("FAIRLANE_DEFAULTS__RETRY", "never", "defaults.retry", ["it is 'never'", "kind"]),
@@ -76,7 +75,7 @@ BAD = [
     ("FAIRLANE_PAYLOAD__REQUIRE", "[" * 2000, "payload.require", ["a list of"]),
     ("FAIRLANE_QUEUES__BLUK__TIMEOUT", "5", "queues.bluk", ["not declared", "did you mean 'bulk'?"]),
     ("FAIRLANE_QUEUES__BULK__TIMOUT", "5", "queues.bulk.timout", ["did you mean 'timeout'?"]),
-    ("FAIRLANE_QUEUES__C D__TIMEOUT", "5", 'queues."c d"', ["no legal name of a queue"]),
+    ("FAIRLANE_QUEUES__C D__TIMEOUT", "5", 'queues."c d"', ["not a legal queue name"]),
     ("FAIRLANE_QUEUES__A_B__TIMEOUT", "5", "queues.a_b", ["it could mean a-b or a.b"]),
     ("FAIRLANE_LANES__FAST__SLOTS", "5", "lanes.fast", ["queues is missing"]),
 ]

@@ -1,4 +1,4 @@
-"""What a configuration says is what jobs get: the last word of call, task, queue and defaults."""
+"""The effective values of a job: call over task over queue over defaults."""
 
 from __future__ import annotations
 
@@ -7,10 +7,17 @@ from typing import Any
 import pytest
 
 from fairlane import Backoff, ConfigError, Fairlane, Gate, InvalidJob, Limits, Queue, Rate, TenantRequired
-from fairlane.app.declaration import in_force
-from fairlane.app.declared import declared_rules
+from fairlane.app.task.declaration import with_task_settings
+from fairlane.app.task.rules import declared_rules
 from fairlane.model.instants import SECOND
-from fairlane.model.layers import GateRules, Kind, QueueRules, Subject, TaskRules, TenantRules
+from fairlane.model.policy.overrides import (
+    GateRules,
+    QueueRules,
+    Subject,
+    SubjectKind,
+    TaskRules,
+    TenantRules,
+)
 from tests.app.world import World
 
 
@@ -106,10 +113,10 @@ def test_a_task_in_force_has_the_files_values_over_the_codes() -> None:
     """What the file does not name stays."""
     app = Fairlane(config={"tasks": {"note": {"gate": "b", "rate": {"limit": 5}, "soft_timeout": 3}}})
     said = app.task(name="note", gate="a", timeout=9, retry=Backoff.never())(note).declared
-    held = in_force(said, app.settings.tasks)
+    held = with_task_settings(said, app.settings.tasks)
     assert (held.gate, held.rate, held.soft_timeout) == ("b", Rate(5), 3)
     assert (held.timeout, held.retry, held.handler) == (9, Backoff.never(), said.handler)
-    assert in_force(said, {}) is said
+    assert with_task_settings(said, {}) is said
 
 
 # ── what a worker writes at its start (S54) ──────────────────────────────────
@@ -134,14 +141,14 @@ def test_everything_declared_is_given_as_a_store_takes_it() -> None:
         tenants={"*": {"weight": 2}, "acme": {"labels": {"plan": "big"}, "limits": {"bulk": {"waiting": 1}}}},
     )
     assert declared_rules(app) == {
-        Subject(Kind.QUEUE, "bulk"): QueueRules(Limits(running=1), None, 5, "seconds"),
-        Subject(Kind.QUEUE, "default"): QueueRules(),
-        Subject(Kind.GATE, "screens"): GateRules(12),
-        Subject(Kind.GATE, "api"): GateRules(None, Rate(9)),
-        Subject(Kind.TASK, "shoot"): TaskRules(Rate(2), "screens"),
-        Subject(Kind.TASK, "call"): TaskRules(Rate(7), "api"),
-        Subject(Kind.TENANT, "*"): TenantRules(2),
-        Subject(Kind.TENANT, "acme"): TenantRules(
+        Subject(SubjectKind.QUEUE, "bulk"): QueueRules(Limits(running=1), None, 5, "seconds"),
+        Subject(SubjectKind.QUEUE, "default"): QueueRules(),
+        Subject(SubjectKind.GATE, "screens"): GateRules(12),
+        Subject(SubjectKind.GATE, "api"): GateRules(None, Rate(9)),
+        Subject(SubjectKind.TASK, "shoot"): TaskRules(Rate(2), "screens"),
+        Subject(SubjectKind.TASK, "call"): TaskRules(Rate(7), "api"),
+        Subject(SubjectKind.TENANT, "*"): TenantRules(2),
+        Subject(SubjectKind.TENANT, "acme"): TenantRules(
             labels={"plan": "big"}, limits={"bulk": Limits(waiting=1, running=1)}
         ),
     }
@@ -151,15 +158,13 @@ def test_a_queue_that_only_a_task_names_is_declared_with_the_defaults() -> None:
     """So that a store knows its limits."""
     app = Fairlane(config={"defaults": {"limits": {"running": 2}}})
     app.task(name="note", queue="mail")(note)
-    assert declared_rules(app)[Subject(Kind.QUEUE, "mail")] == QueueRules(Limits(running=2))
+    assert declared_rules(app)[Subject(SubjectKind.QUEUE, "mail")] == QueueRules(Limits(running=2))
 
 
 def test_a_gate_that_nobody_declares_is_refused() -> None:
     """It would limit nothing, and nobody would notice."""
     app = declaring(tasks={"shoot": {"gate": "screen"}})
-    with pytest.raises(
-        ConfigError, match=r"gate screen is declared nowhere.*did you mean 'screens'"
-    ) as caught:
+    with pytest.raises(ConfigError, match=r"gate screen is not declared.*did you mean 'screens'") as caught:
         declared_rules(app)
     assert (caught.value.key, caught.value.allowed) == ("task shoot", "screens, api")
 
@@ -172,13 +177,12 @@ def test_one_gate_declared_in_two_ways_is_refused_unless_the_settings_say_which(
         declared_rules(app)
     settled = declaring(gates={"api": {"limit": 1}})
     settled.task(name="other", gate=Gate("api", 5))(lambda: None)
-    assert declared_rules(settled)[Subject(Kind.GATE, "api")] == GateRules(1)
+    assert declared_rules(settled)[Subject(SubjectKind.GATE, "api")] == GateRules(1)
 
 
 def test_a_task_that_the_file_misspells_is_told(caplog: pytest.LogCaptureFixture) -> None:
     """The file may be shared by several applications, so it is no error."""
     declared_rules(declaring(tasks={"shot": {"timeout": 5}}))
     assert (
-        "there is no task shot, so what [tasks] says of it has no effect; did you mean 'shoot'?"
-        in caplog.text
+        "there is no task shot, so its values in [tasks] have no effect; did you mean 'shoot'?" in caplog.text
     )

@@ -1,4 +1,4 @@
-"""Which source wins: defaults, code, file, environment, command line for how much; code first for where."""
+"""Which source wins: defaults, code, file, environment, command line; for the store, code."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ def test_the_last_layer_that_speaks_of_a_queue_wins(world: World, given: list[st
 
 def test_the_command_line_wins_over_all(world: World) -> None:
     """Texts are read as an environment's are, values are taken."""
-    world.environ = {"FAIRLANE_WORKER__LEASE": "20", "FAIRLANE_WORKER__PROCESSES": "2"}
-    configuration = world.configuration("[worker]\nlease = 30\nmax_jobs = 7\n")
-    configuration.use(options={"--lease": ("worker.lease", "40s"), "--processes": ("worker.processes", 3)})
+    world.environ = {"FAIRLANE_WORKER__LEASE": "20", "FAIRLANE_WORKER__MAX_JOBS": "2"}
+    configuration = world.configuration("[worker]\nlease = 30\nrenew_every = 7\n")
+    configuration.use(options={"--lease": ("worker.lease", "40s"), "--max": ("worker.max_jobs", 3)})
     worker = configuration.settings.worker
-    assert (worker.lease, worker.processes, worker.max_jobs) == (40 * SECOND, 3, 7)
+    assert (worker.lease, worker.max_jobs, worker.renew_every) == (40 * SECOND, 3, 7 * SECOND)
 
 
 def test_an_option_for_a_key_that_is_not_there_is_refused(world: World) -> None:
@@ -198,20 +198,18 @@ def test_a_url_in_code_is_never_replaced(
 ) -> None:
     """An environment variable must not send a test suite to production; what was typed is answered."""
     world.environ = {"FAIRLANE_URL": "env://"} if "environment" in given else {}
-    text = "[app]\nurl = 'file://'\nnamespace = 'from-file'\n" if "file" in given else None
-    code = {"url": "code://", "namespace": "from-code"} if "code" in given else {}
+    text = "[app]\nurl = 'file://'\n" if "file" in given else None
+    code = {"url": "code://"} if "code" in given else {}
     configuration = world.configuration(text, **code)
     if "option" in given:
         configuration.use(options={"--url": ("app.url", "option://")})
     if {"option", "code"} <= {*given}:
-        with pytest.raises(ConfigError, match=r"names its url in code already.*drop --url") as caught:
+        with pytest.raises(ConfigError, match=r"sets its url in code.*drop --url") as caught:
             _ = configuration.settings
         assert (caught.value.key, caught.value.source) == ("url", "--url")
         return
     with caplog.at_level(logging.INFO, "fairlane"):
         assert configuration.settings.url == url
-    expected = "from-code" if "code" in given else "from-file"
-    assert configuration.settings.namespace == expected
     assert "is given in code" not in caplog.text  # at every start: no news
 
 
@@ -232,28 +230,28 @@ def test_the_file_is_the_option_then_the_variable_then_the_one_that_lies_here(
     monkeypatch.chdir(world.folder)
     configuration = Configuration(settings_of(), None, world.environ)
     assert configuration.read.file is None
-    world.write("[worker]\nprocesses = 2\n")
-    named = world.write("[worker]\nprocesses = 3\n", "named.toml")
-    option = world.write("[worker]\nprocesses = 4\n", "option.toml")
+    world.write("[worker]\nmax_jobs = 2\n")
+    named = world.write("[worker]\nmax_jobs = 3\n", "named.toml")
+    option = world.write("[worker]\nmax_jobs = 4\n", "option.toml")
 
     configuration = Configuration(settings_of(), None, world.environ)
-    assert (configuration.read.file, configuration.settings.worker.processes) == ("fairlane.toml", 2)
+    assert (configuration.read.file, configuration.settings.worker.max_jobs) == ("fairlane.toml", 2)
     world.environ["FAIRLANE_CONFIG"] = str(named)
     configuration = Configuration(settings_of(), None, world.environ)
-    assert (configuration.read.file, configuration.settings.worker.processes) == (str(named), 3)
+    assert (configuration.read.file, configuration.settings.worker.max_jobs) == (str(named), 3)
     configuration.use(file=option)
-    assert (configuration.read.file, configuration.settings.worker.processes) == (str(option), 4)
+    assert (configuration.read.file, configuration.settings.worker.max_jobs) == (str(option), 4)
 
 
 def test_code_that_names_its_file_gets_that_file(world: World, caplog: pytest.LogCaptureFixture) -> None:
     """The variable is not used, and an option beside it is a contradiction that is told."""
-    other = world.write("[worker]\nprocesses = 9\n", "other.toml")
+    other = world.write("[worker]\nmax_jobs = 9\n", "other.toml")
     world.environ = {"FAIRLANE_CONFIG": str(other)}
-    for config in (world.write("[worker]\nprocesses = 2\n"), {"worker": {"processes": 2}}):
+    for config in (world.write("[worker]\nmax_jobs = 2\n"), {"worker": {"max_jobs": 2}}):
         caplog.clear()
         configuration = Configuration(settings_of(), config, world.environ)
         with caplog.at_level(logging.DEBUG, "fairlane"):
-            assert configuration.settings.worker.processes == 2
+            assert configuration.settings.worker.max_jobs == 2
         assert "config is given in code, so that of FAIRLANE_CONFIG is not used" in caplog.text
         configuration.use(file=other)
         with pytest.raises(ConfigError, match="names its configuration in code already") as caught:
@@ -298,7 +296,7 @@ def test_nothing_is_read_before_it_is_needed(tmp_path: Path) -> None:
     app.task(name="send", timeout=5)(lambda: None)
     with pytest.raises(ConfigError, match="no such file"):
         _ = app.settings
-    path.write_text("[worker]\nprocesses = 2\n", encoding="utf-8")
-    assert app.settings.worker.processes == 2
+    path.write_text("[worker]\nmax_jobs = 2\n", encoding="utf-8")
+    assert app.settings.worker.max_jobs == 2
     path.unlink()
-    assert app.settings.worker.processes == 2
+    assert app.settings.worker.max_jobs == 2

@@ -1,4 +1,4 @@
-"""Whatever a file, an environment or a command line holds: it is read, or refused as a configuration."""
+"""Whatever a file, an environment or a command line holds: it is read, or refused with a `ConfigError`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from fairlane import ConfigError
 from fairlane.app.config.configuration import Configuration
+from fairlane.app.config.display import rows
 from fairlane.app.config.environment import PREFIX
 from fairlane.app.config.file import lines_of
-from fairlane.app.config.keys import TREE, Key, Named, Node
-from fairlane.app.config.showing import rows
+from fairlane.app.config.keys import TREE, Key, NamedEntries, Node
 from fairlane.app.settings import Settings, settings_of
 
 WORDS = [
@@ -35,10 +35,10 @@ VALUES = st.recursive(
 
 
 def tables(node: Node) -> st.SearchStrategy[Any]:
-    """Give tables of the right shape with values of any kind."""
+    """Return tables of the right shape with values of any kind."""
     if isinstance(node, Key):
         return VALUES
-    if isinstance(node, Named):
+    if isinstance(node, NamedEntries):
         return st.dictionaries(NAMES, tables(node.entry), max_size=2)
     known = {name: tables(child) for name, child in node.items()}
     return st.fixed_dictionaries({}, optional=known) | VALUES
@@ -58,7 +58,7 @@ def check(config: Any, environ: dict[str, str]) -> None:
 
 
 def settings_or_error(configuration: Configuration) -> Settings | ConfigError:
-    """Give what was read, or the error."""
+    """Return what was read, or the error."""
     try:
         return configuration.settings
     except ConfigError as error:
@@ -68,7 +68,7 @@ def settings_or_error(configuration: Configuration) -> Settings | ConfigError:
 @settings(max_examples=120, deadline=None)
 @given(st.fixed_dictionaries({}, optional={name: tables(node) for name, node in TREE.items()}))
 @example({"worker": {"lease": 10**400}})
-@example({"worker": {"max_memory": float("inf")}})
+@example({"payload": {"max_size": float("inf")}})
 @example({"queues": {"b": {"rate": {"limit": 10**400}}}})
 def test_any_table_is_read_or_refused(config: dict[str, Any]) -> None:
     """Never an error of another kind, however wild the values."""

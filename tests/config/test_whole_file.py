@@ -1,8 +1,7 @@
-"""A whole file: everything in it is read, and what has no effect yet is said aloud."""
+"""A whole file: every value in it is read."""
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 
 import pytest
@@ -12,12 +11,12 @@ from fairlane.app.config.keys import TREE
 from fairlane.app.settings import TaskSettings
 from fairlane.app.worker_settings import WorkerSettings
 from fairlane.model.instants import DAY, SECOND
-from fairlane.model.layers import TenantRules
-from fairlane.model.payload import PayloadRules
-from fairlane.model.retention import Retention
+from fairlane.model.payload.encoding import PayloadRules
+from fairlane.model.policy.overrides import TenantRules
+from fairlane.model.policy.retention import Retention
 from tests.config.world import World
 
-TEXT = (Path(__file__).parent / "families.toml").read_text(encoding="utf-8")
+TEXT = (Path(__file__).parent / "whole_file.toml").read_text(encoding="utf-8")
 SLOWLY = Backoff.exponential(30, cap=900, jitter=0.25)
 BULK = Limits(waiting=5000, running=4, rate=Rate(50, burst=5))
 
@@ -26,30 +25,25 @@ def test_every_value_of_a_whole_file_is_read(world: World) -> None:
     """Into the same values that code would declare."""
     world.environ = {"STORE_URL": "sqlite:///site.db"}
     settings = world.settings(TEXT)
-    assert (settings.url, settings.namespace, settings.import_) == (
-        "sqlite:///site.db",
-        "site",
-        "site.jobs:app",
-    )
+    assert (settings.url, settings.import_) == ("sqlite:///site.db", "site.jobs:app")
     assert (settings.tenancy, settings.fixed_queues) == ("open", True)
     assert (settings.is_lower_first, settings.priority_default) == (True, 5)
     assert settings.queues == {
-        "default": Queue("default", 300, 5, SLOWLY, sla=300, escalate="chat"),
-        "high": Queue("high", 30, 5, SLOWLY, sla=30, escalate="page"),
+        "default": Queue("default", 300, 5, SLOWLY),
+        "high": Queue("high", 30, 5, SLOWLY),
         "screenshot": Queue("screenshot", 90, 5, SLOWLY),
         "low": Queue("low", 300, 5, SLOWLY),
         "bulk": Queue("bulk", 1200, 5, SLOWLY, BULK, max_waiting=1_000_000, cost="seconds"),
     }
     assert settings.lanes == (
-        Lane("high", 20, ("high",), poll=5),
+        Lane("high", 20, ("high",)),
         Lane("default", 10, ("default", "screenshot", "low"), headroom=1),
         Lane("bulk", 8, {"bulk": Share()}),
     )
     assert settings.gates == (Gate("screenshots", 12),)
     assert settings.tasks == {
-        "TAGGING": TaskSettings(),
         "CAPTURE": TaskSettings(gate="screenshots"),
-        "QUOTES": TaskSettings(),
+        "QUOTES": TaskSettings(soft_timeout=20, on_bad_result="dead"),
     }
     big = Limits(waiting=5000, running=8, rate=Rate(200, burst=20))
     assert settings.tenants == {
@@ -57,7 +51,7 @@ def test_every_value_of_a_whole_file_is_read(world: World) -> None:
         "system": TenantRules(2.0),
         "big-customer": TenantRules(5.0, {"plan": "enterprise"}, {"bulk": big}),
     }
-    assert settings.worker == WorkerSettings(max_jobs=100_000, max_memory=2**30)
+    assert settings.worker == WorkerSettings(max_jobs=100_000)
     assert settings.payload == PayloadRules()
     assert settings.retention == Retention()
 
@@ -65,32 +59,6 @@ def test_every_value_of_a_whole_file_is_read(world: World) -> None:
 def test_the_whole_file_speaks_of_every_table() -> None:
     """A table that is added is added to the example as well."""
     assert [table for table in TREE if f"[{table}" not in TEXT] == []
-
-
-def test_what_has_no_effect_is_told_once_a_table(world: World, caplog: pytest.LogCaptureFixture) -> None:
-    """Nobody is left to believe that a schedule fires."""
-    world.environ = {"STORE_URL": "sqlite:///site.db"}
-    with caplog.at_level(logging.INFO, "fairlane"):
-        configuration = world.configuration(TEXT)
-        _ = configuration.settings, configuration.settings
-    first, *others = [record.getMessage() for record in caplog.records]
-    assert first == f"configuration: {world.folder / 'fairlane.toml'}"
-    assert others == [
-        f"configuration: {what}: no effect in this version"
-        for what in (
-            "namespace in [app]",
-            "color, sla, escalate in [queues]",
-            "poll in [lanes]",
-            "[breakers]",
-            "[budgets]",
-            "budget, isolation, max_memory, breaker in [tasks]",
-            "[schedules]",
-            "[escalations]",
-            "[channels]",
-            "processes, max_memory, max_crashes in [worker]",
-            "dead_reviewed, attempts_per_job in [retention]",
-        )
-    ]
 
 
 FORMS = [
@@ -135,7 +103,7 @@ def test_a_duration_is_seconds_or_has_a_unit(world: World, text: str, micros: in
 )
 def test_a_size_is_bytes_or_has_a_unit(world: World, text: str, size: int) -> None:
     """A kilobyte has 1,024."""
-    assert world.settings(f"[worker]\nmax_memory = {text}\n").worker.max_memory == size
+    assert world.settings(f"[payload]\nmax_size = {text}\n").payload.max_size == size
 
 
 def test_none_takes_a_limit_away(world: World) -> None:

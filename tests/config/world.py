@@ -1,4 +1,4 @@
-"""Configurations for tests: a file of its own, an environment of its own, nothing of this machine."""
+"""Configurations for tests: a separate file and environment, nothing of this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One fixture for the whole suite: a world around an empty store, for each store there is."""
+"""The fixture of the suite: a world around an empty store, for each store."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.stores import STORES
 
 @pytest_asyncio.fixture(params=sorted(STORES), loop_scope="session")
 async def world(request: pytest.FixtureRequest, kept: None) -> AsyncIterator[World]:
-    """Open one store, empty, and close it afterwards; the books must balance at the end of every test."""
+    """Open one empty store and close it afterwards; the invariants must hold at the end of every test."""
     clock = DrivenClock()
     async with STORES[request.param](clock) as store:
         world = World(store, clock)

@@ -1,4 +1,4 @@
-"""One call of every verb of the contract, to be made under any scope (S9). Asserts nothing itself."""
+"""One call of every verb of the contract, to be made under any scope (S9). Asserts nothing."""
 
 from __future__ import annotations
 
@@ -12,9 +12,16 @@ import msgspec
 from fairlane.model.errors import Unsupported
 from fairlane.model.instants import SECOND
 from fairlane.model.job import Claim
-from fairlane.model.judge import Succeeded
-from fairlane.model.layers import Change, GateRules, Kind, Subject, TaskRules, TenantRules
-from fairlane.model.retention import Retention
+from fairlane.model.policy.overrides import (
+    GateRules,
+    PolicyChange,
+    Subject,
+    SubjectKind,
+    TaskRules,
+    TenantRules,
+)
+from fairlane.model.policy.retention import Retention
+from fairlane.model.retry.decision import Succeeded
 from fairlane.model.scope import Scope
 from fairlane.store.contract import claims, dead, jobs, policies, registry, upkeep
 from fairlane.store.contract.inspection import InspectRequest
@@ -23,17 +30,17 @@ from tests.contract.world import CANCELLED, LEASE, World, ruined
 
 
 class Target(NamedTuple):
-    """What is asked about: ids, and the claims that a worker of this tenant would hold."""
+    """What the calls are about: ids and claims of this tenant."""
 
     ids: tuple[UUID, ...]
     claims: tuple[Claim, ...]
 
 
 async def settle_down(world: World) -> Target:
-    """Give acme a job in every state, ripe for every pass: due, expired, leases over, kept long enough."""
-    await world.declare(Kind.TENANT, "acme", TenantRules(weight=2.0))
-    await world.declare(Kind.TASK, "gated", TaskRules(gate="door"))
-    await world.declare(Kind.GATE, "door", GateRules(limit=5))
+    """Bring jobs of acme into every state, ready for every pass: due, expired, lease over, past retention."""
+    await world.declare(SubjectKind.TENANT, "acme", TenantRules(weight=2.0))
+    await world.declare(SubjectKind.TASK, "gated", TaskRules(gate="door"))
+    await world.declare(SubjectKind.GATE, "door", GateRules(limit=5))
     ids = []
     for ending in (Succeeded(b"1"), ruined(), CANCELLED):
         await world.enqueue(idempotency_key=type(ending).__name__)
@@ -53,7 +60,7 @@ async def settle_down(world: World) -> Target:
 
 
 def unused(world: World, target: Target) -> Target:
-    """Give the same with ids that nobody ever used."""
+    """Return the same target with ids that were never used."""
     ids = {id: world.new().id for id in target.ids}
     replace = msgspec.structs.replace
     strange = (replace(one, job=replace(one.job, id=ids[one.job.id])) for one in target.claims)
@@ -61,19 +68,19 @@ def unused(world: World, target: Target) -> Target:
 
 
 async def needs(world: World, scope: Scope) -> tuple[tuple[str, ...], int | None]:
-    """Give what an inspection says of jobs; the rest is nobody's."""
+    """Return what an inspection says about jobs; the rest belongs to no tenant."""
     found = await world.store.upkeep.inspect(InspectRequest(scope=scope))
     return found.tasks, found.first_lease_until
 
 
 def all_of(scope: Scope) -> claims.ClaimRequest:
-    """Ask for everything that can be claimed."""
-    wishes = (claims.Wish("default", 50),)
-    return claims.ClaimRequest(scope=scope, worker="w2", lease=LEASE, wishes=wishes, total=50)
+    """Request everything claimable."""
+    queue_requests = (claims.QueueRequest("default", 50),)
+    return claims.ClaimRequest(scope=scope, worker="w2", lease=LEASE, queue_requests=queue_requests, total=50)
 
 
 async def renewed(world: World, scope: Scope, target: Target) -> tuple[object, ...]:
-    """Renew, and leave out the instant that the reply has in any case."""
+    """Renew, and leave out the instant that every reply has."""
     renewals = tuple(claims.Renewal(one.job.id, one.fence) for one in target.claims)
     request = claims.RenewRequest(scope=scope, worker="w1", lease=LEASE, renewals=renewals)
     reply = await world.store.claims.renew(request)
@@ -83,14 +90,14 @@ async def renewed(world: World, scope: Scope, target: Target) -> tuple[object, .
 def settling(
     world: World, scope: Scope, target: Target, claim: claims.ClaimRequest | None = None
 ) -> Awaitable[claims.SettleReply]:
-    """Settle, and perhaps ask for more."""
+    """Settle, optionally with a claim."""
     verdicts = tuple(world.verdict(claim) for claim in target.claims)
     request = claims.SettleRequest(scope=scope, worker="w1", settlements=verdicts, claim=claim)
     return world.store.claims.settle(request)
 
 
 async def joining(world: World, scope: Scope, subject: Subject) -> None:
-    """Enqueue on what is no connection, which is all that every store can be asked; the scope comes first."""
+    """Enqueue in something that is no connection; every store checks the scope first."""
     request = jobs.EnqueueRequest(scope=scope, jobs=(world.new(subject.name),))
     with suppress(Unsupported):
         await world.store.jobs.enqueue_in(object(), request)
@@ -100,12 +107,12 @@ Ask: TypeAlias = Callable[[World, Scope, Target], Awaitable[Any]]
 
 
 async def each(target: Target, ask: Callable[[UUID], Awaitable[Any]]) -> list[Any]:
-    """Ask for one id after the other."""
+    """Call once per id."""
     return [await ask(id) for id in target.ids]
 
 
 def held(target: Target) -> tuple[UUID, ...]:
-    """Name the jobs of the claims."""
+    """Return the ids of the claimed jobs."""
     return tuple(claim.job.id for claim in target.claims)
 
 
@@ -140,8 +147,8 @@ PROBES: Final[dict[str, tuple[Ask, Callable[[Target], Any]]]] = {
     "jobs.run_now": (lambda w, s, t: w.run_now(*t.ids, scope=s), lambda _: ()),
     "claims.renew": (renewed, lambda t: (held(t), ())),
     "claims.settle": (settling, lambda t: claims.SettleReply(stale=held(t))),
-    "claims.asked_to_cancel": (
-        lambda w, s, _: w.store.claims.asked_to_cancel(claims.WorkerRequest(scope=s, worker="w1")),
+    "claims.cancel_asked": (
+        lambda w, s, _: w.store.claims.cancel_asked(claims.WorkerRequest(scope=s, worker="w1")),
         lambda _: (),
     ),
     "dead.get": (
@@ -157,7 +164,7 @@ PROBES: Final[dict[str, tuple[Ask, Callable[[Target], Any]]]] = {
         lambda _: dead.DeadCountPage((), None),
     ),
     "policies.list": (
-        lambda w, s, _: w.store.policies.list(policies.ListRequest(scope=s, kind=Kind.TENANT)),
+        lambda w, s, _: w.store.policies.list(policies.ListRequest(scope=s, kind=SubjectKind.TENANT)),
         lambda _: (),
     ),
     "upkeep.prune": (
@@ -193,7 +200,7 @@ NAMING: Final[dict[str, Callable[[World, Scope, Subject], Awaitable[Any]]]] = {
         policies.PutRequest(scope=s, rules={subject: TenantRules(weight=9.0)})
     ),
     "policies.override": lambda w, s, subject: w.store.policies.override(
-        policies.OverrideRequest(scope=s, subject=subject, change=Change(weight=9.0), who="ops")
+        policies.OverrideRequest(scope=s, subject=subject, change=PolicyChange(weight=9.0), who="ops")
     ),
     "policies.reset": lambda w, s, subject: w.store.policies.reset(
         policies.SubjectRequest(scope=s, subject=subject)
@@ -216,7 +223,7 @@ NAMING: Final[dict[str, Callable[[World, Scope, Subject], Awaitable[Any]]]] = {
 }
 """Each verb in which a caller names a tenant outright."""
 
-CARD: Final = registry.WorkerCard(id="w9", host="here", pid=9, version="1", queues=("default",), slots=1)
+CARD: Final = registry.WorkerRecord(id="w9", host="here", pid=9, version="1", queues=("default",), slots=1)
 
 
 async def _dedicate(world: World, scope: Scope) -> str:
@@ -230,7 +237,7 @@ async def _dedicate(world: World, scope: Scope) -> str:
 
 HARMLESS: Final[dict[str, Callable[[World, Scope], Awaitable[Any]]]] = {
     "registry.register": lambda w, s: w.store.registry.register(
-        registry.RegisterRequest(scope=s, card=CARD, renew_every=SECOND)
+        registry.RegisterRequest(scope=s, record=CARD, renew_every=SECOND)
     ),
     "registry.heartbeat": lambda w, s: w.store.registry.heartbeat(
         registry.HeartbeatRequest(scope=s, worker="w1", state="busy", renew_every=SECOND)
@@ -238,11 +245,13 @@ HARMLESS: Final[dict[str, Callable[[World, Scope], Awaitable[Any]]]] = {
     "registry.leave": lambda w, s: w.store.registry.leave(registry.LeaveRequest(scope=s, worker="w1")),
     "registry.workers": lambda w, s: w.store.registry.workers(registry.WorkersRequest(scope=s)),
     "registry.tasks": lambda w, s: w.store.registry.tasks(registry.TasksRequest(scope=s)),
-    "registry.clean": lambda w, s: w.store.registry.clean(registry.CleanRequest(scope=s, silent_for=0)),
+    "registry.clean": lambda w, s: w.store.registry.clean(
+        registry.ForgetWorkersRequest(scope=s, silent_for=0)
+    ),
     "registry.lead": lambda w, s: w.store.registry.lead(
         registry.LeadRequest(scope=s, name="duties", worker="w9", lease=SECOND)
     ),
-    "registry.pulse": lambda w, s: w.store.registry.pulse(Request(scope=s)),
+    "registry.status": lambda w, s: w.store.registry.status(Request(scope=s)),
     "upkeep.gates": lambda w, s: w.store.upkeep.gates(Request(scope=s)),
     "upkeep.purpose": lambda w, s: w.store.upkeep.purpose(Request(scope=s)),
     "upkeep.dedicate": _dedicate,

@@ -1,4 +1,4 @@
-"""Say which rules of the semantics have tests, and what the others wait for. Runs no test.
+"""List which rules of the semantics have tests, and what the others wait for. Runs no test.
 
 A test names its rules in its docstring: in the contract suite at the very beginning (`S13, S15: …`),
 elsewhere anywhere in it. `python -m tests.contract.rules` prints the table.
@@ -24,7 +24,7 @@ LEFT: Final[dict[int, str]] = {
     10: "command line, for what `doctor` says; the client chooses the tenant before a store is asked",
     31: "worker",
     47: "worker",
-    49: "worker: it asks the lane's clock of the model, and a store sees only the wishes",
+    49: "worker: it asks the lane's clock of the model, and a store sees only the queue requests",
     55: "command line",
     57: "schedules",
     58: "breakers and budgets",
@@ -43,7 +43,7 @@ _LONGEST_RANGE: Final = 10
 
 
 class Case(NamedTuple):
-    """One test function: where it stands, its name, and its docstring."""
+    """One test function: its file, name and docstring."""
 
     file: str
     name: str
@@ -80,7 +80,7 @@ def mentioned(docstring: str) -> set[int]:
 
 
 def cases_in(folder: Path) -> Iterator[Case]:
-    """Read every test function of a folder, without importing any; those about this table do not count."""
+    """Return every test function of a folder without importing it, except tests of this table."""
     for path in sorted(folder.rglob("test_*.py")):
         if path.name == "test_rules.py":
             continue
@@ -101,7 +101,7 @@ def count_others() -> Counter[int]:
 
 
 def findings(page: str, folder: Path, left: Mapping[int, str]) -> Iterator[str]:
-    """Say where the rules of a page, the tests of a folder and what is left over do not fit together."""
+    """Return where the rules of a page, the tests of a folder and `LEFT` contradict each other."""
     rules, counts = titles(page), count_contract(folder)
     for rule, title in rules.items():
         if not counts[rule] and rule not in left:
@@ -117,7 +117,7 @@ def findings(page: str, folder: Path, left: Mapping[int, str]) -> Iterator[str]:
 
 
 def table() -> Iterator[str]:
-    """Write a line for each rule: number, title, contract tests, other tests, or what it waits for."""
+    """Return a line per rule: number, title, contract tests, other tests, or what it waits for."""
     contract, others = count_contract(), count_others()
     yield f"{'rule':<5}{'title':<28}{'contract':>9}{'others':>8}  waits for"
     for rule, title in titles(SEMANTICS.read_text(encoding="utf-8")).items():

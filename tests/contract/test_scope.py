@@ -8,8 +8,8 @@ from typing import get_type_hints
 import pytest
 
 from fairlane.model.errors import TenantMismatch
-from fairlane.model.layers import Change, Kind, Subject, TenantRules
-from fairlane.model.lifecycle import State
+from fairlane.model.lifecycle.states import State
+from fairlane.model.policy.overrides import PolicyChange, Subject, SubjectKind, TenantRules
 from fairlane.model.scope import Scope
 from fairlane.store.contract import Store
 from fairlane.store.contract.policies import ListRequest, OverrideRequest, PutRequest, ReadRequest
@@ -17,7 +17,7 @@ from tests.contract.probes import HARMLESS, NAMING, PROBES, SERVING_ALL, settle_
 from tests.contract.world import World
 
 OWN, OTHER = Scope("acme"), Scope("globex")
-ACME = Subject(Kind.TENANT, "acme")
+ACME = Subject(SubjectKind.TENANT, "acme")
 
 
 def verbs() -> set[str]:
@@ -37,7 +37,7 @@ def verbs() -> set[str]:
 
 async def whole(world: World) -> tuple[object, ...]:
     """All that can be seen of jobs, their order and acme's policy."""
-    return await world.sight(), await world.peek(50), await world.view(Kind.TENANT, "acme")
+    return await world.sight(), await world.peek(50), await world.view(SubjectKind.TENANT, "acme")
 
 
 async def test_every_verb_of_the_contract_is_asked(world: World) -> None:
@@ -101,7 +101,7 @@ async def test_naming_a_foreign_tenant_is_refused(world: World, verb: str) -> No
     before = await whole(world)
     for name in ("acme", "never-used", "*"):
         with pytest.raises(TenantMismatch):
-            await NAMING[verb](world, OTHER, Subject(Kind.TENANT, name))
+            await NAMING[verb](world, OTHER, Subject(SubjectKind.TENANT, name))
     assert await whole(world) == before
 
 
@@ -112,9 +112,9 @@ async def test_a_tenant_may_name_itself(world: World, verb: str) -> None:
 
 
 @pytest.mark.parametrize("verb", [verb for verb in NAMING if verb.startswith("policies.")])
-@pytest.mark.parametrize("kind", [Kind.QUEUE, Kind.TASK, Kind.GATE])
+@pytest.mark.parametrize("kind", [SubjectKind.QUEUE, SubjectKind.TASK, SubjectKind.GATE])
 async def test_what_all_tenants_share_is_not_a_tenants_to_read_or_change(
-    world: World, verb: str, kind: Kind
+    world: World, verb: str, kind: SubjectKind
 ) -> None:
     """S9: queues, tasks and gates are nobody's own, not even under the tenant's own name."""
     with pytest.raises(TenantMismatch):
@@ -125,22 +125,22 @@ async def test_one_foreign_name_among_own_ones_refuses_the_whole_request(world: 
     """S9, S12: neither the job nor the policy that was the caller's own is stored."""
     with pytest.raises(TenantMismatch):
         await world.send(world.new("acme"), world.new("globex"), scope=OWN)
-    rules = {ACME: TenantRules(weight=2.0), Subject(Kind.TENANT, "globex"): TenantRules(weight=2.0)}
+    rules = {ACME: TenantRules(weight=2.0), Subject(SubjectKind.TENANT, "globex"): TenantRules(weight=2.0)}
     with pytest.raises(TenantMismatch):
         await world.store.policies.put(PutRequest(scope=OWN, rules=rules))
     with pytest.raises(TenantMismatch):
         await world.store.policies.read(ReadRequest(scope=OWN, subjects=tuple(rules)))
     assert await world.counts() == {}
-    assert (await world.view(Kind.TENANT, "acme")).declared is None
+    assert (await world.view(SubjectKind.TENANT, "acme")).declared is None
 
 
-@pytest.mark.parametrize("kind", Kind)
-async def test_a_tenant_lists_no_policy_but_its_own(world: World, kind: Kind) -> None:
+@pytest.mark.parametrize("kind", SubjectKind)
+async def test_a_tenant_lists_no_policy_but_its_own(world: World, kind: SubjectKind) -> None:
     """S9: of tenants it sees itself; what belongs to all is refused."""
     await settle_down(world)
     await world.enqueue("globex")
     request = ListRequest(scope=OWN, kind=kind)
-    if kind is Kind.TENANT:
+    if kind is SubjectKind.TENANT:
         assert [view.subject for view in await world.store.policies.list(request)] == [ACME]
     else:
         with pytest.raises(TenantMismatch):
@@ -174,7 +174,7 @@ async def test_claims_and_passes_serve_all_tenants_or_nobody(world: World, verb:
 async def test_an_override_within_the_own_scope_works_and_stays_there(world: World) -> None:
     """S9, S54: a tenant's own policy can be changed under its own scope."""
     await world.store.policies.override(
-        OverrideRequest(scope=OWN, subject=ACME, change=Change(weight=3.0), who="ops")
+        OverrideRequest(scope=OWN, subject=ACME, change=PolicyChange(weight=3.0), who="ops")
     )
-    assert (await world.view(Kind.TENANT, "acme")).effective == TenantRules(weight=3.0)
-    assert (await world.view(Kind.TENANT, "globex")).effective == TenantRules()
+    assert (await world.view(SubjectKind.TENANT, "acme")).effective == TenantRules(weight=3.0)
+    assert (await world.view(SubjectKind.TENANT, "globex")).effective == TenantRules()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from fairlane.model.admission import RefusalKind
-from fairlane.model.layers import EVERY, Change, Kind, QueueRules, Subject, TenantRules
-from fairlane.model.lifecycle import State
-from fairlane.model.limits import Limits
+from fairlane.model.lifecycle.admission import RefusalKind
+from fairlane.model.lifecycle.states import State
+from fairlane.model.policy.limits import Limits
+from fairlane.model.policy.overrides import EVERY, PolicyChange, QueueRules, Subject, SubjectKind, TenantRules
 from fairlane.model.scope import SYSTEM
 from fairlane.store.contract.policies import ListRequest, ReadRequest
 from tests.contract.world import ALL, World
@@ -17,7 +17,7 @@ TIGHT = Limits(waiting=1, on_full="reject")
 
 async def tenants(world: World) -> list[str]:
     """Name the tenants that the store knows of."""
-    views = await world.store.policies.list(ListRequest(scope=ALL, kind=Kind.TENANT))
+    views = await world.store.policies.list(ListRequest(scope=ALL, kind=SubjectKind.TENANT))
     return [view.subject.name for view in views]
 
 
@@ -32,9 +32,11 @@ async def test_under_open_tenancy_a_tenant_exists_from_its_first_enqueue(world: 
 async def test_an_undeclared_tenant_has_what_is_declared_for_everyone(world: World) -> None:
     """S7: the defaults are in force from the first enqueue, and a declared tenant has its own instead."""
     everyone = TenantRules(weight=2.0, limits={"default": TIGHT})
-    await world.declare(Kind.TENANT, EVERY, everyone)
-    await world.declare(Kind.TENANT, "globex", TenantRules(weight=3.0, limits={"default": Limits(waiting=2)}))
-    acme, globex = Subject(Kind.TENANT, "acme"), Subject(Kind.TENANT, "globex")
+    await world.declare(SubjectKind.TENANT, EVERY, everyone)
+    await world.declare(
+        SubjectKind.TENANT, "globex", TenantRules(weight=3.0, limits={"default": Limits(waiting=2)})
+    )
+    acme, globex = Subject(SubjectKind.TENANT, "acme"), Subject(SubjectKind.TENANT, "globex")
     views = await world.store.policies.read(ReadRequest(scope=ALL, subjects=(acme, globex)))
     assert views[acme].effective == everyone
     assert views[globex].effective == TenantRules(weight=3.0, limits={"default": Limits(waiting=2)})
@@ -44,7 +46,7 @@ async def test_an_undeclared_tenant_has_what_is_declared_for_everyone(world: Wor
 
 async def test_under_declared_tenancy_an_unknown_tenant_is_refused(world: World) -> None:
     """S7: with the tenant named, and nothing stored, of its batch either."""
-    await world.declare(Kind.TENANT, "acme", TenantRules())
+    await world.declare(SubjectKind.TENANT, "acme", TenantRules())
     reply = await world.send(world.new("acme"), world.new("globex"), must_be_declared=True)
     assert [(one.index, one.kind, one.tenant) for one in reply.refused] == [
         (1, RefusalKind.UNKNOWN_TENANT, "globex")
@@ -57,7 +59,7 @@ async def test_under_declared_tenancy_a_declared_tenant_comes_in(world: World) -
     """S7: from the declaration on."""
     refused = await world.send(world.new("acme"), must_be_declared=True)
     assert [one.kind for one in refused.refused] == [RefusalKind.UNKNOWN_TENANT]
-    await world.declare(Kind.TENANT, "acme", TenantRules())
+    await world.declare(SubjectKind.TENANT, "acme", TenantRules())
     reply = await world.send(world.new("acme"), must_be_declared=True)
     assert [one.is_created for one in reply.enqueued] == [True]
 
@@ -65,7 +67,7 @@ async def test_under_declared_tenancy_a_declared_tenant_comes_in(world: World) -
 @pytest.mark.parametrize("name", ["Acme", "acme2", "acm", EVERY])
 async def test_a_declaration_is_of_one_exact_name(world: World, name: str) -> None:
     """S7, S4: neither a name that looks alike nor the defaults for everyone make a tenant known."""
-    await world.declare(Kind.TENANT, name, TenantRules())
+    await world.declare(SubjectKind.TENANT, name, TenantRules())
     reply = await world.send(world.new("acme"), must_be_declared=True)
     assert [one.kind for one in reply.refused] == [RefusalKind.UNKNOWN_TENANT]
 
@@ -94,9 +96,9 @@ async def test_the_tenant_of_the_application_is_always_known(world: World) -> No
 async def test_the_tenant_of_the_application_has_no_waiting_limit(world: World, on_full: str) -> None:
     """S8: whichever layer the limit comes from, it is neither refused nor reported."""
     tight = Limits(waiting=1, on_full=on_full)  # type: ignore[arg-type]
-    await world.declare(Kind.QUEUE, "default", QueueRules(limits=tight))
-    await world.declare(Kind.TENANT, EVERY, TenantRules(limits={EVERY: tight}))
-    await world.declare(Kind.TENANT, SYSTEM, TenantRules(limits={"default": tight}))
+    await world.declare(SubjectKind.QUEUE, "default", QueueRules(limits=tight))
+    await world.declare(SubjectKind.TENANT, EVERY, TenantRules(limits={EVERY: tight}))
+    await world.declare(SubjectKind.TENANT, SYSTEM, TenantRules(limits={"default": tight}))
     reply = await world.send(*(world.new(SYSTEM) for _ in range(3)))
     assert (len(reply.enqueued), reply.refused, reply.over) == (3, (), ())
     other = await world.send(world.new("acme"), world.new("acme"))
@@ -105,7 +107,7 @@ async def test_the_tenant_of_the_application_has_no_waiting_limit(world: World, 
 
 async def test_the_tenant_of_the_application_counts_towards_the_whole_queue(world: World) -> None:
     """S8, S18: the total of a queue refuses it like any other."""
-    await world.override(Kind.QUEUE, "default", Change(max_waiting=2))
+    await world.override(SubjectKind.QUEUE, "default", PolicyChange(max_waiting=2))
     await world.enqueue_many(2, SYSTEM)
     for tenant in (SYSTEM, "acme"):
         refused = (await world.send(world.new(tenant))).refused
@@ -121,7 +123,7 @@ async def test_the_tenant_of_the_application_takes_turns_like_any_other(world: W
 
 async def test_the_tenant_of_the_application_has_a_weight(world: World) -> None:
     """S8: with half the weight of the others it gets every third turn."""
-    await world.declare(Kind.TENANT, SYSTEM, TenantRules(weight=0.5))
+    await world.declare(SubjectKind.TENANT, SYSTEM, TenantRules(weight=0.5))
     await world.enqueue_many(6, SYSTEM)
     await world.enqueue_many(6, "acme")
     assert (await world.tenants_served(6)).count(SYSTEM) == 2
@@ -129,7 +131,7 @@ async def test_the_tenant_of_the_application_has_a_weight(world: World) -> None:
 
 async def test_the_tenant_of_the_application_obeys_other_limits(world: World) -> None:
     """S8: only the waiting limit is not for it; at most so many of its jobs run."""
-    await world.declare(Kind.QUEUE, "default", QueueRules(limits=Limits(waiting=1, running=1)))
+    await world.declare(SubjectKind.QUEUE, "default", QueueRules(limits=Limits(waiting=1, running=1)))
     await world.enqueue_many(3, SYSTEM)
     assert len(await world.claim(3)) == 1
     assert (await world.states()) == {State.READY: 2, State.RUNNING: 1}

@@ -1,4 +1,4 @@
-"""Short words for long requests, so that a test reads as the rule it checks. Hides no answer."""
+"""Short helpers for long requests, so that a test reads like the rule it checks. Hides no reply."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from fairlane.model.failure import ErrorClass, Failure
 from fairlane.model.identifiers import IdMaker
 from fairlane.model.instants import SECOND, Instant
 from fairlane.model.job import Claim, JobRecord, NewJob, Progress, Settlement
-from fairlane.model.judge import (
+from fairlane.model.lifecycle.states import CancelReply, State
+from fairlane.model.policy.overrides import PolicyChange, Rules, Subject, SubjectKind, TaskRules
+from fairlane.model.policy.retention import Retention
+from fairlane.model.retry.backoff import Backoff
+from fairlane.model.retry.decision import (
+    AttemptResult,
     Cancelled,
-    Ending,
     Failed,
     HandedBack,
-    Ruined,
+    PermanentFailure,
     Snoozed,
     Succeeded,
     Unknown,
-    judge,
+    decide_settlement,
 )
-from fairlane.model.layers import Change, Kind, Rules, Subject, TaskRules
-from fairlane.model.lifecycle import CancelReply, State
-from fairlane.model.retention import Retention
-from fairlane.model.retry import Backoff
 from fairlane.model.scope import Scope
 from fairlane.store.contract import Store
 from fairlane.store.contract.claims import (
@@ -36,6 +36,7 @@ from fairlane.store.contract.claims import (
     ClaimRequest,
     PassRequest,
     PromoteReply,
+    QueueRequest,
     ReclaimReply,
     ReclaimRequest,
     Renewal,
@@ -43,7 +44,6 @@ from fairlane.store.contract.claims import (
     RenewRequest,
     SettleReply,
     SettleRequest,
-    Wish,
 )
 from fairlane.store.contract.dead import DeadGetRequest, DeadLetter, DeadRequest
 from fairlane.store.contract.jobs import (
@@ -67,7 +67,13 @@ from fairlane.store.contract.policies import (
     ReadRequest,
     SubjectRequest,
 )
-from fairlane.store.contract.registry import HeartbeatRequest, Pulse, RegisterRequest, TaskCard, WorkerCard
+from fairlane.store.contract.registry import (
+    HeartbeatRequest,
+    RegisterRequest,
+    StoreStatus,
+    TaskRecord,
+    WorkerRecord,
+)
 from fairlane.store.contract.request import Request
 from fairlane.store.contract.upkeep import Census, PruneReply, PruneRequest, PurgeReply, PurgeRequest
 from tests.invariants import check, count_all, read_books
@@ -81,20 +87,20 @@ MICRO = 0.000001
 
 
 def payload(**arguments: Any) -> bytes:
-    """Write plain arguments as a stored payload."""
+    """Encode plain arguments as a payload."""
     return msgspec.json.encode({"v": 1, "arguments": arguments})
 
 
 def failed(
     error_class: ErrorClass = ErrorClass.RETRYABLE, message: str = "boom", after: int | None = None
 ) -> Failed:
-    """Give the ending of an attempt that failed."""
+    """Return the result of an attempt that failed."""
     return Failed(Failure(error_class, "ValueError", message), after)
 
 
-def ruined(error_class: ErrorClass = ErrorClass.NON_RETRYABLE, message: str = "hopeless") -> Ruined:
-    """Give the ending of an attempt that makes its job dead."""
-    return Ruined(Failure(error_class, "ValueError", message))
+def ruined(error_class: ErrorClass = ErrorClass.NON_RETRYABLE, message: str = "hopeless") -> PermanentFailure:
+    """Return the result of an attempt that makes its job dead."""
+    return PermanentFailure(Failure(error_class, "ValueError", message))
 
 
 SUCCEEDED = Succeeded()
@@ -102,7 +108,7 @@ SNOOZED = Snoozed(60 * SECOND)
 HANDED_BACK = HandedBack()
 CANCELLED = Cancelled("no longer wanted")
 
-ENDING_IN: Mapping[State, Ending | None] = {
+ENDING_IN: Mapping[State, AttemptResult | None] = {
     State.DELAYED: SNOOZED,
     State.READY: HANDED_BACK,
     State.RUNNING: None,
@@ -112,7 +118,7 @@ ENDING_IN: Mapping[State, Ending | None] = {
 }
 """How to end a first attempt so that its job is in this state then; a running one does not end."""
 
-ENDINGS: Mapping[str, Ending] = {
+ENDINGS: Mapping[str, AttemptResult] = {
     "succeeded": SUCCEEDED,
     "retried": failed(),
     "exhausted": failed(ErrorClass.NON_RETRYABLE),
@@ -125,22 +131,22 @@ ENDINGS: Mapping[str, Ending] = {
 """Every way in which a worker can end an attempt."""
 
 
-def _still_open(wishes: Iterable[tuple[str, int]], claims: Iterable[Claim]) -> list[tuple[str, int]]:
-    """Take what was claimed off the wishes, the first of a queue first."""
+def _still_open(queue_requests: Iterable[tuple[str, int]], claims: Iterable[Claim]) -> list[tuple[str, int]]:
+    """Subtract what was claimed from the queue requests, first request first."""
     served = Counter(claim.job.queue for claim in claims)
     left = []
-    for queue, most in wishes:
-        taken = min(most, served[queue])
+    for queue, limit in queue_requests:
+        taken = min(limit, served[queue])
         served[queue] -= taken
-        left.append((queue, most - taken))
+        left.append((queue, limit - taken))
     return left
 
 
 class World:
-    """A store, its clock, and the verbs with the defaults that most tests want."""
+    """A store, its clock, and the verbs with defaults for most tests."""
 
     def __init__(self, store: Store, clock: DrivenClock) -> None:
-        """Begin with ids that are the same in every run."""
+        """Start with the same ids in every run."""
         self.store = store
         self.clock = clock
         self._ids = IdMaker(random.Random(7).getrandbits)
@@ -149,7 +155,7 @@ class World:
 
     @property
     def now(self) -> Instant:
-        """Say what time it is in the store."""
+        """Return the store's now."""
         return self.clock.now()
 
     def advance(self, seconds: float) -> Instant:
@@ -159,23 +165,23 @@ class World:
     # ── jobs in ───────────────────────────────────────────────────────────────
 
     def new(self, tenant: str = "acme", **values: Any) -> NewJob:
-        """Give a well-formed new job."""
+        """Return a well-formed new job."""
         values = {"id": self._ids.next(self.now), "queue": "default", "task": "noop", **values}
         body = {"payload": PAYLOAD, "checksum": 0}
         return NewJob(**{**body, **values, "tenant": tenant})
 
     async def send(self, *jobs: NewJob, scope: Scope = ALL, **options: Any) -> EnqueueReply:
-        """Enqueue a batch and give the whole reply."""
+        """Enqueue a batch and return the reply."""
         return await self.store.jobs.enqueue(EnqueueRequest(scope=scope, jobs=jobs, **options))
 
     async def enqueue(self, tenant: str = "acme", **values: Any) -> JobRecord:
-        """Enqueue one job that must come in."""
+        """Enqueue one job that must be stored."""
         reply = await self.send(self.new(tenant, **values))
         assert not reply.refused, reply.refused
         return reply.enqueued[0].job
 
     async def enqueue_many(self, number: int, tenant: str = "acme", **values: Any) -> list[JobRecord]:
-        """Enqueue a batch of equal jobs that must come in."""
+        """Enqueue a batch of equal jobs that must be stored."""
         reply = await self.send(*(self.new(tenant, **values) for _ in range(number)))
         assert not reply.refused, reply.refused
         return [one.job for one in reply.enqueued]
@@ -187,62 +193,62 @@ class World:
         total: int = 1,
         queue: str = "default",
         *,
-        wishes: Iterable[tuple[str, int]] | None = None,
+        queue_requests: Iterable[tuple[str, int]] | None = None,
         worker: str = "w1",
         lease: int = LEASE,
         scope: Scope = ALL,
         headroom: int = 0,
         isolates: bool = False,
     ) -> ClaimRequest:
-        """Give the request of a claim, to be sent alone or with a settlement."""
-        wanted = ((queue, total),) if wishes is None else wishes
+        """Return the request of a claim, to be sent alone or with a settlement."""
+        wanted = ((queue, total),) if queue_requests is None else queue_requests
         return ClaimRequest(
             scope=scope,
             worker=worker,
             lease=lease,
-            wishes=tuple(Wish(*wish) for wish in wanted),
+            queue_requests=tuple(QueueRequest(*queue_request) for queue_request in wanted),
             total=total,
             headroom=headroom,
             isolates=isolates,
         )
 
     async def claim_reply(self, total: int = 1, queue: str = "default", **options: Any) -> ClaimReply:
-        """Claim once and give the whole reply, which may be partial."""
+        """Claim once and return the reply, which may be partial."""
         return await self.store.claims.claim(self.claim_request(total, queue, **options))
 
     async def claim_whole(
         self,
         total: int = 1,
         queue: str = "default",
-        wishes: Iterable[tuple[str, int]] | None = None,
+        queue_requests: Iterable[tuple[str, int]] | None = None,
         **options: Any,
     ) -> ClaimReply:
-        """Claim and give one reply, asking for the rest while the store says that it stopped early."""
-        open_wishes = [(queue, total)] if wishes is None else list(wishes)
+        """Claim until the reply is not partial, and return all as one reply."""
+        open_wishes = [(queue, total)] if queue_requests is None else list(queue_requests)
         claims: list[Claim] = []
         while True:
-            reply = await self.claim_reply(total - len(claims), wishes=open_wishes, **options)
+            reply = await self.claim_reply(total - len(claims), queue_requests=open_wishes, **options)
             claims += reply.claims
             if not reply.is_partial or len(claims) == total:
                 return ClaimReply(tuple(claims), reply.next_due_at)
             open_wishes = _still_open(open_wishes, reply.claims)
 
     async def claim(self, total: int = 1, queue: str = "default", **options: Any) -> list[Claim]:
-        """Claim and give the claims, asking again while the store says that it stopped early."""
+        """Claim until the reply is not partial, and return the claims."""
         return list((await self.claim_whole(total, queue, **options)).claims)
 
     async def claim_one(self, queue: str = "default", **options: Any) -> Claim:
-        """Claim exactly one job, which must be there."""
+        """Claim exactly one job."""
         (claim,) = await self.claim(1, queue, **options)
         return claim
 
     async def tenants_served(self, total: int, queue: str = "default", **options: Any) -> list[str]:
-        """Claim and give the tenants in the order served."""
+        """Claim and return the tenants in the order served."""
         return [claim.job.tenant for claim in await self.claim(total, queue, **options)]
 
-    def verdict(self, claim: Claim, ending: Ending = SUCCEEDED, **options: Any) -> Settlement:
-        """Judge an ending with a plain policy: one second, doubling, no jitter."""
-        return judge(claim, ending, Backoff.exponential(1, jitter=0), draw=0.5, **options)
+    def verdict(self, claim: Claim, ending: AttemptResult = SUCCEEDED, **options: Any) -> Settlement:
+        """Decide a settlement by a plain policy: one second, doubling, no jitter."""
+        return decide_settlement(claim, ending, Backoff.exponential(1, jitter=0), draw=0.5, **options)
 
     async def settle_reply(
         self,
@@ -251,27 +257,27 @@ class World:
         scope: Scope = ALL,
         claim: ClaimRequest | None = None,
     ) -> SettleReply:
-        """Settle and give the whole reply."""
+        """Settle and return the reply."""
         return await self.store.claims.settle(
             SettleRequest(scope=scope, worker=worker, settlements=settlements, claim=claim)
         )
 
-    async def settle(self, claim: Claim, ending: Ending = SUCCEEDED, worker: str = "w1") -> State:
+    async def settle(self, claim: Claim, ending: AttemptResult = SUCCEEDED, worker: str = "w1") -> State:
         """Settle one claim that must be accepted."""
         reply = await self.settle_reply(self.verdict(claim, ending), worker=worker)
         assert not reply.stale
         return reply.settled[0].state
 
-    async def run(self, ending: Ending = SUCCEEDED, queue: str = "default") -> JobRecord:
-        """Claim one job and end it so; give it as it is then."""
+    async def run(self, ending: AttemptResult = SUCCEEDED, queue: str = "default") -> JobRecord:
+        """Claim one job, end its attempt with this result, and return the job."""
         claim = await self.claim_one(queue)
         await self.settle(claim, ending)
         return await self.get(claim.job.id)
 
     async def bring_to(self, state: State, tenant: str = "acme", **values: Any) -> Claim:
-        """Enqueue a job and bring it into a state by way of one claim, which is given.
+        """Enqueue a job, bring it into a state by one claim, and return the claim.
 
-        It must be the first in its queue. A delayed one is snoozed, a ready one was handed back.
+        It must be the first in its queue. For delayed it is snoozed, for ready handed back.
         """
         job = await self.enqueue(tenant, **values)
         claim = await self.claim_one(job.queue)
@@ -282,7 +288,7 @@ class World:
         return claim
 
     async def lose(self) -> ReclaimReply:
-        """Let every lease run out and take the claims back."""
+        """Let every lease expire and reclaim."""
         self.advance(LEASE / SECOND)
         return await self.reclaim()
 
@@ -296,7 +302,7 @@ class World:
         )
 
     async def reclaim(self, **options: Any) -> ReclaimReply:
-        """Take back what was lost."""
+        """Take back claims whose lease has expired."""
         return await self.store.claims.reclaim(ReclaimRequest(scope=ALL, **options))
 
     async def promote(self, scope: Scope = ALL, **options: Any) -> PromoteReply:
@@ -304,13 +310,13 @@ class World:
         return await self.store.claims.promote(PassRequest(scope=scope, **options))
 
     async def expire(self) -> int:
-        """Cancel what is past its expiry."""
+        """Cancel expired jobs."""
         return (await self.store.claims.expire(PassRequest(scope=ALL))).expired
 
     # ── looking and steering ──────────────────────────────────────────────────
 
     async def get(self, id: UUID, scope: Scope = ALL) -> JobRecord:
-        """Give one job that must be there."""
+        """Return one job that must exist."""
         return (await self.store.jobs.get(GetRequest(scope=scope, ids=(id,))))[id]
 
     async def is_known(self, id: UUID, scope: Scope = ALL) -> bool:
@@ -332,20 +338,20 @@ class World:
                 return found
 
     async def counts(self, scope: Scope = ALL, queue: str | None = None) -> dict[tuple[str, str, State], int]:
-        """Give all counts by (tenant, queue, state)."""
+        """Return all counts by (tenant, queue, state)."""
         return {
             (one.tenant, one.queue, one.state): one.jobs for one in await count_all(self.store, scope, queue)
         }
 
     async def states(self) -> Counter[State]:
-        """Count jobs by state over everything."""
+        """Count all jobs by state."""
         totals: Counter[State] = Counter()
         for (_, _, state), number in (await self.counts()).items():
             totals[state] += number
         return totals
 
     async def explain(self, id: UUID, scope: Scope = ALL) -> Why:
-        """Say why a job waits; the job must be there."""
+        """Return why a job waits; it must exist."""
         why = await self.store.jobs.explain(ExplainRequest(scope=scope, id=id))
         assert why is not None
         return why
@@ -366,12 +372,14 @@ class World:
         """Change a waiting job."""
         return await self.store.jobs.edit(EditRequest(scope=scope, id=id, **values))
 
-    async def peek(self, most: int = 10, queue: str = "default", scope: Scope = ALL) -> tuple[JobRecord, ...]:
-        """Look at the next jobs of a queue."""
-        return await self.store.jobs.peek(PeekRequest(scope=scope, queue=queue, most=most))
+    async def peek(
+        self, limit: int = 10, queue: str = "default", scope: Scope = ALL
+    ) -> tuple[JobRecord, ...]:
+        """Return the next jobs of a queue."""
+        return await self.store.jobs.peek(PeekRequest(scope=scope, queue=queue, limit=limit))
 
     async def purge(self, scope: Scope = ALL, **options: Any) -> PurgeReply:
-        """Cancel what waits."""
+        """Cancel waiting jobs."""
         return await self.store.upkeep.purge(
             PurgeRequest(scope=scope, reason="spring cleaning", who="ops", **options)
         )
@@ -391,24 +399,24 @@ class World:
                 return found
 
     async def sight(self) -> tuple[object, ...]:
-        """All that can be seen of jobs, to be compared around a verb that must change none of it."""
+        """Return everything visible about jobs, to compare around a verb that must change nothing."""
         return await self.find_all(), await self.counts(), await self.letters(), await self.census()
 
     async def letter(self, id: UUID) -> DeadLetter | None:
-        """Give a job's dead letter, if it has one."""
+        """Return a job's dead letter, if it has one."""
         return await self.store.dead.get(DeadGetRequest(scope=ALL, id=id))
 
     async def census(self) -> Census:
-        """Open the store's own books, all of them."""
+        """Return the store's own counters, all pages."""
         return await read_books(self.store)
 
     async def prune(self, **times: Any) -> PruneReply:
-        """Remove what has been kept for these times."""
+        """Remove what is older than these retention times."""
         return await self.store.upkeep.prune(PruneRequest(scope=ALL, retention=Retention(**times)))
 
     # ── policies ──────────────────────────────────────────────────────────────
 
-    async def declare(self, kind: Kind, name: str, rules: Rules) -> None:
+    async def declare(self, kind: SubjectKind, name: str, rules: Rules) -> None:
         """Declare the rules of one subject."""
         await self.store.policies.put(PutRequest(scope=ALL, rules={Subject(kind, name): rules}))
 
@@ -417,71 +425,71 @@ class World:
         await self.store.policies.put(PutRequest(scope=ALL, rules=rules))
 
     async def put_gate(self, gate: str, *tasks: str) -> None:
-        """Declare that these tasks go through a gate."""
-        await self.put({Subject(Kind.TASK, task): TaskRules(gate=gate) for task in tasks})
+        """Declare a gate and the tasks that use it."""
+        await self.put({Subject(SubjectKind.TASK, task): TaskRules(gate=gate) for task in tasks})
 
     async def override(
-        self, kind: Kind, name: str, change: Change, until: Instant | None = None
+        self, kind: SubjectKind, name: str, change: PolicyChange, until: Instant | None = None
     ) -> PolicyView:
-        """Lay an override over one subject."""
+        """Set an override of one subject."""
         return await self.store.policies.override(
             OverrideRequest(scope=ALL, subject=Subject(kind, name), change=change, who="ops", until=until)
         )
 
-    async def reset(self, kind: Kind, name: str) -> PolicyView:
-        """Take an override off."""
+    async def reset(self, kind: SubjectKind, name: str) -> PolicyView:
+        """Remove an override."""
         return await self.store.policies.reset(SubjectRequest(scope=ALL, subject=Subject(kind, name)))
 
-    async def pause(self, kind: Kind, name: str, until: Instant | None = None) -> PolicyView:
+    async def pause(self, kind: SubjectKind, name: str, until: Instant | None = None) -> PolicyView:
         """Pause one subject."""
         return await self.store.policies.pause(self._hold(kind, name, until))
 
-    async def resume(self, kind: Kind, name: str) -> PolicyView:
+    async def resume(self, kind: SubjectKind, name: str) -> PolicyView:
         """Resume one subject."""
         return await self.store.policies.resume(SubjectRequest(scope=ALL, subject=Subject(kind, name)))
 
-    async def close(self, kind: Kind, name: str, until: Instant | None = None) -> PolicyView:
+    async def close(self, kind: SubjectKind, name: str, until: Instant | None = None) -> PolicyView:
         """Close one subject."""
         return await self.store.policies.close(self._hold(kind, name, until))
 
-    async def reopen(self, kind: Kind, name: str) -> PolicyView:
-        """Open one subject again."""
+    async def reopen(self, kind: SubjectKind, name: str) -> PolicyView:
+        """Reopen one subject."""
         return await self.store.policies.reopen(SubjectRequest(scope=ALL, subject=Subject(kind, name)))
 
-    def _hold(self, kind: Kind, name: str, until: Instant | None) -> HoldRequest:
+    def _hold(self, kind: SubjectKind, name: str, until: Instant | None) -> HoldRequest:
         return HoldRequest(
             scope=ALL, subject=Subject(kind, name), who="ops", reason="maintenance", until=until
         )
 
-    async def view(self, kind: Kind, name: str) -> PolicyView:
-        """Read what holds for one subject."""
+    async def view(self, kind: SubjectKind, name: str) -> PolicyView:
+        """Return the policy of one subject."""
         subject = Subject(kind, name)
         return (await self.store.policies.read(ReadRequest(scope=ALL, subjects=(subject,))))[subject]
 
     # ── workers ───────────────────────────────────────────────────────────────
 
     async def register(
-        self, worker: str = "w1", *tasks: TaskCard, renew_every: int = 4 * SECOND
-    ) -> WorkerCard:
-        """Introduce a worker that serves the default queue."""
-        card = WorkerCard(
+        self, worker: str = "w1", *tasks: TaskRecord, renew_every: int = 4 * SECOND
+    ) -> WorkerRecord:
+        """Register a worker that serves the default queue."""
+        record = WorkerRecord(
             id=worker, host="here", pid=7, version="1", queues=("default",), slots=16, tasks=tasks
         )
-        await self.store.registry.register(RegisterRequest(scope=ALL, card=card, renew_every=renew_every))
-        return card
+        await self.store.registry.register(RegisterRequest(scope=ALL, record=record, renew_every=renew_every))
+        return record
 
     async def beat(self, worker: str = "w1", renew_every: int = 4 * SECOND) -> bool:
-        """Let a worker say that it lives."""
+        """Send a heartbeat of a worker."""
         return await self.store.registry.heartbeat(
             HeartbeatRequest(scope=ALL, worker=worker, state="busy", renew_every=renew_every)
         )
 
-    async def pulse(self) -> Pulse:
-        """Say when workers were last heard of."""
-        return await self.store.registry.pulse(Request(scope=ALL))
+    async def status(self) -> StoreStatus:
+        """Return the status of the registry."""
+        return await self.store.registry.status(Request(scope=ALL))
 
     # ── at the end ────────────────────────────────────────────────────────────
 
     async def check_invariants(self) -> None:
-        """What must hold of any store at rest."""
+        """Check what must hold for any store at rest."""
         await check(self.store)

@@ -14,7 +14,7 @@ ALL = read_rows(TEXT)
 
 
 def row(id: str = "001-EC-1", **fields: str | None) -> Row:
-    """Give a row that is tested unless told otherwise."""
+    """Return a row that is tested unless told otherwise."""
     return Row(id, "B", "Edges", **{"mark": "core", "says": "", "waits": None, "missing": None, **fields})  # type: ignore[arg-type]
 
 

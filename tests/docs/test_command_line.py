@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from fairlane.cli.exits import Exit
-from fairlane.cli.main import PLACES
+from fairlane.cli.main import COMMANDS
 from tools import command_line
 from tools.pages import ROOT, pages
 
@@ -23,7 +23,7 @@ def test_the_page_has_every_command_and_every_exit_code() -> None:
     """Nothing is lost on the way to the page."""
     text = command_line.page()
     described = {line.split()[2] for line in text.splitlines() if line.startswith("## fairlane ")}
-    assert described == set(PLACES)
+    assert described == set(COMMANDS)
     codes = {int(code) for code in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)}
     assert codes == {int(code) for code in Exit}
 
@@ -39,4 +39,4 @@ def test_every_command_that_a_page_names_exists() -> None:
         if page.parent.name != "decisions"
     }
     assert {word for word, _ in named} >= {"explain", "doctor"}
-    assert {one for one in named if one[0] not in PLACES} == set()
+    assert {one for one in named if one[0] not in COMMANDS} == set()

@@ -2,6 +2,7 @@
 
 A block marked `python file=NAME` is a file of the story; later ones replace it. In a block marked `console`
 each line after `$ ` is a command, and what follows is what it prints, where `…` stands for anything.
+What `$ export NAME=VALUE` sets holds until the end of the story.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ from tests.servers.postgres import shared_url
 from tools.pages import ROOT, Block, blocks, pages
 
 FILE = "python file="
+EXPORT = "export "
 SERVER = "TEST_DATABASE_URL"
 """What a page calls its PostgreSQL database; here it is the tests' own."""
 STORIES = [page for page in pages() if f"```{FILE}" in page.read_text(encoding="utf-8")]
 
 
 def commands(text: str) -> list[tuple[str, str]]:
-    r"""Give each command of a console block with what it prints.
+    r"""Return each command of a console block with what it prints.
 
     >>> commands("$ ls\na\nb\n$ true\n")
     [('ls', 'a\nb'), ('true', '')]
@@ -39,8 +41,8 @@ def is_like(printed: str, told: str) -> bool:
     return re.fullmatch(pattern, printed.strip(), re.DOTALL) is not None
 
 
-def play(block: Block, folder: Path) -> None:
-    """Write a file, or run the commands of a block."""
+def play(block: Block, folder: Path, exported: dict[str, str]) -> None:
+    """Write a file, or run the commands of a block; add what they export."""
     if block.info.startswith(FILE):
         (folder / block.info.removeprefix(FILE)).write_text(block.text, encoding="utf-8")
         return
@@ -50,11 +52,15 @@ def play(block: Block, folder: Path) -> None:
     if any(SERVER in path.read_text(encoding="utf-8") for path in folder.glob("*.py")):
         environment[SERVER] = shared_url()
     for command, told in commands(block.text):
+        if command.startswith(EXPORT):
+            name, _, value = command.removeprefix(EXPORT).partition("=")
+            exported[name] = value
+            continue
         done = subprocess.run(  # noqa: S602 (our own page)
             command,
             shell=True,
             cwd=folder,
-            env=environment,
+            env=environment | exported,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -68,9 +74,10 @@ def play(block: Block, folder: Path) -> None:
 @pytest.mark.parametrize("page", STORIES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_story_happens_as_it_is_told(page: Path, tmp_path: Path) -> None:
     """In an empty folder, from its first block to its last."""
+    exported: dict[str, str] = {}
     for block in blocks(page.read_text(encoding="utf-8")):
         if block.info == "console" or block.info.startswith(FILE):
-            play(block, tmp_path)
+            play(block, tmp_path, exported)
 
 
 def test_the_stories_are_those_we_mean() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from fairlane.model.lifecycle import TRANSITIONS, State
+from fairlane.model.lifecycle.states import TRANSITIONS, State
 from tools import state_diagram
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "reference" / "state-diagram.md"

@@ -11,16 +11,16 @@ import pytest
 from fairlane.app.worker_settings import WorkerSettings
 from fairlane.duties import clean, expire, promote, prune
 from fairlane.duties.duties import Duties
-from fairlane.duties.lead import Lead
+from fairlane.duties.leader_election import LeaderElection
 from fairlane.duties.reclaim import EVERY, QUIET, Reclaim
 from fairlane.model.instants import DAY, HOUR, SECOND, Instant, Micros
-from fairlane.model.lifecycle import State
-from fairlane.model.retention import Retention
+from fairlane.model.lifecycle.states import State
+from fairlane.model.policy.retention import Retention
 from fairlane.model.scope import Scope
-from fairlane.runtime.absence import Absence
 from fairlane.runtime.clock import MachineClock
-from fairlane.store.contract.claims import RECLAIM_MOST
-from fairlane.store.contract.registry import LeaveRequest, Pulse, WorkersRequest
+from fairlane.runtime.outage import StoreOutage
+from fairlane.store.contract.claims import MAX_RECLAIMED
+from fairlane.store.contract.registry import LeaveRequest, StoreStatus, WorkersRequest
 from fairlane.store.contract.request import Request
 from tests.contract.world import World
 from tests.worker.world import until, until_async
@@ -31,7 +31,7 @@ IDLE = LEASE - QUIET
 
 
 class Beside:
-    """A process's own clock, beside the store's: it goes with it unless a test says otherwise."""
+    """A process's local clock: it runs with the store's unless a test says otherwise."""
 
     def __init__(self, world: World) -> None:
         """Begin with the store's time."""
@@ -50,8 +50,8 @@ class Beside:
         """Never wait."""
 
 
-class StoodStill:
-    """A store that stands still for a minute when it has told the pulse."""
+class FrozenStore:
+    """A store that freezes for a minute after it has told its status."""
 
     def __init__(self, world: World) -> None:
         """Be the world's store otherwise."""
@@ -59,15 +59,15 @@ class StoodStill:
         self.claims = world.store.claims
         self.registry = self
 
-    async def pulse(self, request: Request) -> Pulse:
+    async def status(self, request: Request) -> StoreStatus:
         """Tell it as it was."""
-        told = await self._world.store.registry.pulse(request)
+        told = await self._world.store.registry.status(request)
         self._world.advance(60)
         return told
 
 
 def reclaim_of(world: World) -> tuple[Reclaim, Beside]:
-    """Give a reclaiming duty, and the clock it looks at."""
+    """Return a reclaiming duty, and the clock it looks at."""
     clock = Beside(world)
     return Reclaim(clock, WorkerSettings(lease=LEASE, renew_every=RENEW)), clock
 
@@ -76,7 +76,7 @@ def reclaim_of(world: World) -> tuple[Reclaim, Beside]:
 
 
 async def _alive(world: World, seconds: int, worker: str = "w2") -> None:
-    """Let time pass while a worker beats."""
+    """Let time pass while a worker sends heartbeats."""
     for _ in range(seconds // 4):
         world.advance(4)
         await world.beat(worker)
@@ -179,7 +179,7 @@ async def test_a_store_that_stands_still_between_pulse_and_reclaim_loses_nobody_
     await _alive(world, 8, "w1")
     job = await world.enqueue()
     await world.claim_one(worker="w1")
-    await duty(StoodStill(world))  # type: ignore[arg-type]
+    await duty(FrozenStore(world))  # type: ignore[arg-type]
     assert (await world.get(job.id)).state is State.RUNNING
     assert await duty(world.store) == EVERY
     assert (await world.get(job.id)).state is State.RUNNING
@@ -190,8 +190,8 @@ async def test_a_pass_is_bounded_and_comes_back_at_once_for_the_rest(world: Worl
     duty, _ = reclaim_of(world)
     await world.register("w2")
     await _alive(world, 8)
-    await world.enqueue_many(RECLAIM_MOST + 1)
-    await world.claim(RECLAIM_MOST + 1, worker="w1", lease=SECOND)
+    await world.enqueue_many(MAX_RECLAIMED + 1)
+    await world.claim(MAX_RECLAIMED + 1, worker="w1", lease=SECOND)
     await _alive(world, 4)
     assert [await duty(world.store) for _ in range(3)] == [0, EVERY, IDLE]
 
@@ -285,31 +285,31 @@ async def test_clean_forgets_workers_that_were_silent_for_an_hour(world: World) 
 
 async def test_one_process_leads_and_another_follows_when_it_stops(world: World) -> None:
     """By its lease running out, or at once when it leaves."""
-    first, second = (Lead(name, 12 * SECOND, 4 * SECOND) for name in ("w1", "w2"))
+    first, second = (LeaderElection(name, 12 * SECOND, 4 * SECOND) for name in ("w1", "w2"))
     await first(world.store)
     await second(world.store)
-    assert (first.is_mine, second.is_mine) == (True, False)
+    assert (first.is_leader, second.is_leader) == (True, False)
     world.advance(11)
     await first(world.store)
     world.advance(2)
     await second(world.store)
-    assert (first.is_mine, second.is_mine) == (True, False)
+    assert (first.is_leader, second.is_leader) == (True, False)
     await world.store.registry.leave(LeaveRequest(scope=Scope.all(), worker="w1"))
     await second(world.store)
     await first(world.store)
-    assert (first.is_mine, second.is_mine) == (False, True)
+    assert (first.is_leader, second.is_leader) == (False, True)
 
 
 async def test_the_lead_of_one_who_was_killed_ends_with_the_leases_of_its_jobs(world: World) -> None:
     """However short these are: who takes its jobs back is there when they may be taken back."""
     settings = WorkerSettings(lease=2 * SECOND, renew_every=SECOND // 2)
-    killed, other = (_duties(world, name, settings)._lead for name in ("a", "b"))
+    killed, other = (_duties(world, name, settings)._election for name in ("a", "b"))
     assert await killed(world.store) == SECOND // 2
     await other(world.store)
-    assert (killed.is_mine, other.is_mine) == (True, False)
+    assert (killed.is_leader, other.is_leader) == (True, False)
     world.advance(2.1)
     await other(world.store)
-    assert other.is_mine
+    assert other.is_leader
 
 
 async def test_all_duties_are_done_by_whoever_leads_and_by_nobody_else(world: World) -> None:
@@ -339,14 +339,14 @@ async def test_all_duties_are_done_by_whoever_leads_and_by_nobody_else(world: Wo
     (leader,) = set(calls)
     assert (await world.get(lost.id)).failures == 1
     await next(one for one in made if one._name == leader).leave()
-    follower = Lead("a" if leader == "b" else "b", 12 * SECOND, 4 * SECOND)
+    follower = LeaderElection("a" if leader == "b" else "b", 12 * SECOND, 4 * SECOND)
     await follower(world.store)
-    assert follower.is_mine
+    assert follower.is_leader
 
 
 def _duties(world: World, name: str, settings: WorkerSettings) -> Duties:
-    absence = Absence(getLogger("fairlane.duties"), name, lambda: None)
-    return Duties(name, lambda: world.store, MachineClock(), Retention(), settings, absence)
+    outage = StoreOutage(getLogger("fairlane.duties"), name, lambda: None)
+    return Duties(name, lambda: world.store, MachineClock(), Retention(), settings, outage)
 
 
 async def test_a_fault_in_one_duty_stops_no_other(world: World, caplog: pytest.LogCaptureFixture) -> None:

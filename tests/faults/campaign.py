@@ -14,14 +14,14 @@ from typing import Any
 
 import apsw
 
-from fairlane.model import ledger
+from fairlane.lab import ledger
+from fairlane.lab.history import check as judge_history
 from fairlane.model.errors import EnqueueUnknown, StoreBusy, StoreUnavailable
-from fairlane.model.history import check as judge_history
 from fairlane.model.identifiers import IdMaker
 from fairlane.model.instants import SECOND, Instant
 from fairlane.model.job import Claim, JobRecord, NewJob
-from fairlane.model.judge import Ending
-from fairlane.model.lifecycle import Home, home
+from fairlane.model.lifecycle.states import Home, home
+from fairlane.model.retry.decision import AttemptResult
 from fairlane.store.contract import Store
 from fairlane.store.sqlite.store import SqliteStore
 from tests.contract.world import SUCCEEDED, World
@@ -35,7 +35,7 @@ def times(normal: int) -> int:
 
 
 def seeded() -> random.Random:
-    """Give random draws that can be repeated; the seed is shown by a test that fails."""
+    """Return random draws that can be repeated; the seed is shown by a test that fails."""
     seed = int(os.environ.get("FAIRLANE_SEED") or random.SystemRandom().getrandbits(32))
     print(f"FAIRLANE_SEED={seed}")
     return random.Random(seed)
@@ -55,7 +55,7 @@ class RealClock(DrivenClock):
 
 
 def moment() -> ledger.Moment:
-    """Give the recording clock, which all processes of a machine share."""
+    """Return the recording clock, which all processes of a machine share."""
     return time.monotonic_ns() // 1_000
 
 
@@ -153,7 +153,7 @@ class Actor(World):
             )
         return claims
 
-    async def end(self, claims: Iterable[Claim], ending: Ending = SUCCEEDED) -> None:
+    async def end(self, claims: Iterable[Claim], ending: AttemptResult = SUCCEEDED) -> None:
         """Settle in one request."""
         verdicts = {str(claim.job.id): (claim, self.verdict(claim, ending)) for claim in claims}
         at = moment()

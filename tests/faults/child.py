@@ -20,7 +20,7 @@ import apsw
 from fairlane import Fairlane, Relay
 from fairlane.model.instants import SECOND
 from fairlane.model.job import Claim
-from fairlane.model.lifecycle import is_finished
+from fairlane.model.lifecycle.states import is_finished
 from fairlane.store.contract.jobs import EnqueueRequest
 from fairlane.store.contract.registry import WaitRequest
 from fairlane.store.sqlite.store import SqliteStore

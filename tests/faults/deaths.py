@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlane.model import ledger
+from fairlane.lab import ledger
 from fairlane.store.sqlite.store import SqliteStore
 from tests.faults.campaign import Actor, RealClock, verify
 from tests.faults.disk import Disk, Fault

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal
 import apsw
 import pytest
 
-from fairlane.store.sqlite import connect
+from fairlane.store.sqlite import connection
 
 Fault = Literal["full", "io", "torn", "power"]
 _numbers: Final = itertools.count()
@@ -49,7 +49,7 @@ class Disk(apsw.VFS):
             db.wal_autocheckpoint(self._checkpoint)
             return db
 
-        patch.setattr(connect, "open_file", open_file)
+        patch.setattr(connection, "open_file", open_file)
 
     def fail(self, fault: Fault, at: int) -> None:
         """Fail at this step, counted from here."""

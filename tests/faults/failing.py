@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlane.model import ledger
+from fairlane.lab import ledger
 from fairlane.model.errors import EnqueueUnknown, StoreUnavailable
 from fairlane.store.sqlite.store import SqliteStore
 from tests.faults.campaign import Actor, RealClock, verify

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlane.model import ledger
+from fairlane.lab import ledger
 from fairlane.model.errors import StoreError
 from fairlane.model.instants import SECOND
 from fairlane.store.contract.registry import WaitRequest

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlane.model import ledger
+from fairlane.lab import ledger
 from fairlane.model.errors import StoreError
 from fairlane.store.sqlite.store import SqliteStore
 from tests.faults.campaign import Actor, verify
@@ -55,7 +55,7 @@ async def main(folder: Path) -> None:
     _allow(file, 0o644)
     _allow(folder, 0o555)
     assert "cannot be" in await _error(file)
-    assert "cannot be made: Permission denied" in await _error(folder / "new.db")
+    assert "cannot be created: Permission denied" in await _error(folder / "new.db")
     _allow(folder, 0o000)
     assert "ermission denied" in await _error(file)
     _allow(folder, 0o755)

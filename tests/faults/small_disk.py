@@ -6,7 +6,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from fairlane.model import ledger
+from fairlane.lab import ledger
 from fairlane.model.errors import StoreUnavailable
 from fairlane.store.sqlite.store import SqliteStore
 from tests.contract.world import payload

@@ -9,12 +9,12 @@ from pathlib import Path
 import apsw
 import pytest
 
-from fairlane.model import ledger
+from fairlane.lab import ledger
 from fairlane.model.errors import StoreBusy
 from fairlane.model.instants import SECOND
 from fairlane.store.contract.registry import WaitRequest
 from fairlane.store.opening import open_store
-from fairlane.store.sqlite import connect
+from fairlane.store.sqlite import connection
 from fairlane.store.sqlite.store import SqliteStore
 from tests.contract.world import ALL, World
 from tests.faults.campaign import Actor, recorded, times, verify
@@ -54,7 +54,7 @@ async def test_a_write_that_never_ends_makes_others_busy_for_a_bounded_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Writers are told that a repeat is safe, readers go on, and all is well when it ends after all."""
-    monkeypatch.setattr(connect, "BUSY_SECONDS", 0.2)
+    monkeypatch.setattr(connection, "BUSY_SECONDS", 0.2)
     file = tmp_path / "fairlane.db"
     records: list[ledger.Record] = []
     actor = Actor(SqliteStore(f"sqlite:///{file}"), records.append)

@@ -11,9 +11,9 @@ from pathlib import Path
 import apsw
 import pytest
 
-from fairlane.model import ledger
+from fairlane.lab import ledger
 from fairlane.model.errors import StoreError, StoreGone, StoreUnavailable
-from fairlane.store.sqlite import connect
+from fairlane.store.sqlite import file_guard
 from fairlane.store.sqlite.store import SqliteStore
 from tests.faults.campaign import Actor, RealClock, verify
 from tests.faults.processes import run_program
@@ -121,14 +121,14 @@ async def test_a_file_that_cannot_be_looked_at_is_away_and_not_gone(
 ) -> None:
     """Workers wait for a disk or a right that may come back; they end for a file that was deleted."""
 
-    def refuse(path: Path) -> connect.Identity:
+    def refuse(path: Path) -> file_guard.FileId:
         raise PermissionError(13, f"no way to {path.name}")
 
     file = tmp_path / "fairlane.db"
     actor, _ = _open(file)
     await actor.enqueue()
     with monkeypatch.context() as patch:
-        patch.setattr(connect, "_identity", refuse)
+        patch.setattr(file_guard, "identity_of", refuse)
         with pytest.raises(StoreUnavailable, match="cannot be looked at"):
             await actor.enqueue()
     await actor.enqueue()

@@ -13,9 +13,10 @@ import pytest
 from fairlane.model.errors import SchemaTooNew, SchemaTooOld, StoreError
 from fairlane.model.instants import SECOND
 from fairlane.store.contract.registry import WaitRequest
-from fairlane.store.sqlite import connect
-from fairlane.store.sqlite.connect import APPLICATION_ID
+from fairlane.store.sqlite import connection
+from fairlane.store.sqlite.connection import APPLICATION_ID, DEVELOPMENT_ID
 from fairlane.store.sqlite.location import Location
+from fairlane.store.sqlite.migrating import NEWEST
 from fairlane.store.sqlite.store import SqliteStore
 from tests.contract.world import ALL
 from tests.faults.campaign import Actor
@@ -37,6 +38,15 @@ def _older(file: Path) -> None:
     db.pragma("journal_mode", "wal")
     db.execute("CREATE TABLE t (x)")
     db.pragma("application_id", APPLICATION_ID)
+    db.close()
+
+
+def _of_development(file: Path) -> None:
+    db = apsw.Connection(str(file))
+    db.pragma("journal_mode", "wal")
+    db.execute("CREATE TABLE turn (x)")
+    db.pragma("application_id", DEVELOPMENT_ID)
+    db.pragma("user_version", NEWEST)
     db.close()
 
 
@@ -79,6 +89,7 @@ def _names(folder: Path) -> list[str]:
 CASES: list[tuple[Callable[[Path], None], type[StoreError], str]] = [
     (_newer, SchemaTooNew, "upgrade Fairlane"),
     (_older, SchemaTooOld, "fairlane migrate"),
+    (_of_development, SchemaTooOld, "use a new file"),
     (_foreign, StoreError, "give Fairlane a file of its own"),
     (_text, StoreError, "restore it from a backup"),
     (_folder, StoreError, "name a file in it"),
@@ -159,8 +170,8 @@ def test_a_new_file_is_opened_while_others_open_it(tmp_path: Path, monkeypatch: 
         other.close()
         return len(waits) < 10  # it is free after the first
 
-    monkeypatch.setattr(connect, "patience", lambda: wait)
-    connect.connect(Location(f"sqlite:///{file}")).close()
+    monkeypatch.setattr(connection, "busy_wait", lambda: wait)
+    connection.connect(Location(f"sqlite:///{file}")).close()
     assert waits == [0]
 
 

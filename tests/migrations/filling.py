@@ -1,4 +1,4 @@
-"""Fill a store with everything that a file can hold, and write it down: `python -m tests.migrations.filling`.
+"""Fill a store with everything that a file can hold, and record it: `python -m tests.migrations.filling`.
 
 Run once for each version of the schema, with the code of that version, before the next one is written. It
 makes `version_N.sql`, the file as text, and `version_N.json`, what the contract says of it.
@@ -19,11 +19,19 @@ import msgspec
 from fairlane.model.failure import ErrorClass
 from fairlane.model.instants import SECOND
 from fairlane.model.job import Progress
-from fairlane.model.judge import Succeeded
-from fairlane.model.layers import Change, GateRules, Kind, QueueRules, Subject, TaskRules, TenantRules
-from fairlane.model.lifecycle import State
-from fairlane.model.limits import Limits, Rate
-from fairlane.store.contract.registry import LeadRequest, TaskCard
+from fairlane.model.lifecycle.states import State
+from fairlane.model.policy.limits import Limits, Rate
+from fairlane.model.policy.overrides import (
+    GateRules,
+    PolicyChange,
+    QueueRules,
+    Subject,
+    SubjectKind,
+    TaskRules,
+    TenantRules,
+)
+from fairlane.model.retry.decision import Succeeded
+from fairlane.store.contract.registry import LeadRequest, TaskRecord
 from fairlane.store.opening import open_store
 from tests.contract.world import ALL, HANDED_BACK, World, failed, payload, ruined
 from tests.oracle.clock import DrivenClock
@@ -31,22 +39,22 @@ from tests.oracle.clock import DrivenClock
 FOLDER = Path(__file__).parent
 
 SUBJECTS = (
-    Subject(Kind.QUEUE, "default"),
-    Subject(Kind.QUEUE, "timed"),
-    Subject(Kind.TENANT, "*"),
-    Subject(Kind.TENANT, "paused"),
-    Subject(Kind.TENANT, "capped"),
-    Subject(Kind.TENANT, "slow"),
-    Subject(Kind.TENANT, "closed"),
-    Subject(Kind.TASK, "gated"),
-    Subject(Kind.TASK, "rated"),
-    Subject(Kind.GATE, "narrow"),
+    Subject(SubjectKind.QUEUE, "default"),
+    Subject(SubjectKind.QUEUE, "timed"),
+    Subject(SubjectKind.TENANT, "*"),
+    Subject(SubjectKind.TENANT, "paused"),
+    Subject(SubjectKind.TENANT, "capped"),
+    Subject(SubjectKind.TENANT, "slow"),
+    Subject(SubjectKind.TENANT, "closed"),
+    Subject(SubjectKind.TASK, "gated"),
+    Subject(SubjectKind.TASK, "rated"),
+    Subject(SubjectKind.GATE, "narrow"),
 )
-"""What has a policy of its own."""
+"""Subjects with a policy of their own."""
 
 
 async def fill(world: World) -> None:
-    """Bring jobs into every state, and everything that holds them up into use."""
+    """Bring jobs into every state, and use everything that can block them."""
     await _declare(world)
     await _finish_some(world)
     await _hold_some(world)
@@ -56,21 +64,23 @@ async def fill(world: World) -> None:
 async def _declare(world: World) -> None:
     await world.put(
         {
-            Subject(Kind.QUEUE, "default"): QueueRules(limits=Limits(waiting=500), max_waiting=10_000),
-            Subject(Kind.QUEUE, "timed"): QueueRules(cost="seconds"),
-            Subject(Kind.TENANT, "*"): TenantRules(labels={"plan": "free"}),
-            Subject(Kind.TENANT, "capped"): TenantRules(weight=2.5, limits={"default": Limits(running=1)}),
-            Subject(Kind.TENANT, "slow"): TenantRules(limits={"*": Limits(rate=Rate(1, "hour"))}),
-            Subject(Kind.TASK, "gated"): TaskRules(gate="narrow"),
-            Subject(Kind.TASK, "rated"): TaskRules(rate=Rate(1, "hour")),
-            Subject(Kind.GATE, "narrow"): GateRules(limit=2),
+            Subject(SubjectKind.QUEUE, "default"): QueueRules(limits=Limits(waiting=500), max_waiting=10_000),
+            Subject(SubjectKind.QUEUE, "timed"): QueueRules(cost="seconds"),
+            Subject(SubjectKind.TENANT, "*"): TenantRules(labels={"plan": "free"}),
+            Subject(SubjectKind.TENANT, "capped"): TenantRules(
+                weight=2.5, limits={"default": Limits(running=1)}
+            ),
+            Subject(SubjectKind.TENANT, "slow"): TenantRules(limits={"*": Limits(rate=Rate(1, "hour"))}),
+            Subject(SubjectKind.TASK, "gated"): TaskRules(gate="narrow"),
+            Subject(SubjectKind.TASK, "rated"): TaskRules(rate=Rate(1, "hour")),
+            Subject(SubjectKind.GATE, "narrow"): GateRules(limit=2),
         }
     )
-    await world.override(Kind.GATE, "narrow", Change(limit=1), world.now + 30 * 86_400 * SECOND)
-    await world.override(Kind.TENANT, "capped", Change(weight=0.5))
-    await world.close(Kind.TENANT, "closed")
+    await world.override(SubjectKind.GATE, "narrow", PolicyChange(limit=1), world.now + 30 * 86_400 * SECOND)
+    await world.override(SubjectKind.TENANT, "capped", PolicyChange(weight=0.5))
+    await world.close(SubjectKind.TENANT, "closed")
     await world.register(
-        "w1", TaskCard(name="noop", queue="default"), TaskCard(name="gated", queue="default")
+        "w1", TaskRecord(name="noop", queue="default"), TaskRecord(name="gated", queue="default")
     )
     await world.register("w2")
     await world.beat("w1")
@@ -99,7 +109,7 @@ async def _finish_some(world: World) -> None:
     await world.lose()
     again = await world.claim_one(isolates=True)
     assert again.job.id == lost.job.id
-    await world.settle(again, failed())  # delayed, and no suspect any more
+    await world.settle(again, failed())  # delayed, and no longer suspect
     condemned = await world.enqueue("acme")
     await world.condemn(condemned.id, reason="spoilt")
 
@@ -111,7 +121,7 @@ async def _hold_some(world: World) -> None:
     for tenant in ("acme", "globex"):
         await world.enqueue_many(2, tenant, task="gated")
         await world.enqueue_many(2, tenant, task="rated")
-    await world.pause(Kind.TENANT, "paused")
+    await world.pause(SubjectKind.TENANT, "paused")
     claims = {(one.job.tenant, one.job.task): one for one in await world.claim(20)}
     assert claims.keys() == {("capped", "noop"), ("slow", "noop"), ("acme", "gated"), ("acme", "rated")}
     await world.renew(claims["acme", "gated"], progress=Progress(0.5, "half way"))
@@ -137,7 +147,7 @@ async def ruin(world: World) -> None:
 
 
 async def sight(world: World) -> dict[str, Any]:
-    """Give everything that the contract tells of a store, as plain values."""
+    """Return everything that the contract tells about a store, as plain values."""
     views = {str(one): await world.view(one.kind, one.name) for one in SUBJECTS}
     told = {
         "now": world.now,
@@ -152,7 +162,7 @@ async def sight(world: World) -> dict[str, Any]:
 
 
 async def main() -> None:
-    """Write both files of the present version."""
+    """Write both files of the current version."""
     clock = DrivenClock()
     with TemporaryDirectory() as folder:
         file = Path(folder) / "fairlane.db"

@@ -13,8 +13,8 @@ import pytest
 from fairlane.model.errors import SchemaTooOld
 from fairlane.model.instants import SECOND
 from fairlane.model.job import Claim, JobRecord
-from fairlane.model.layers import Change, Kind
-from fairlane.model.lifecycle import State, is_finished
+from fairlane.model.lifecycle.states import State, is_finished
+from fairlane.model.policy.overrides import PolicyChange, SubjectKind
 from fairlane.store.opening import open_store
 from fairlane.store.sqlite.migrating import NEWEST, STEPS
 from tests.contract.world import World, failed
@@ -28,21 +28,21 @@ FOLDER = Path(__file__).parent
 
 
 class Old:
-    """An old file, migrated, and what was written down of it before."""
+    """An old file, migrated, and what the old version told about it."""
 
     def __init__(self, version: int, world: World) -> None:
-        """Read what was written down."""
+        """Read what the old version told."""
         self.version = version
         self.world = world
         self.told: dict[str, Any] = json.loads((FOLDER / f"version_{version}.json").read_text("utf-8"))
 
     async def jobs(self, *states: State) -> list[JobRecord]:
-        """Give the jobs that are in these states now."""
+        """Return the jobs that are in these states now."""
         return await self.world.find_all(states=frozenset(states))
 
 
 def restore(version: int, file: Path) -> None:
-    """Make a file of an old version from its text."""
+    """Create a file of an old version from its dump."""
     db = apsw.Connection(str(file))
     db.execute((FOLDER / f"version_{version}.sql").read_text("utf-8"))
     db.close()
@@ -50,7 +50,7 @@ def restore(version: int, file: Path) -> None:
 
 @pytest.fixture(params=VERSIONS)
 async def old(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Old]:
-    """Give a migrated file of each version; its books must balance at the end of every test."""
+    """A migrated file of each version; its counters must be exact at the end of every test."""
     file = tmp_path / "fairlane.db"
     restore(request.param, file)
     clock = DrivenClock()
@@ -68,7 +68,7 @@ async def old(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[O
 
 
 def differences(told: Any, seen: Any, path: str = "") -> list[str]:
-    """List what is no longer as it was; a newer version may tell more, never something else."""
+    """List what has changed; a newer version may tell more, but nothing else."""
     if isinstance(told, dict) and isinstance(seen, dict):
         return [line for key in told for line in differences(told[key], seen.get(key), f"{path}/{key}")]
     if isinstance(told, list) and isinstance(seen, list) and len(told) == len(seen):
@@ -78,7 +78,7 @@ def differences(told: Any, seen: Any, path: str = "") -> list[str]:
 
 
 async def test_everything_is_told_as_before(old: Old) -> None:
-    """S63: jobs, counts, dead letters, books and policies are what the old version said, and no more."""
+    """S63: jobs, counts, dead letters, counters and policies are what the old version told."""
     seen = await sight(old.world)
     assert differences(old.told, seen) == []
     assert seen["jobs"].keys() == old.told["jobs"].keys()
@@ -86,7 +86,7 @@ async def test_everything_is_told_as_before(old: Old) -> None:
 
 
 async def test_a_live_claim_is_settled_by_its_fence_alone(old: Old) -> None:
-    """S36: who held a claim before still may settle it, and nobody with another fence."""
+    """S36: the owner of a claim may still settle it, and nobody with another fence."""
     running = await old.jobs(State.RUNNING)
     assert running
     for job in running:
@@ -109,11 +109,15 @@ async def test_keys_still_answer(old: Old) -> None:
 
 
 async def test_what_was_parked_wakes(old: Old) -> None:
-    """S42: a pause, a cap, a gate and rates end as they would have, and every job is handed out once."""
+    """S42: a pause, a cap, a gate and rates end as before, and every job is claimed once."""
     world = old.world
-    await world.resume(Kind.TENANT, "paused")
-    await world.override(Kind.TENANT, "capped", Change(queue_limits={}))
-    for kind, name in ((Kind.TENANT, "slow"), (Kind.TASK, "rated"), (Kind.GATE, "narrow")):
+    await world.resume(SubjectKind.TENANT, "paused")
+    await world.override(SubjectKind.TENANT, "capped", PolicyChange(queue_limits={}))
+    for kind, name in (
+        (SubjectKind.TENANT, "slow"),
+        (SubjectKind.TASK, "rated"),
+        (SubjectKind.GATE, "narrow"),
+    ):
         await world.reset(kind, name)
     served: set[str] = set()
     for _ in range(200):
@@ -145,8 +149,16 @@ async def test_attempts_go_on_counting(old: Old) -> None:
         assert len((await world.get(claim.job.id)).attempts) == len(before["attempts"]) + 1
 
 
+async def test_jobs_of_before_have_no_creator_and_new_ones_are_found_by_theirs(old: Old) -> None:
+    """S51: schema 2 adds `created_by`, which is NULL for jobs of schema 1."""
+    world = old.world
+    assert {job.created_by for job in await world.find_all()} == {None}
+    job = await world.enqueue("acme", created_by="ops")
+    assert await world.find_all(created_by="ops") == [await world.get(job.id)]
+
+
 async def test_an_older_file_is_refused_until_it_is_migrated(tmp_path: Path) -> None:
-    """S67: nobody changes a schema by opening a file; the message says what to do."""
+    """S67: opening a file never changes its schema; the message says what to do."""
     file = tmp_path / "fairlane.db"
     restore(VERSIONS[-1], file)
     db = apsw.Connection(str(file))

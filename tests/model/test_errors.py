@@ -14,7 +14,6 @@ import pytest
 
 from fairlane.model import errors
 from fairlane.model.errors import (
-    BreakerOpen,
     ClaimLost,
     Closed,
     ConfigError,
@@ -74,7 +73,6 @@ PARENTS: dict[type[FairlaneError], type[BaseException]] = {
     JobFailed: FairlaneError,
     JobCancelled: FairlaneError,
     ResultGone: FairlaneError,
-    BreakerOpen: FairlaneError,
     ClaimLost: FairlaneError,
     StoreError: FairlaneError,
     StoreUnavailable: StoreError,
@@ -175,11 +173,6 @@ def test_three_errors_are_also_the_kind_that_python_users_expect() -> None:
             ResultGone(JOB, "too large"),
             f"job {ID} succeeded, but its result was dropped: too large",
             {"job": JOB},
-        ),
-        (
-            BreakerOpen("maps", NOON),
-            "breaker maps is open until 2026-03-01T12:00:00+00:00",
-            {"name": "maps", "until": NOON},
         ),
         (
             ClaimLost(ID, 2),

@@ -261,7 +261,7 @@ def test_what_nobody_mapped_has_its_built_in_class(error: BaseException, expecte
 
 
 def caught(error: BaseException, depth: int = 0) -> BaseException:
-    """Give the error a traceback."""
+    """Return the error a traceback."""
 
     def fall(left: int) -> NoReturn:
         if left:
@@ -322,7 +322,7 @@ class Numeric(Exception):  # noqa: N818 (its text is none)
     """An error whose text is no text."""
 
     def __str__(self) -> str:
-        """Give a number."""
+        """Return a number."""
         return 7  # type: ignore[return-value]  # noqa: PLE0307 (that is the point)
 
 
@@ -429,9 +429,9 @@ def test_text_that_a_store_cannot_hold_is_escaped(text: str, kept: str) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(st.text(st.characters(exclude_categories=[])), st.integers(0, 30))
-def test_bounded_text_can_be_stored_and_is_no_longer_than_asked(text: str, most: int) -> None:
+def test_bounded_text_can_be_stored_and_is_no_longer_than_asked(text: str, limit: int) -> None:
     """For every text that Python can make."""
-    kept = bounded(text, most)
-    assert len(kept) <= most
+    kept = bounded(text, limit)
+    assert len(kept) <= limit
     assert "\x00" not in kept
     kept.encode()

@@ -9,8 +9,9 @@ import msgspec
 import pytest
 
 from fairlane.model.failure import ErrorClass, Failure
-from fairlane.model.job import ATTEMPTS_KEPT, AttemptRecord, NewJob, Settlement, begin
-from fairlane.model.lifecycle import Event, State
+from fairlane.model.job import MAX_STORED_ATTEMPTS, AttemptRecord, NewJob, Settlement
+from fairlane.model.lifecycle.record_changes import initial_state
+from fairlane.model.lifecycle.states import Event, State
 
 
 def new(**values: Any) -> NewJob:
@@ -38,7 +39,7 @@ def test_a_job_is_delayed_until_its_time_and_a_past_time_means_now(
     values: dict[str, int], state: State, due_at: int
 ) -> None:
     """A relative delay is counted from the store's own now; what is past is stored as now."""
-    assert begin(new(**values), 100) == (state, due_at)
+    assert initial_state(new(**values), 100) == (state, due_at)
 
 
 def test_a_job_says_what_it_needs_and_has_the_documented_defaults() -> None:
@@ -67,4 +68,4 @@ def test_a_settlement_and_an_attempt_survive_being_written_down() -> None:
 
 def test_history_keeps_the_last_ten_attempts() -> None:
     """Seed B asked for so many (S24)."""
-    assert ATTEMPTS_KEPT == 10
+    assert MAX_STORED_ATTEMPTS == 10

@@ -11,12 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlane.model.scope import Scope
-from fairlane.store.contract.request import PAGE_MOST, READ_MOST, Place, Request, from_cursor, to_cursor
+from fairlane.store.contract.request import (
+    MAX_PAGE_SIZE,
+    MAX_ROWS_READ,
+    JobPosition,
+    Request,
+    from_cursor,
+    to_cursor,
+)
 
 ID = '"00000000-0000-0000-0000-000000000007"'
 
 places = st.builds(
-    Place, enqueued_at=st.integers(0, 2**53), id=st.integers(0, 2**128 - 1).map(lambda i: UUID(int=i))
+    JobPosition, enqueued_at=st.integers(0, 2**53), id=st.integers(0, 2**128 - 1).map(lambda i: UUID(int=i))
 )
 
 
@@ -27,7 +34,7 @@ def written(text: str) -> str:
 
 @settings(max_examples=100, deadline=None)
 @given(places)
-def test_every_place_survives_the_way_through_a_cursor(place: Place) -> None:
+def test_every_place_survives_the_way_through_a_cursor(place: JobPosition) -> None:
     """And the cursor fits into an address as it is."""
     cursor = to_cursor(place)
     assert from_cursor(cursor) == place
@@ -36,12 +43,12 @@ def test_every_place_survives_the_way_through_a_cursor(place: Place) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(places, places)
-def test_different_places_have_different_cursors(one: Place, other: Place) -> None:
+def test_different_places_have_different_cursors(one: JobPosition, other: JobPosition) -> None:
     """One text, one place."""
     assert (to_cursor(one) == to_cursor(other)) == (one == other)
 
 
-OURS = to_cursor(Place(5, UUID(int=7)))
+OURS = to_cursor(JobPosition(5, UUID(int=7)))
 
 
 @pytest.mark.parametrize(
@@ -113,4 +120,4 @@ def test_a_request_must_say_its_scope() -> None:
 
 def test_reading_is_bounded() -> None:
     """Ten thousand rows a call, a thousand items a page."""
-    assert (READ_MOST, PAGE_MOST) == (10_000, 1_000)
+    assert (MAX_ROWS_READ, MAX_PAGE_SIZE) == (10_000, 1_000)

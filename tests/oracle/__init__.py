@@ -1,5 +1,5 @@
-"""The contract in plain memory over the model: it says what the right answer is. Never shipped.
+"""The contract in plain memory, over the model: it defines the right answer. Never shipped.
 
-Slow on purpose where slow is plain: it scans where a store needs an index. One thing it copies from the
-stores on purpose is parking (S42), because when a strand is parked and woken decides whose turn is next.
+Simple rather than fast: it scans where a store uses an index. Like the stores it implements parking (S42),
+because when a strand is parked and woken decides which tenant is next.
 """

@@ -1,4 +1,4 @@
-"""All that the oracle knows, and the few moves that change it. Knows no verb."""
+"""The state of the oracle in plain dictionaries, and the operations that change it. Knows no verb."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from uuid import UUID
 
 import msgspec
 
-from fairlane.model.fairness import activate, stride, virtual_now
 from fairlane.model.instants import Instant, Micros
 from fairlane.model.job import JobRecord
-from fairlane.model.layers import (
+from fairlane.model.lifecycle.states import WAITING, State, is_finished
+from fairlane.model.policy.limits import Limits
+from fairlane.model.policy.overrides import (
     DEFAULTS,
     EVERY,
     GateRules,
     Hold,
-    Kind,
     Override,
     QueueRules,
     Rules,
     Subject,
+    SubjectKind,
     TaskRules,
     TenantRules,
-    is_living,
+    is_active,
     limits_of,
     overlay,
 )
-from fairlane.model.lifecycle import WAITING, State, is_finished
-from fairlane.model.limits import Limits
+from fairlane.model.scheduling.fairness import activate, stride, virtual_now
 from fairlane.store.contract.registry import TaskView, WorkerView
 
 Flow = tuple[str, str]
@@ -42,7 +42,7 @@ Strand = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Parked:
-    """Why something left the ready index, when time alone ends that, and whose turn it was by then."""
+    """Why a tenant or strand left the ready index, until when, and its place in the fair order then."""
 
     reason: str
     subject: Subject
@@ -52,8 +52,8 @@ class Parked:
 
 
 @dataclass
-class Clockwork:
-    """The fair order's memory of one (queue, tenant)."""
+class TenantClock:
+    """The virtual clock of one (queue, tenant)."""
 
     vt: int = 0
     ready_since: int = 0
@@ -62,8 +62,8 @@ class Clockwork:
 
 
 @dataclass
-class Holding:
-    """What a live claim holds beside its job."""
+class ClaimState:
+    """What a live claim has besides its job."""
 
     gate: str | None
     is_alone: bool
@@ -82,19 +82,19 @@ class Key:
 
 @dataclass
 class Books:
-    """Every fact, in plain dictionaries. `save` is the only way in for a job."""
+    """Everything that is stored. A job is written only by `save`."""
 
     jobs: dict[UUID, JobRecord] = field(default_factory=dict)
     delayed: dict[UUID, JobRecord] = field(default_factory=dict)
     counts: Counter[tuple[str, str, State]] = field(default_factory=Counter)
     ready: defaultdict[Strand, set[UUID]] = field(default_factory=lambda: defaultdict(set))
-    clockwork: defaultdict[Flow, Clockwork] = field(default_factory=lambda: defaultdict(Clockwork))
+    tenant_clocks: defaultdict[Flow, TenantClock] = field(default_factory=lambda: defaultdict(TenantClock))
     parked: dict[Strand, Parked] = field(default_factory=dict)
     floors: Counter[str] = field(default_factory=Counter)
     sequence: int = 0
-    arrivals: dict[Subject | Flow, tuple[str, Instant]] = field(default_factory=dict)
+    next_allowed: dict[Subject | Flow, tuple[str, Instant]] = field(default_factory=dict)
     estimates: dict[tuple[str, str], Micros] = field(default_factory=dict)
-    holdings: dict[UUID, Holding] = field(default_factory=dict)
+    claim_states: dict[UUID, ClaimState] = field(default_factory=dict)
     gate_used: Counter[str] = field(default_factory=Counter)
     keys: dict[tuple[str, str], Key] = field(default_factory=dict)
     dedup: dict[tuple[str, str, str], UUID] = field(default_factory=dict)
@@ -109,7 +109,7 @@ class Books:
     resumed_at: Instant | None = None
 
     def copy(self) -> Books:
-        """Give books that can be written in without changing these; records are immutable."""
+        """Return a copy that can be changed independently; records are immutable."""
         other = copy.copy(self)
         for name in (
             "jobs",
@@ -117,15 +117,15 @@ class Books:
             "counts",
             "parked",
             "floors",
-            "arrivals",
+            "next_allowed",
             "estimates",
-            "holdings",
+            "claim_states",
             "gate_used",
         ):
             setattr(other, name, copy.copy(getattr(self, name)))
         other.ready = defaultdict(set, {strand: set(ids) for strand, ids in self.ready.items()})
-        other.clockwork = defaultdict(
-            Clockwork, {flow: copy.copy(one) for flow, one in self.clockwork.items()}
+        other.tenant_clocks = defaultdict(
+            TenantClock, {flow: copy.copy(one) for flow, one in self.tenant_clocks.items()}
         )
         other.keys = {key: copy.copy(one) for key, one in self.keys.items()}
         other.dedup = dict(self.dedup)
@@ -134,10 +134,10 @@ class Books:
     # ── jobs ──────────────────────────────────────────────────────────────────
 
     def save(self, job: JobRecord) -> JobRecord:
-        """Write a job, with the counts, keys and turns that follow from its state."""
+        """Write a job, with the counts, keys and ready index that follow from its state."""
         before = self.jobs.get(job.id)
         if before is not None and before.state is job.state is State.READY:
-            self.jobs[job.id] = job  # another place in its strand, which stays as it is: parked, if it was
+            self.jobs[job.id] = job  # only its place in the strand changes; a parked strand stays parked
             return job
         if before is not None:
             self._take_out(before)
@@ -147,17 +147,17 @@ class Books:
             self.delayed[job.id] = job
         elif job.state is State.READY:
             self.ready[strand_of(job)].add(job.id)
-        self.refresh_turn((job.queue, job.tenant))
+        self.refresh_index((job.queue, job.tenant))
         if is_finished(job.state) and (before is None or not is_finished(before.state)):
             self._free_keys(job)
         return job
 
     def change(self, job: JobRecord, **values: object) -> JobRecord:
-        """Write some fields of a job."""
+        """Change some fields of a job."""
         return self.save(msgspec.structs.replace(job, **values))
 
     def drop(self, job: JobRecord) -> None:
-        """Forget a finished job."""
+        """Remove a finished job."""
         self._take_out(job)
         del self.jobs[job.id]
 
@@ -182,7 +182,7 @@ class Books:
         self.free_dedup(job)
 
     def free_dedup(self, job: JobRecord) -> None:
-        """Let a de-duplication key go, if it is this job's."""
+        """Free a de-duplication key, if it is this job's."""
         if job.dedup_key is not None and self.dedup.get((job.tenant, job.task, job.dedup_key)) == job.id:
             del self.dedup[job.tenant, job.task, job.dedup_key]
 
@@ -197,25 +197,25 @@ class Books:
         return self.counts[tenant, queue, State.RUNNING]
 
     def head(self, strand: Strand) -> JobRecord:
-        """Give the job of a strand that goes first."""
+        """Return the first job of a strand."""
         return min((self.jobs[id] for id in self.ready[strand]), key=order_of)
 
-    # ── turns ─────────────────────────────────────────────────────────────────
+    # ── fair order ─────────────────────────────────────────────────────────────────
 
     def strands(self, flow: Flow) -> Iterator[Strand]:
-        """List the strands of a flow that hold ready jobs."""
+        """Return the strands of a flow that have ready jobs."""
         queue, tenant = flow
         return (one for one, ids in self.ready.items() if one[1] == tenant and one[0] == queue and ids)
 
     def is_in_index(self, flow: Flow) -> bool:
-        """Whether a claim would look at this tenant."""
-        if self.clockwork[flow].parked is not None:
+        """Whether a claim considers this tenant."""
+        if self.tenant_clocks[flow].parked is not None:
             return False
         return any(strand not in self.parked for strand in self.strands(flow))
 
-    def refresh_turn(self, flow: Flow) -> None:
-        """Let a flow enter or leave the ready index, as its jobs and parks now say (S41: activation)."""
-        work = self.clockwork[flow]
+    def refresh_index(self, flow: Flow) -> None:
+        """Add a flow to the ready index or remove it, by its jobs and parked strands (S41: activation)."""
+        work = self.tenant_clocks[flow]
         has_ready = any(True for _ in self.strands(flow))
         if not has_ready:
             work.ready_since, work.parked = 0, None
@@ -228,99 +228,99 @@ class Books:
         work.is_ready = is_ready
 
     def virtual_now(self, queue: str) -> int:
-        """Give V of a queue."""
-        clocks = [work.vt for flow, work in self.clockwork.items() if flow[0] == queue and work.is_ready]
+        """Return V, the virtual time of a queue."""
+        clocks = [work.vt for flow, work in self.tenant_clocks.items() if flow[0] == queue and work.is_ready]
         return virtual_now(self.floors[queue], clocks)
 
     def park(self, what: Flow | Strand, parked: Parked) -> None:
-        """Take a tenant or one of its strands out of the ready index; the tenant follows its last strand."""
-        work = self.clockwork[what[0], what[1]]
+        """Remove a tenant or one of its strands from the ready index; a tenant follows its last strand."""
+        work = self.tenant_clocks[what[0], what[1]]
         self._set_parked(what, replace(parked, vt=work.vt, ready_since=work.ready_since))
 
     def wake(self, what: Flow | Strand) -> None:
-        """Let a tenant or a strand back in."""
+        """Return a tenant or a strand to the ready index."""
         self._set_parked(what, None)
 
     def wake_at(self, what: Flow | Strand, instant: Instant) -> None:
-        """Let what is parked be woken from an instant on."""
-        parked = self.clockwork[what].parked if len(what) == 2 else self.parked[what]
+        """Let a parked tenant or strand wake from an instant on."""
+        parked = self.tenant_clocks[what].parked if len(what) == 2 else self.parked[what]
         assert parked is not None
         self._set_parked(what, replace(parked, until=instant))
 
     def _set_parked(self, what: Flow | Strand, parked: Parked | None) -> None:
         if len(what) == 2:
-            self.clockwork[what].parked = parked
+            self.tenant_clocks[what].parked = parked
         elif parked is None:
             self.parked.pop(what, None)
         else:
             self.parked[what] = parked
-        self.refresh_turn((what[0], what[1]))
+        self.refresh_index((what[0], what[1]))
 
     def all_parked(self) -> list[tuple[Flow | Strand, Parked]]:
-        """List every tenant of a queue and every strand that is parked."""
-        flows = [(flow, work.parked) for flow, work in self.clockwork.items() if work.parked is not None]
+        """Return every parked tenant of a queue and every parked strand."""
+        flows = [(flow, work.parked) for flow, work in self.tenant_clocks.items() if work.parked is not None]
         return [*flows, *self.parked.items()]
 
     # ── rules ─────────────────────────────────────────────────────────────────
 
     def rules(self, subject: Subject, now: Instant) -> Rules:
-        """Give what is in force for a subject."""
-        beneath = self.declared.get(subject, DEFAULTS[subject.kind])
-        everyone = Subject(Kind.TENANT, EVERY)
-        if subject.kind is Kind.TENANT and subject not in self.declared and subject != everyone:
-            beneath = self.rules(everyone, now)
-        return overlay(beneath, self.overrides.get(subject), now)
+        """Return the effective rules of a subject."""
+        declared = self.declared.get(subject, DEFAULTS[subject.kind])
+        everyone = Subject(SubjectKind.TENANT, EVERY)
+        if subject.kind is SubjectKind.TENANT and subject not in self.declared and subject != everyone:
+            declared = self.rules(everyone, now)
+        return overlay(declared, self.overrides.get(subject), now)
 
     def queue_rules(self, queue: str, now: Instant) -> QueueRules:
-        """Give what is in force for a queue."""
-        rules = self.rules(Subject(Kind.QUEUE, queue), now)
+        """Return the effective rules of a queue."""
+        rules = self.rules(Subject(SubjectKind.QUEUE, queue), now)
         assert isinstance(rules, QueueRules)
         return rules
 
     def tenant_rules(self, tenant: str, now: Instant) -> TenantRules:
-        """Give what is in force for a tenant."""
-        rules = self.rules(Subject(Kind.TENANT, tenant), now)
+        """Return the effective rules of a tenant."""
+        rules = self.rules(Subject(SubjectKind.TENANT, tenant), now)
         assert isinstance(rules, TenantRules)
         return rules
 
     def task_rules(self, task: str, now: Instant) -> TaskRules:
-        """Give what is in force for a task."""
-        rules = self.rules(Subject(Kind.TASK, task), now)
+        """Return the effective rules of a task."""
+        rules = self.rules(Subject(SubjectKind.TASK, task), now)
         assert isinstance(rules, TaskRules)
         return rules
 
     def gate_rules(self, gate: str, now: Instant) -> GateRules:
-        """Give what is in force for a gate."""
-        rules = self.rules(Subject(Kind.GATE, gate), now)
+        """Return the effective rules of a gate."""
+        rules = self.rules(Subject(SubjectKind.GATE, gate), now)
         assert isinstance(rules, GateRules)
         return rules
 
     def limits(self, queue: str, tenant: str, now: Instant) -> Limits:
-        """Give the limits of a tenant in a queue."""
+        """Return the limits of a tenant in a queue."""
         everyone = self.tenant_rules(EVERY, now)
         return limits_of(queue, self.tenant_rules(tenant, now), everyone, self.queue_rules(queue, now))
 
     def stride(self, tenant: str, now: Instant) -> int:
-        """Give what a job of this tenant costs in virtual time."""
+        """Return what a job of this tenant costs in virtual time."""
         return stride(self.tenant_rules(tenant, now).weight)
 
     def hold(self, holds: dict[Subject, Hold], subject: Subject, now: Instant) -> Hold | None:
-        """Give a pause or close that still holds."""
+        """Return a pause or close that is still in force."""
         hold = holds.get(subject)
-        return hold if hold is not None and is_living(hold.until, now) else None
+        return hold if hold is not None and is_active(hold.until, now) else None
 
     def ends(self, subjects: Iterable[Subject], now: Instant) -> list[Instant]:
-        """Say when overrides of these subjects end by themselves: what is in force may change then."""
+        """Return when overrides of these subjects end: the effective rules may change then."""
         found = (self.overrides.get(subject) for subject in subjects)
         untils = (one.until for one in found if one is not None)
         return sorted(until for until in untils if until is not None and until > now)
 
 
 def strand_of(job: JobRecord) -> Strand:
-    """Name the strand of a job."""
+    """Return the strand of a job."""
     return job.queue, job.tenant, job.task
 
 
 def order_of(job: JobRecord) -> tuple[int, bytes]:
-    """Give the order inside a strand and between the heads of strands."""
+    """Return the order inside a strand and between the heads of strands."""
     return job.sort_key, job.id.bytes

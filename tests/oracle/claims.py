@@ -7,34 +7,34 @@ from typing import Any, Final
 from uuid import UUID
 
 from fairlane.model.errors import Unsupported
-from fairlane.model.fairness import FIRST_ESTIMATE, charge, correction, learn
 from fairlane.model.instants import SECOND, Instant
 from fairlane.model.job import Claim, JobRecord, Settlement
-from fairlane.model.judge import heed, lose
-from fairlane.model.layers import EVERY, Kind, Subject
-from fairlane.model.lifecycle import (
+from fairlane.model.lifecycle.record_changes import claimed, promoted, settled, stopped
+from fairlane.model.lifecycle.record_changes import lost as taken_back
+from fairlane.model.lifecycle.states import (
     WAITING,
     Because,
     State,
     because,
     is_expired,
 )
-from fairlane.model.limits import Rate, has_room
-from fairlane.model.moves import claimed, promoted, settled, stopped
-from fairlane.model.moves import lost as taken_back
+from fairlane.model.policy.limits import Rate, is_below
+from fairlane.model.policy.overrides import EVERY, Subject, SubjectKind
+from fairlane.model.retry.decision import lose_lease, reconcile
+from fairlane.model.scheduling.fairness import FIRST_ESTIMATE, charge, correction, learn
 from fairlane.model.scope import Scope
 from fairlane.store.contract.claims import (
     ClaimReply,
     ClaimRequest,
     ExpireReply,
-    Lost,
+    LostClaim,
     PassRequest,
     PromoteReply,
     ReclaimReply,
     ReclaimRequest,
     RenewReply,
     RenewRequest,
-    Settled,
+    SettledJob,
     SettleReply,
     SettleRequest,
     WorkerRequest,
@@ -42,44 +42,48 @@ from fairlane.store.contract.claims import (
 from fairlane.store.contract.jobs import Why
 from fairlane.store.contract.registry import LIVE_WITHIN
 from fairlane.store.contract.request import check_serves_all
-from tests.oracle.books import Books, Flow, Holding, Parked, Strand, order_of, strand_of
+from tests.oracle.books import Books, ClaimState, Flow, Parked, Strand, order_of, strand_of
 from tests.oracle.core import Core
-from tests.oracle.waking import Waking, gate_room
+from tests.oracle.waking import WakePass, gate_room
 
-_NOBODY = ClaimRequest(scope=Scope.all(), worker="", lease=SECOND, wishes=(), total=1)
+_NOBODY = ClaimRequest(scope=Scope.all(), worker="", lease=SECOND, queue_requests=(), total=1)
 
 
 class OracleClaims:
     """Jobs as workers and duties move them."""
 
-    turns_at_once: Final = 2
-    """As with a server: what comes of two turns under way is to be seen here, too."""
+    concurrent_calls: Final = 2
+    """More than one, as with a server: the effects of concurrent calls must show here, too."""
 
     def __init__(self, core: Core) -> None:
-        """Share the books with the other facets."""
+        """Share the state with the other facets."""
         self._core = core
 
     async def claim(self, request: ClaimRequest) -> ClaimReply:
-        """See the contract."""
         check_serves_all(request)
         books, now = self._core.books, self._core.now()
-        wakings: dict[str, Waking] = {}
+        wakings: dict[str, WakePass] = {}
         claims: list[Claim] = []
-        for wish in request.wishes:
+        for queue_request in request.queue_requests:
             if len(claims) >= request.total:
                 break
-            if wish.queue not in wakings:
-                wakings[wish.queue] = make_ready(books, wish.queue, now)
+            if queue_request.queue not in wakings:
+                wakings[queue_request.queue] = make_ready(books, queue_request.queue, now)
             taken = 0
-            while taken < wish.most and len(claims) < request.total:
+            while taken < queue_request.limit and len(claims) < request.total:
                 left = request.total - len(claims)
                 job = claim_one(
-                    books, wish.queue, now, wakings[wish.queue], request, newcomers=left <= request.headroom
+                    books,
+                    queue_request.queue,
+                    now,
+                    wakings[queue_request.queue],
+                    request,
+                    newcomers=left <= request.headroom,
                 )
                 if job is None:
                     break
                 assert job.lease_until is not None
-                claims.append(Claim(job, job.fence, job.lease_until, books.holdings[job.id].is_alone))
+                claims.append(Claim(job, job.fence, job.lease_until, books.claim_states[job.id].is_alone))
                 taken += 1
         if len(claims) >= request.total:
             return ClaimReply(tuple(claims))
@@ -94,7 +98,6 @@ class OracleClaims:
         return job if matches else None
 
     async def renew(self, request: RenewRequest) -> RenewReply:
-        """See the contract."""
         books, now = self._core.books, self._core.now()
         stale, asked = [], []
         for renewal in request.renewals:
@@ -110,7 +113,6 @@ class OracleClaims:
         return RenewReply(tuple(stale), tuple(asked), now + request.lease)
 
     async def settle(self, request: SettleRequest) -> SettleReply:
-        """See the contract."""
         if request.claim is not None:
             check_serves_all(request.claim)
         done, stale = [], []
@@ -119,25 +121,24 @@ class OracleClaims:
             if job is None:
                 stale.append(settlement.id)
             else:
-                done.append(Settled(job.id, self._settle(job, settlement).state))
+                done.append(SettledJob(job.id, self._settle(job, settlement).state))
         claimed = None if request.claim is None else await self.claim(request.claim)
         return SettleReply(tuple(done), tuple(stale), claimed)
 
     def _settle(self, job: JobRecord, asked: Settlement) -> JobRecord:
         books, now = self._core.books, self._core.now()
-        settlement = heed(job, asked, now)
+        settlement = reconcile(job, asked, now)
         _charge_time(books, job, now, is_final=True)
-        if settlement.outcome in {"succeeded", "failed"} and books.holdings[job.id].charged is not None:
+        if settlement.outcome in {"succeeded", "failed"} and books.claim_states[job.id].charged is not None:
             seen, name = now - (job.started_at or now), (job.queue, job.task)
             books.estimates[name] = learn(books.estimates.get(name, FIRST_ESTIMATE), seen)
         return self._core.end_attempt(settled(job, settlement, now))
 
     async def settle_in(self, connection: Any, request: SettleRequest) -> SettleReply:
-        """See the contract: there is no transaction of a handler to join here."""
+        """Refuse: memory has no transactions."""
         raise Unsupported("the oracle has no connections; for another database use the outbox")
 
-    async def asked_to_cancel(self, request: WorkerRequest) -> tuple[UUID, ...]:
-        """See the contract."""
+    async def cancel_asked(self, request: WorkerRequest) -> tuple[UUID, ...]:
         jobs = self._core.books.jobs.values()
         return tuple(
             job.id
@@ -146,60 +147,59 @@ class OracleClaims:
         )
 
     async def reclaim(self, request: ReclaimRequest) -> ReclaimReply:
-        """See the contract."""
         check_serves_all(request)
         books, now = self._core.books, self._core.now()
-        by = now if request.lapsed_by is None else min(now, request.lapsed_by)
+        by = now if request.expired_by is None else min(now, request.expired_by)
         due = [job for job in books.jobs.values() if job.lease_until is not None and job.lease_until <= by]
         due.sort(key=lambda job: (job.lease_until, job.id.bytes))
         lost = []
-        for job in due[: request.most]:
-            loss = lose(job, was_alone=books.holdings[job.id].is_alone, max_crashes=request.max_crashes)
+        for job in due[: request.limit]:
+            loss = lose_lease(
+                job, was_alone=books.claim_states[job.id].is_alone, max_crashes=request.max_crashes
+            )
             _charge_time(books, job, now, is_final=True)
             self._core.end_attempt(taken_back(job, loss, now))
-            lost.append(Lost(job.id, job.tenant, job.queue, str(job.worker), job.fence, loss.state))
+            lost.append(LostClaim(job.id, job.tenant, job.queue, str(job.worker), job.fence, loss.state))
         is_idle = not due and all(job.lease_until is None for job in books.jobs.values())
-        return ReclaimReply(tuple(lost), len(due) > request.most, is_idle)
+        return ReclaimReply(tuple(lost), len(due) > request.limit, is_idle)
 
     async def promote(self, request: PassRequest) -> PromoteReply:
-        """See the contract."""
         check_serves_all(request)
         books, now = self._core.books, self._core.now()
         due = _due(books, now)
-        for job in due[: request.most]:
+        for job in due[: request.limit]:
             _promote(books, job)
             self._core.hint({job.queue})
-        is_partial = len(due) > request.most
+        is_partial = len(due) > request.limit
         queues = {job.queue for job in books.jobs.values()}
         for queue in queues:
-            waking = Waking(books, queue, now)
+            waking = WakePass(books, queue, now)
             waking.run()
             is_partial = is_partial or waking.is_partial
             if waking.has_woken:
                 self._core.hint({queue})
-        return PromoteReply(len(due[: request.most]), next_due(books, queues, now), is_partial)
+        return PromoteReply(len(due[: request.limit]), next_due(books, queues, now), is_partial)
 
     async def expire(self, request: PassRequest) -> ExpireReply:
-        """See the contract."""
         check_serves_all(request)
         books, now = self._core.books, self._core.now()
         past = [
             job for job in books.jobs.values() if job.state in WAITING and is_expired(job.expires_at, now)
         ]
         past.sort(key=lambda job: (job.expires_at, job.id.bytes))
-        for job in past[: request.most]:
+        for job in past[: request.limit]:
             _expire(books, job, now)
-        return ExpireReply(len(past[: request.most]), len(past) > request.most)
+        return ExpireReply(len(past[: request.limit]), len(past) > request.limit)
 
 
 # ── the fair order ────────────────────────────────────────────────────────────
 
 
-def make_ready(books: Books, queue: str, now: Instant, only: str | None = None) -> Waking:
-    """Let in what time, a changed policy or a gate's room has made ready in a queue."""
+def make_ready(books: Books, queue: str, now: Instant, only: str | None = None) -> WakePass:
+    """Make ready what time, a changed policy or a free gate allows in a queue."""
     for due in _due(books, now, queue):
         _promote(books, due)
-    waking = Waking(books, queue, now, only)
+    waking = WakePass(books, queue, now, only)
     waking.run()
     return waking
 
@@ -208,13 +208,13 @@ def claim_one(
     books: Books,
     queue: str,
     now: Instant,
-    waking: Waking,
+    waking: WakePass,
     request: ClaimRequest = _NOBODY,
     *,
     newcomers: bool = False,
     only: str | None = None,
 ) -> JobRecord | None:
-    """Claim the one job whose turn it is, or nothing. Parks what it meets and may not run (S42)."""
+    """Claim the next job, or nothing. Parks tenants and strands that may not run now (S42)."""
     if _queue_block(books, queue, now) is not None:
         return None
     while True:
@@ -245,13 +245,13 @@ def claim_one(
 def _next_flow(books: Books, queue: str, *, newcomers: bool, only: str | None) -> Flow | None:
     ready = [
         flow
-        for flow, work in books.clockwork.items()
+        for flow, work in books.tenant_clocks.items()
         if flow[0] == queue
         and work.is_ready
         and only in {None, flow[1]}
         and not (newcomers and books.running(*flow))
     ]
-    key = books.clockwork
+    key = books.tenant_clocks
     return min(ready, key=lambda flow: (key[flow].vt, key[flow].ready_since), default=None)
 
 
@@ -263,17 +263,17 @@ def _serve(books: Books, flow: Flow, job: JobRecord, request: ClaimRequest, now:
         cost = books.estimates.get((queue, job.task), FIRST_ESTIMATE)
         if job.timeout is not None:
             cost = min(cost, job.timeout)
-    books.clockwork[flow].vt += charge(books.stride(tenant, now), SECOND if cost is None else cost)
+    books.tenant_clocks[flow].vt += charge(books.stride(tenant, now), SECOND if cost is None else cost)
     for name, rate in _rates(books, strand_of(job), now):
-        carried = rate.carried(*books.arrivals.get(name, ("", 0)))
-        books.arrivals[name] = (rate.pace, rate.start(carried, now))
+        carried = rate.next_allowed_from(*books.next_allowed.get(name, ("", 0)))
+        books.next_allowed[name] = (rate.rate_id, rate.start(carried, now))
     gate = books.task_rules(job.task, now).gate
     if gate is not None:
         books.gate_used[gate] += 1
     if job.dedup_until == "started":
         books.free_dedup(job)
     is_alone = job.is_suspect and request.isolates
-    books.holdings[job.id] = Holding(gate, is_alone, cost)
+    books.claim_states[job.id] = ClaimState(gate, is_alone, cost)
     return books.save(claimed(job, request.worker, request.lease, now))
 
 
@@ -281,27 +281,27 @@ def _serve(books: Books, flow: Flow, job: JobRecord, request: ClaimRequest, now:
 
 
 def _rates(books: Books, strand: Strand, now: Instant) -> Iterator[tuple[Subject | Flow, Rate]]:
-    """List every rate that a start of this strand counts against."""
+    """Return every rate that a start of this strand counts against."""
     queue, tenant, task = strand
     task_rules = books.task_rules(task, now)
     gate = task_rules.gate
     named: list[tuple[Subject | Flow, Rate | None]] = [
-        (Subject(Kind.QUEUE, queue), books.queue_rules(queue, now).rate),
+        (Subject(SubjectKind.QUEUE, queue), books.queue_rules(queue, now).rate),
         ((queue, tenant), books.limits(queue, tenant, now).rate),
-        (Subject(Kind.TASK, task), task_rules.rate),
+        (Subject(SubjectKind.TASK, task), task_rules.rate),
     ]
     if gate is not None:
-        named.append((Subject(Kind.GATE, gate), books.gate_rules(gate, now).rate))
+        named.append((Subject(SubjectKind.GATE, gate), books.gate_rules(gate, now).rate))
     return ((name, rate) for name, rate in named if rate is not None)
 
 
 def _rate_block(
     books: Books, name: Subject | Flow, rate: Rate | None, layers: tuple[Subject, ...], now: Instant
 ) -> Parked | None:
-    """Wait until the rate allows a start, or until an override ends and another rate may be in force."""
+    """Return when the rate allows a start, or an override ends and another rate may apply."""
     free_at = now
     if rate is not None:
-        free_at = rate.free_at(rate.carried(*books.arrivals.get(name, ("", 0))))
+        free_at = rate.free_at(rate.next_allowed_from(*books.next_allowed.get(name, ("", 0))))
     if free_at <= now:
         return None
     return Parked("rate", layers[0], min([free_at, *books.ends(layers, now)]))
@@ -313,38 +313,38 @@ def _pause_block(books: Books, subject: Subject, now: Instant) -> Parked | None:
 
 
 def _queue_block(books: Books, queue: str, now: Instant) -> Parked | None:
-    subject = Subject(Kind.QUEUE, queue)
+    subject = Subject(SubjectKind.QUEUE, queue)
     pause = _pause_block(books, subject, now)
     return pause or _rate_block(books, subject, books.queue_rules(queue, now).rate, (subject,), now)
 
 
 def _flow_block(books: Books, flow: Flow, now: Instant) -> Parked | None:
     queue, tenant = flow
-    subject = Subject(Kind.TENANT, tenant)
-    layers = (subject, Subject(Kind.TENANT, EVERY), Subject(Kind.QUEUE, queue))
+    subject = Subject(SubjectKind.TENANT, tenant)
+    layers = (subject, Subject(SubjectKind.TENANT, EVERY), Subject(SubjectKind.QUEUE, queue))
     limits = books.limits(queue, tenant, now)
     pause = _pause_block(books, subject, now)
     if pause is not None:
         return pause
-    if not has_room(books.running(queue, tenant), limits.running):
+    if not is_below(books.running(queue, tenant), limits.running):
         return Parked("running_limit", subject, min(books.ends(layers, now), default=None))
     return _rate_block(books, flow, limits.rate, layers, now)
 
 
 def _strand_block(books: Books, strand: Strand, now: Instant) -> Parked | None:
-    task = Subject(Kind.TASK, strand[2])
+    task = Subject(SubjectKind.TASK, strand[2])
     rules = books.task_rules(task.name, now)
     block = _pause_block(books, task, now) or _rate_block(books, task, rules.rate, (task,), now)
     if block is not None or rules.gate is None:
         return block
-    gate = Subject(Kind.GATE, rules.gate)
+    gate = Subject(SubjectKind.GATE, rules.gate)
     if gate_room(books, gate.name, now) <= 0:
         return Parked("gate", gate, min(books.ends((gate,), now), default=None))
     return _rate_block(books, gate, books.gate_rules(gate.name, now).rate, (gate,), now)
 
 
 def next_due(books: Books, queues: set[str], now: Instant) -> Instant | None:
-    """Say when time alone makes the next job of these queues claimable."""
+    """Return when time alone makes the next job of these queues claimable."""
     times: list[Instant | None] = [job.run_at for job in books.delayed.values() if job.queue in queues]
     times += [parked.until for what, parked in books.all_parked() if what[0] in queues]
     for queue in queues & {strand[0] for strand in books.ready}:
@@ -354,12 +354,12 @@ def next_due(books: Books, queues: set[str], now: Instant) -> Instant | None:
 
 
 def explain_ready(books: Books, job: JobRecord, now: Instant) -> Why:
-    """Say what holds a ready job, in the order of the contract."""
+    """Return what blocks a ready job, in the order of the contract."""
     strand = strand_of(job)
     subjects = (
-        Subject(Kind.QUEUE, job.queue),
-        Subject(Kind.TENANT, job.tenant),
-        Subject(Kind.TASK, job.task),
+        Subject(SubjectKind.QUEUE, job.queue),
+        Subject(SubjectKind.TENANT, job.tenant),
+        Subject(SubjectKind.TASK, job.task),
     )
     ahead = sum(
         order_of(books.jobs[id]) < order_of(job)
@@ -378,7 +378,7 @@ def explain_ready(books: Books, job: JobRecord, now: Instant) -> Why:
         if block is not None:
             return Why(block.reason, str(block.subject), block.until, ahead)  # type: ignore[arg-type]
     is_served = any(
-        job.queue in one.card.queues and now - one.beat_at <= LIVE_WITHIN for one in books.workers.values()
+        job.queue in one.record.queues and now - one.beat_at <= LIVE_WITHIN for one in books.workers.values()
     )
     return Why("turn" if is_served else "no_worker", str(subjects[0]), None, ahead)
 
@@ -402,11 +402,11 @@ def _expire(books: Books, job: JobRecord, now: Instant) -> None:
 
 
 def _charge_time(books: Books, job: JobRecord, now: Instant, *, is_final: bool) -> None:
-    """Charge the time that an attempt really took; at a renewal only what is beyond the charge so far."""
-    holding = books.holdings[job.id]
+    """Charge the actual time of an attempt; at a renewal only what exceeds the charge so far."""
+    claim_state = books.claim_states[job.id]
     seen = now - (job.started_at or now)
-    if holding.charged is None or (not is_final and seen <= holding.charged):
+    if claim_state.charged is None or (not is_final and seen <= claim_state.charged):
         return
-    work = books.clockwork[job.queue, job.tenant]
-    work.vt += correction(books.stride(job.tenant, now), holding.charged, seen)
-    holding.charged = seen
+    work = books.tenant_clocks[job.queue, job.tenant]
+    work.vt += correction(books.stride(job.tenant, now), claim_state.charged, seen)
+    claim_state.charged = seen

@@ -1,4 +1,4 @@
-"""A clock that moves only when it is told to."""
+"""A clock that moves only when a test advances it."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ START: Instant = 1_800_000_000 * SECOND
 
 
 class DrivenClock:
-    """Stands still until `advance`; the one source of "now" for a store under test."""
+    """Stands still until `advance`; the only clock of a store under test."""
 
     def __init__(self, start: Instant = START) -> None:
-        """Begin at a fixed instant."""
+        """Start at a fixed instant."""
         self._now = start
 
     def now(self) -> Instant:
-        """Say what time it is."""
+        """Return the current instant."""
         return self._now
 
     def advance(self, seconds: float) -> Instant:
-        """Move on (or back) and say what time it is then."""
+        """Move forward, or back, and return the new instant."""
         self._now += round(seconds * SECOND)
         return self._now

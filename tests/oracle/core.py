@@ -1,4 +1,4 @@
-"""What the oracle's facets share: the books, the clock, the hints, and moves that several verbs make."""
+"""What the facets of the oracle share: state, clock, hints, and operations of several verbs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord
-from fairlane.model.moves import hurried
+from fairlane.model.lifecycle.record_changes import due_now
 from tests.oracle.books import Books
 from tests.oracle.clock import DrivenClock
 from tests.oracle.waking import queues_at_gate
@@ -18,7 +18,7 @@ class Core:
     """One installation in memory."""
 
     def __init__(self, clock: DrivenClock) -> None:
-        """Begin with empty books."""
+        """Start empty."""
         self.clock = clock
         self.books = Books()
         self._hints: Counter[str] = Counter()
@@ -32,7 +32,7 @@ class Core:
     # ── hints ─────────────────────────────────────────────────────────────────
 
     def hint(self, queues: Iterable[str] = (), workers: Iterable[str] = ()) -> None:
-        """Leave a hint for whoever waits for these."""
+        """Send a hint to those who wait for these queues and workers."""
         self._hints.update([f"queue {queue}" for queue in queues])
         self._hints.update([f"worker {worker}" for worker in workers])
         self._changed.set()
@@ -51,26 +51,26 @@ class Core:
         seen.update({name: self._hints[name] - seen[name] for name in names})
         return True
 
-    # ── moves ─────────────────────────────────────────────────────────────────
+    # ── changes ─────────────────────────────────────────────────────────────────
 
     def make_ready(self, job: JobRecord) -> JobRecord:
         """Make a delayed job due now."""
         self.hint({job.queue})
-        return self.books.save(hurried(job, self.now()))
+        return self.books.save(due_now(job, self.now()))
 
     def end_attempt(self, after: JobRecord) -> JobRecord:
-        """Take a job out of its claim: history, counters, gate, limits."""
+        """End a claim: record, counters, gate, limits."""
         books = self.books
-        holding = books.holdings.pop(after.id)
+        claim_state = books.claim_states.pop(after.id)
         books.save(after)
         flow = (after.queue, after.tenant)
-        parked = books.clockwork[flow].parked
+        parked = books.tenant_clocks[flow].parked
         if parked is not None and parked.reason == "running_limit":
             books.wake(flow)
-        if holding.gate is not None:
-            books.gate_used[holding.gate] -= 1
-            if not books.gate_used[holding.gate]:
-                del books.gate_used[holding.gate]
-            self.hint(queues_at_gate(books, holding.gate))
+        if claim_state.gate is not None:
+            books.gate_used[claim_state.gate] -= 1
+            if not books.gate_used[claim_state.gate]:
+                del books.gate_used[claim_state.gate]
+            self.hint(queues_at_gate(books, claim_state.gate))
         self.hint({after.queue})
         return after

@@ -9,12 +9,20 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET
 
-from fairlane.model.admission import Admitted, KeyHolder, Refusal, Repeat, Standing, admit, linked
 from fairlane.model.errors import TenantMismatch, Unsupported
 from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord, NewJob
-from fairlane.model.layers import Kind, Subject
-from fairlane.model.lifecycle import (
+from fairlane.model.lifecycle.admission import (
+    AdmissionFacts,
+    Admitted,
+    KeyHolder,
+    Refusal,
+    Repeat,
+    admit,
+    linked_to_dead,
+)
+from fairlane.model.lifecycle.record_changes import new_record, stopped
+from fairlane.model.lifecycle.states import (
     TRANSITIONS,
     WAITING,
     Because,
@@ -23,8 +31,9 @@ from fairlane.model.lifecycle import (
     State,
     because,
 )
-from fairlane.model.moves import born, stopped
-from fairlane.model.priority import sort_key
+from fairlane.model.policy.overrides import Subject, SubjectKind
+from fairlane.model.scheduling.priority import sort_key
+from fairlane.store.contract.filters import Tallies, explain_by_state, matches, matches_fields
 from fairlane.store.contract.jobs import (
     Count,
     CountPage,
@@ -47,11 +56,10 @@ from fairlane.store.contract.jobs import (
     Why,
     check_edit,
 )
-from fairlane.store.contract.reading import Tallies, explain_by_state, matches, meets
 from fairlane.store.contract.request import (
-    READ_MOST,
-    CountPlace,
-    Place,
+    MAX_ROWS_READ,
+    CountPosition,
+    JobPosition,
     Request,
     check_page,
     check_reading,
@@ -67,13 +75,12 @@ class OracleJobs:
     """Jobs as callers and operators see them."""
 
     def __init__(self, core: Core) -> None:
-        """Share the books with the other facets."""
+        """Share the state with the other facets."""
         self._core = core
 
     # ── enqueue ───────────────────────────────────────────────────────────────
 
     async def enqueue(self, request: EnqueueRequest) -> EnqueueReply:
-        """See the contract."""
         _refuse_foreign(request)
         draft = self._core.books.copy()
         now = self._core.now()
@@ -90,7 +97,7 @@ class OracleJobs:
                     enqueued.append(Enqueued(answer, is_created=existing == job.id))
                 case Admitted(limit, replaces):
                     dead = None if replaces is None else draft.jobs.get(replaces)
-                    enqueued.append(Enqueued(_store(draft, linked(job, dead), now), is_created=True))
+                    enqueued.append(Enqueued(_store(draft, linked_to_dead(job, dead), now), is_created=True))
                     if limit is not None:
                         waiting = draft.waiting(job.queue, job.tenant)
                         over.append(OverLimit(job.tenant, job.queue, waiting, limit))
@@ -101,7 +108,7 @@ class OracleJobs:
         return EnqueueReply(tuple(enqueued), (), tuple(over))
 
     async def enqueue_in(self, connection: Any, request: EnqueueRequest) -> EnqueueReply:
-        """See the contract: there is no transaction of an application to join here."""
+        """Refuse: memory has no transactions."""
         _refuse_foreign(request)
         raise Unsupported("the oracle has no connections; for another database use the outbox")
 
@@ -115,12 +122,10 @@ class OracleJobs:
         return job if job is not None and request.scope.covers(job.tenant) else None
 
     async def get(self, request: GetRequest) -> Mapping[UUID, JobRecord]:
-        """See the contract."""
         found = {id: self._one(request, id) for id in request.ids}
         return {id: job for id, job in found.items() if job is not None}
 
     async def find(self, request: FindRequest) -> FindReply:
-        """See the contract."""
         start = None if request.cursor is None else from_cursor(request.cursor)
         rows = sorted(self._seen(request), key=_place, reverse=True)
         if start is not None:
@@ -129,28 +134,30 @@ class OracleJobs:
         for read, job in enumerate(rows, 1):
             if matches(job, request):
                 found.append(job)
-            if (len(found) == request.limit or read == READ_MOST) and read < len(rows):
-                return FindReply(tuple(found), to_cursor(Place(job.enqueued_at, job.id)))
+            if (len(found) == request.limit or read == MAX_ROWS_READ) and read < len(rows):
+                return FindReply(tuple(found), to_cursor(JobPosition(job.enqueued_at, job.id)))
         return FindReply(tuple(found), None)
 
     async def count(self, request: CountRequest) -> CountPage:
-        """See the contract."""
         check_page(request.limit)
-        start = CountPlace("", "", "") if request.cursor is None else from_cursor(request.cursor, CountPlace)
+        start = (
+            CountPosition("", "", "")
+            if request.cursor is None
+            else from_cursor(request.cursor, CountPosition)
+        )
         counts = sorted(
             Count(*key, number)
             for key, number in self._core.books.counts.items()
-            if (key[0], key[1], key[2].value) > (start.tenant, start.queue, start.word)
+            if (key[0], key[1], key[2].value) > (start.tenant, start.queue, start.label)
             and request.scope.covers(key[0])
             and request.queue in {None, key[1]}
         )
         page, rest = counts[: request.limit], counts[request.limit :]
-        last = CountPlace(page[-1].tenant, page[-1].queue, page[-1].state.value) if page and rest else None
+        last = CountPosition(page[-1].tenant, page[-1].queue, page[-1].state.value) if page and rest else None
         return CountPage(tuple(page), None if last is None else to_cursor(last))
 
     async def tally(self, request: TallyRequest) -> TallyPage:
-        """See the contract."""
-        check_reading(request.most)
+        check_reading(request.limit)
         start = None if request.cursor is None else from_cursor(request.cursor)
         indexed = TallyRequest(
             scope=request.scope,
@@ -158,24 +165,25 @@ class OracleJobs:
             since=request.since,
             until=request.until,
         )
-        rows = sorted((job for job in self._seen(request) if meets(job, indexed)), key=_place)
+        rows = sorted((job for job in self._seen(request) if matches_fields(job, indexed)), key=_place)
         if start is not None:
             rows = [job for job in rows if _place(job) > (start.enqueued_at, start.id.bytes)]
         found = Tallies()
-        for job in rows[: request.most]:
-            if meets(job, request):
+        for job in rows[: request.limit]:
+            if matches_fields(job, request):
                 found.add_job(job)
-        looked_at = min(len(rows), request.most)
-        last = rows[looked_at - 1] if len(rows) > request.most else None
-        return found.page(looked_at, None if last is None else to_cursor(Place(last.enqueued_at, last.id)))
+        looked_at = min(len(rows), request.limit)
+        last = rows[looked_at - 1] if len(rows) > request.limit else None
+        return found.page(
+            looked_at, None if last is None else to_cursor(JobPosition(last.enqueued_at, last.id))
+        )
 
     async def peek(self, request: PeekRequest) -> tuple[JobRecord, ...]:
-        """See the contract."""
-        check_page(request.most)
+        check_page(request.limit)
         draft, now, only = self._core.books.copy(), self._core.now(), request.scope.tenant
         waking = make_ready(draft, request.queue, now, only)
         found: list[JobRecord] = []
-        while len(found) < request.most:
+        while len(found) < request.limit:
             job = claim_one(draft, request.queue, now, waking, only=only)
             if job is not None:
                 found.append(self._core.books.jobs[job.id])
@@ -186,7 +194,6 @@ class OracleJobs:
         return tuple(found)
 
     async def explain(self, request: ExplainRequest) -> Why | None:
-        """See the contract."""
         job = self._one(request, request.id)
         if job is None:
             return None
@@ -195,7 +202,6 @@ class OracleJobs:
     # ── changing ──────────────────────────────────────────────────────────────
 
     async def edit(self, request: EditRequest) -> EditReply:
-        """See the contract."""
         check_edit(request)
         job = self._one(request, request.id)
         if job is None:
@@ -217,7 +223,6 @@ class OracleJobs:
         return EditReply("edited", changed)
 
     async def cancel(self, request: StopRequest) -> Mapping[UUID, CancelReply]:
-        """See the contract."""
         replies: dict[UUID, CancelReply] = {}
         word = because(Because.ASKED, request.reason)
         for id in request.ids:
@@ -237,12 +242,10 @@ class OracleJobs:
         return replies
 
     async def condemn(self, request: StopRequest) -> tuple[UUID, ...]:
-        """See the contract."""
         word = because(Because.CONDEMNED, request.reason)
         return self._move(request, request.ids, Event.CONDEMN, lambda job: self._end(job, State.DEAD, word))
 
     async def run_now(self, request: RunNowRequest) -> tuple[UUID, ...]:
-        """See the contract."""
         return self._move(request, request.ids, Event.RUN_NOW, self._core.make_ready)
 
     def _move(
@@ -270,13 +273,13 @@ def _refuse_foreign(request: EnqueueRequest) -> None:
             raise TenantMismatch(job.tenant, str(request.scope.tenant))
 
 
-def _standing(books: Books, job: NewJob, request: EnqueueRequest, now: Instant) -> Standing:
-    known = Subject(Kind.TENANT, job.tenant) in books.declared
+def _standing(books: Books, job: NewJob, request: EnqueueRequest, now: Instant) -> AdmissionFacts:
+    known = Subject(SubjectKind.TENANT, job.tenant) in books.declared
     rules = books.queue_rules(job.queue, now)
     key = None if job.idempotency_key is None else books.keys.get((job.tenant, job.idempotency_key))
     dedup = None if job.dedup_key is None else books.dedup.get((job.tenant, job.task, job.dedup_key))
     same = books.jobs.get(job.id)
-    return Standing(
+    return AdmissionFacts(
         is_tenant_known=known or not request.must_be_declared or job.tenant == "system",
         closed=_closed(books, job, now),
         same_id=None if same is None else same.id,
@@ -291,7 +294,11 @@ def _standing(books: Books, job: NewJob, request: EnqueueRequest, now: Instant) 
 
 
 def _closed(books: Books, job: NewJob, now: Instant) -> str | None:
-    for kind, name in ((Kind.QUEUE, job.queue), (Kind.TENANT, job.tenant), (Kind.TASK, job.task)):
+    for kind, name in (
+        (SubjectKind.QUEUE, job.queue),
+        (SubjectKind.TENANT, job.tenant),
+        (SubjectKind.TASK, job.task),
+    ):
         hold = books.hold(books.closed, Subject(kind, name), now)
         if hold is not None:
             return f"{Subject(kind, name)}: {hold.reason}"
@@ -303,14 +310,14 @@ def _store(books: Books, job: NewJob, now: Instant) -> JobRecord:
         books.keys[job.tenant, job.idempotency_key] = Key(job.id, job.fingerprint)
     if job.dedup_key is not None:
         books.dedup[job.tenant, job.task, job.dedup_key] = job.id
-    return books.save(born(job, now))
+    return books.save(new_record(job, now))
 
 
 def _husk(books: Books, job: NewJob) -> JobRecord:
     key = books.keys[job.tenant, str(job.idempotency_key)]
     assert key.state is not None
     assert key.settled_at is not None
-    record = born(job, key.settled_at)
+    record = new_record(job, key.settled_at)
     return msgspec.structs.replace(
         record, id=key.id, state=key.state, because=None, settled_at=key.settled_at
     )

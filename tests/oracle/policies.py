@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fairlane.model.layers import EVERY, Hold, Kind, Override, Subject, is_living
+from fairlane.model.policy.overrides import EVERY, Hold, Override, Subject, SubjectKind, is_active
 from fairlane.store.contract.policies import (
     Difference,
     HoldRequest,
@@ -25,14 +25,13 @@ from tests.oracle.waking import mark, queues_at_gate
 
 
 class OraclePolicies:
-    """What is allowed."""
+    """Policies in plain dictionaries."""
 
     def __init__(self, core: Core) -> None:
-        """Share the books with the other facets."""
+        """Share the state with the other facets."""
         self._core = core
 
     async def put(self, request: PutRequest) -> tuple[Difference, ...]:
-        """See the contract."""
         books = self._core.books
         check_subject(request, *request.rules)
         differences = []
@@ -45,7 +44,6 @@ class OraclePolicies:
         return tuple(differences)
 
     async def override(self, request: OverrideRequest) -> PolicyView:
-        """See the contract."""
         check_override(request)
         subject = request.subject
         self._core.books.overrides[subject] = Override(
@@ -59,7 +57,6 @@ class OraclePolicies:
         return self._view(subject)
 
     async def reset(self, request: SubjectRequest) -> PolicyView:
-        """See the contract."""
         check_subject(request, request.subject)
         subject = request.subject
         self._core.books.overrides.pop(subject, None)
@@ -67,13 +64,11 @@ class OraclePolicies:
         return self._view(subject)
 
     async def pause(self, request: HoldRequest) -> PolicyView:
-        """See the contract."""
         view = self._hold(self._core.books.paused, request)
         self._changed(request.subject)
         return view
 
     async def resume(self, request: SubjectRequest) -> PolicyView:
-        """See the contract."""
         check_subject(request, request.subject)
         subject = request.subject
         self._core.books.paused.pop(subject, None)
@@ -81,36 +76,32 @@ class OraclePolicies:
         return self._view(subject)
 
     async def close(self, request: HoldRequest) -> PolicyView:
-        """See the contract."""
         return self._hold(self._core.books.closed, request)
 
     async def reopen(self, request: SubjectRequest) -> PolicyView:
-        """See the contract."""
         check_subject(request, request.subject)
         subject = request.subject
         self._core.books.closed.pop(subject, None)
         return self._view(subject)
 
     async def read(self, request: ReadRequest) -> Mapping[Subject, PolicyView]:
-        """See the contract."""
         check_subject(request, *request.subjects)
         return {subject: self._view(subject) for subject in request.subjects}
 
     async def list(self, request: ListRequest) -> tuple[PolicyView, ...]:
-        """See the contract."""
         check_list(request)
         names = sorted(name for name in self._names(request.kind) if name > request.after)
         views = (self._view(Subject(request.kind, name)) for name in names)
         return tuple(view for view in views if is_listed(view, request))[: request.limit]
 
-    def _names(self, kind: Kind) -> set[str]:
+    def _names(self, kind: SubjectKind) -> set[str]:
         books = self._core.books
         known = [*books.declared, *books.overrides, *books.paused, *books.closed]
         names = {subject.name for subject in known if subject.kind is kind and subject.name != EVERY}
-        columns = {Kind.TENANT: 0, Kind.QUEUE: 1}
+        columns = {SubjectKind.TENANT: 0, SubjectKind.QUEUE: 1}
         if kind in columns:
             names |= {str(key[columns[kind]]) for key in books.counts}
-        if kind is Kind.TASK:
+        if kind is SubjectKind.TASK:
             names |= {job.task for job in books.jobs.values()}
         return names
 
@@ -125,7 +116,7 @@ class OraclePolicies:
     def _view(self, subject: Subject) -> PolicyView:
         books, now = self._core.books, self._core.now()
         override = books.overrides.get(subject)
-        if override is not None and not is_living(override.until, now):
+        if override is not None and not is_active(override.until, now):
             override = None
         return PolicyView(
             subject,
@@ -137,11 +128,11 @@ class OraclePolicies:
         )
 
     def _changed(self, subject: Subject) -> None:
-        """Leave it to claims to wake what the subject held, and tell who waits for the queues concerned."""
+        """Let claims wake what was parked because of the subject, and hint the queues concerned."""
         books = self._core.books
         queues = mark(books, subject, self._core.now())
-        if subject.kind is Kind.QUEUE:
+        if subject.kind is SubjectKind.QUEUE:
             queues.add(subject.name)
-        if subject.kind is Kind.GATE:
+        if subject.kind is SubjectKind.GATE:
             queues |= queues_at_gate(books, subject.name)
         self._core.hint(queues)

@@ -5,16 +5,15 @@ from __future__ import annotations
 import msgspec
 
 from fairlane.model.instants import SECOND, Micros
-from fairlane.model.outage import is_gap
-from fairlane.store.contract.published import key_of, listed
+from fairlane.model.lifecycle.outage import is_gap
 from fairlane.store.contract.registry import (
-    CleanRequest,
+    ForgetWorkersRequest,
     HeartbeatRequest,
     LeadReply,
     LeadRequest,
     LeaveRequest,
-    Pulse,
     RegisterRequest,
+    StoreStatus,
     TasksRequest,
     TaskView,
     WaitRequest,
@@ -23,36 +22,35 @@ from fairlane.store.contract.registry import (
     WorkerView,
 )
 from fairlane.store.contract.request import Request
+from fairlane.store.contract.task_versions import list_tasks, task_key
 from tests.oracle.core import Core
 
 
 class OracleRegistry:
-    """Who is there."""
+    """Workers, tasks, leaders and hints."""
 
     def __init__(self, core: Core) -> None:
-        """Share the books with the other facets."""
+        """Share the state with the other facets."""
         self._core = core
 
     def _beat(self, view: WorkerView, renew_every: Micros) -> None:
         books, now = self._core.books, self._core.now()
-        books.workers[view.card.id] = view
+        books.workers[view.record.id] = view
         if is_gap(books.beat_at, now, renew_every):
             books.resumed_at = now
         books.beat_at = now
-        for card in view.card.tasks:
-            books.tasks[key_of(card)] = TaskView(card, now)
+        for record in view.record.tasks:
+            books.tasks[task_key(record)] = TaskView(record, now)
 
     async def expect(self, calls: int, *, waits: bool) -> None:
-        """See the contract: nothing is to be reached."""
+        """Do nothing: memory needs no connections."""
 
     async def register(self, request: RegisterRequest) -> None:
-        """See the contract."""
         now = self._core.now()
-        view = WorkerView(card=request.card, state="starting", started_at=now, beat_at=now)
+        view = WorkerView(record=request.record, state="starting", started_at=now, beat_at=now)
         self._beat(view, request.renew_every)
 
     async def heartbeat(self, request: HeartbeatRequest) -> bool:
-        """See the contract."""
         view = self._core.books.workers.get(request.worker)
         if view is None:
             return False
@@ -68,24 +66,20 @@ class OracleRegistry:
         return True
 
     async def leave(self, request: LeaveRequest) -> None:
-        """See the contract."""
         books = self._core.books
         books.workers.pop(request.worker, None)
         books.leads = {name: lead for name, lead in books.leads.items() if lead[0] != request.worker}
 
     async def workers(self, request: WorkersRequest) -> tuple[WorkerView, ...]:
-        """See the contract."""
         now = self._core.now()
-        views = sorted(self._core.books.workers.values(), key=lambda view: view.card.id)
+        views = sorted(self._core.books.workers.values(), key=lambda view: view.record.id)
         within = request.seen_within
         return tuple(view for view in views if within is None or now - view.beat_at <= within)
 
     async def tasks(self, request: TasksRequest) -> tuple[TaskView, ...]:
-        """See the contract."""
-        return listed(((view.card, view.seen_at) for view in self._core.books.tasks.values()), request)
+        return list_tasks(((view.record, view.seen_at) for view in self._core.books.tasks.values()), request)
 
-    async def clean(self, request: CleanRequest) -> tuple[str, ...]:
-        """See the contract."""
+    async def clean(self, request: ForgetWorkersRequest) -> tuple[str, ...]:
         books, now = self._core.books, self._core.now()
         silent = sorted(id for id, view in books.workers.items() if now - view.beat_at >= request.silent_for)
         for id in silent:
@@ -93,7 +87,6 @@ class OracleRegistry:
         return tuple(silent)
 
     async def lead(self, request: LeadRequest) -> LeadReply:
-        """See the contract."""
         books, now = self._core.books, self._core.now()
         holder, until = books.leads.get(request.name, ("", 0))
         if holder == request.worker or until <= now:
@@ -101,15 +94,12 @@ class OracleRegistry:
             books.leads[request.name] = (holder, until)
         return LeadReply(holder, until)
 
-    async def pulse(self, request: Request) -> Pulse:
-        """See the contract."""
+    async def status(self, request: Request) -> StoreStatus:
         books = self._core.books
-        return Pulse(self._core.now(), books.beat_at, books.resumed_at)
+        return StoreStatus(self._core.now(), books.beat_at, books.resumed_at)
 
     async def wake(self, request: WakeRequest) -> None:
-        """See the contract."""
         self._core.hint(request.queues, request.workers)
 
     async def wait(self, request: WaitRequest) -> bool:
-        """See the contract."""
         return await self._core.await_hint(request.worker, request.queues, request.at_most / SECOND)

@@ -1,4 +1,4 @@
-"""The oracle, whole: six facets over one set of books."""
+"""The oracle: six facets over one state."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tests.oracle.upkeep import OracleUpkeep
 
 
 class OracleStore:
-    """A store that says what the right answer is."""
+    """A store that gives the right answer."""
 
     def __init__(self, clock: DrivenClock) -> None:
-        """Begin empty."""
+        """Start empty."""
         core = Core(clock)
         self.jobs = OracleJobs(core)
         self.claims = OracleClaims(core)

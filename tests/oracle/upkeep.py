@@ -6,7 +6,8 @@ from collections import Counter
 
 from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord
-from fairlane.model.lifecycle import (
+from fairlane.model.lifecycle.record_changes import scrubbed, stopped
+from fairlane.model.lifecycle.states import (
     HOT,
     WAITING,
     Because,
@@ -16,12 +17,11 @@ from fairlane.model.lifecycle import (
     home,
     is_finished,
 )
-from fairlane.model.moves import erased, stopped
-from fairlane.store.contract.inspection import Inspection, InspectRequest, Lead
+from fairlane.store.contract.inspection import Inspection, InspectRequest, LeadRecord
 from fairlane.store.contract.request import (
-    READ_MOST,
-    BookPlace,
-    Place,
+    MAX_ROWS_READ,
+    CounterPosition,
+    JobPosition,
     Request,
     check_page,
     from_cursor,
@@ -33,13 +33,13 @@ from fairlane.store.contract.upkeep import (
     DedicateRequest,
     ForgetReply,
     ForgetRequest,
-    GateBook,
+    GateCounter,
     MigrateReply,
     PruneReply,
     PruneRequest,
     PurgeReply,
     PurgeRequest,
-    StrandBook,
+    TenantCounters,
     not_dedicated,
 )
 from tests.oracle.core import Core
@@ -49,20 +49,18 @@ class OracleUpkeep:
     """The store itself."""
 
     def __init__(self, core: Core) -> None:
-        """Share the books with the other facets."""
+        """Share the state with the other facets."""
         self._core = core
         self._purpose: str | None = None
 
     async def migrate(self) -> MigrateReply:
-        """See the contract: memory has no older form."""
+        """Do nothing: memory has no older schema."""
         return await self.plan()
 
     async def plan(self) -> MigrateReply:
-        """See the contract."""
         return MigrateReply(1, 1)
 
     async def prune(self, request: PruneRequest) -> PruneReply:
-        """See the contract."""
         books, now, keep = self._core.books, self._core.now(), request.retention
         jobs = results = keys = 0
         finished = [
@@ -73,7 +71,7 @@ class OracleUpkeep:
             age = now - (job.settled_at or now)
             is_over = age >= keep.keep(job.state, job.queue, job.tenant)
             is_result_over = bool(job.result) and age >= keep.results
-            if jobs + results == request.most and (is_over or is_result_over):
+            if jobs + results == request.limit and (is_over or is_result_over):
                 return PruneReply(jobs, results, keys, is_partial=True)
             if is_over:
                 books.drop(job)
@@ -89,7 +87,6 @@ class OracleUpkeep:
         return PruneReply(jobs, results, keys)
 
     async def forget(self, request: ForgetRequest) -> ForgetReply:
-        """See the contract."""
         tenant = request.scope.tenant
         if tenant is None:
             message = "forget needs the scope of one tenant"
@@ -102,16 +99,18 @@ class OracleUpkeep:
             if not job.is_cancel_asked:
                 books.change(job, is_cancel_asked=True, because=because(Because.ASKED, request.reason))
             self._core.hint(workers={str(job.worker)})
-        left = [job for job in page[:READ_MOST] if job.state is not State.RUNNING and not is_forgotten(job)]
-        for job in left[: request.most]:
+        left = [
+            job for job in page[:MAX_ROWS_READ] if job.state is not State.RUNNING and not is_forgotten(job)
+        ]
+        for job in left[: request.limit]:
             ended = job
             if job.state in WAITING:
                 word = because(Because.PURGED, request.reason)
                 ended = books.save(stopped(job, State.CANCELLED, word, now))
-            books.save(erased(ended))
-        cursor = _cursor(page, left, request.most)
+            books.save(scrubbed(ended))
+        cursor = _cursor(page, left, request.limit)
         if cursor is not None:
-            return ForgetReply(len(left[: request.most]), len(running), cursor)
+            return ForgetReply(len(left[: request.limit]), len(running), cursor)
         for name in [name for name in books.keys if name[0] == tenant]:
             holder = books.jobs.get(books.keys[name].id)
             if holder is None or is_finished(holder.state):
@@ -119,23 +118,21 @@ class OracleUpkeep:
         return ForgetReply(len(left), len(running))
 
     async def purge(self, request: PurgeRequest) -> PurgeReply:
-        """See the contract."""
         books, now = self._core.books, self._core.now()
         word = because(Because.PURGED, request.reason)
         page = _after([job for job in books.jobs.values() if job.state in WAITING], request.cursor)
         waiting = [
             job
-            for job in page[:READ_MOST]
+            for job in page[:MAX_ROWS_READ]
             if request.scope.covers(job.tenant)
             and request.queue in {None, job.queue}
             and request.task in {None, job.task}
         ]
-        for job in waiting[: request.most]:
+        for job in waiting[: request.limit]:
             books.change(job, state=State.CANCELLED, because=word, settled_at=now)
-        return PurgeReply(len(waiting[: request.most]), _cursor(page, waiting, request.most))
+        return PurgeReply(len(waiting[: request.limit]), _cursor(page, waiting, request.limit))
 
     async def census(self, request: CensusRequest) -> Census:
-        """See the contract."""
         check_page(request.limit)
         tenants, cursor = self._tenants_books(request)
         if request.cursor is not None:
@@ -153,25 +150,23 @@ class OracleUpkeep:
             cursor=cursor,
         )
 
-    async def gates(self, request: Request) -> tuple[GateBook, ...]:
-        """See the contract."""
+    async def gates(self, request: Request) -> tuple[GateCounter, ...]:
         used = self._core.books.gate_used if request.scope.tenant is None else Counter[str]()
-        return tuple(GateBook(gate, number) for gate, number in sorted(used.items()) if number)
+        return tuple(GateCounter(gate, number) for gate, number in sorted(used.items()) if number)
 
     async def inspect(self, request: InspectRequest) -> Inspection:
-        """See the contract: memory has no files and no settings."""
+        """Report that memory has no files and no settings."""
         books = self._core.books
         hot = [job for job in books.jobs.values() if job.state in HOT and request.scope.covers(job.tenant)]
         leases = [job.lease_until for job in hot if job.lease_until is not None]
         return Inspection(
             settings={},
-            leads=tuple(sorted(Lead(name, *lead) for name, lead in books.leads.items())),
+            leads=tuple(sorted(LeadRecord(name, *lead) for name, lead in books.leads.items())),
             tasks=tuple(sorted({job.task for job in hot})),
             first_lease_until=min(leases, default=None),
         )
 
     async def dedicate(self, request: DedicateRequest) -> None:
-        """See the contract."""
         before = self._purpose
         if before == request.purpose:
             return
@@ -180,24 +175,27 @@ class OracleUpkeep:
         self._purpose = request.purpose
 
     async def purpose(self, request: Request) -> str | None:
-        """See the contract."""
         return self._purpose
 
-    def _tenants_books(self, request: CensusRequest) -> tuple[tuple[StrandBook, ...], str | None]:
+    def _tenants_books(self, request: CensusRequest) -> tuple[tuple[TenantCounters, ...], str | None]:
         books, covers = self._core.books, request.scope.covers
-        start = BookPlace("", "") if request.cursor is None else from_cursor(request.cursor, BookPlace)
+        start = (
+            CounterPosition("", "")
+            if request.cursor is None
+            else from_cursor(request.cursor, CounterPosition)
+        )
         hot = {(queue, tenant) for (tenant, queue, state) in books.counts if covers(tenant) and state in HOT}
         flows = sorted(flow for flow in hot if flow > (start.queue, start.tenant))
         page, rest = flows[: request.limit], flows[request.limit :]
-        found = (StrandBook(*flow, books.waiting(*flow), books.running(*flow)) for flow in page)
-        return tuple(found), to_cursor(BookPlace(*page[-1])) if page and rest else None
+        found = (TenantCounters(*flow, books.waiting(*flow), books.running(*flow)) for flow in page)
+        return tuple(found), to_cursor(CounterPosition(*page[-1])) if page and rest else None
 
     async def aclose(self) -> None:
-        """See the contract: memory holds nothing open."""
+        """Do nothing: memory holds nothing open."""
 
 
 def _after(jobs: list[JobRecord], cursor: str | None) -> list[JobRecord]:
-    """Sort jobs, oldest enqueue first, and leave out those that were met before."""
+    """Return jobs, oldest enqueue first, from after the cursor."""
     place = None if cursor is None else from_cursor(cursor)
     start = (0, b"") if place is None else (place.enqueued_at, place.id.bytes)
     return sorted((job for job in jobs if _place(job) > start), key=_place)
@@ -207,12 +205,18 @@ def _place(job: JobRecord) -> tuple[Instant, bytes]:
     return job.enqueued_at, job.id.bytes
 
 
-def _cursor(page: list[JobRecord], found: list[JobRecord], most: int) -> str | None:
-    """Say where the next pass goes on: after the last that was done, or that was looked at."""
-    last = found[most - 1] if len(found) > most else page[READ_MOST - 1] if len(page) > READ_MOST else None
-    return None if last is None else to_cursor(Place(last.enqueued_at, last.id))
+def _cursor(page: list[JobRecord], found: list[JobRecord], limit: int) -> str | None:
+    """Return the cursor of the next pass: after the last job that was changed or read."""
+    last = (
+        found[limit - 1]
+        if len(found) > limit
+        else page[MAX_ROWS_READ - 1]
+        if len(page) > MAX_ROWS_READ
+        else None
+    )
+    return None if last is None else to_cursor(JobPosition(last.enqueued_at, last.id))
 
 
 def is_forgotten(job: JobRecord) -> bool:
-    """Whether a job has been emptied already."""
-    return is_finished(job.state) and job == erased(job)
+    """Whether a job has been scrubbed already."""
+    return is_finished(job.state) and job == scrubbed(job)

@@ -1,4 +1,4 @@
-"""Bring back what was parked: when its time has come, a policy changed, or its gate has room (S42, S43)."""
+"""Wake parked tenants and strands: their time came, a policy changed, or a gate has places (S42, S43)."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ from collections import Counter
 from collections.abc import Iterator
 
 from fairlane.model.instants import Instant
-from fairlane.model.layers import EVERY, Kind, Subject, is_living
-from fairlane.store.contract.claims import WAKE_MOST
+from fairlane.model.policy.overrides import EVERY, Subject, SubjectKind, is_active
+from fairlane.store.contract.claims import MAX_UNPARKED
 from tests.oracle.books import Books, Flow, Parked, Strand
 
 
-class Waking:
-    """What one claim or pass wakes in one queue: a bounded number."""
+class WakePass:
+    """Wakes a bounded number of tenants and strands of one queue, for one claim or pass."""
 
     def __init__(self, books: Books, queue: str, now: Instant, only: str | None = None) -> None:
-        """Begin with the whole number; `only` leaves out the strands of other tenants at gates (a peek)."""
+        """`only` leaves out strands of other tenants at gates, for a peek."""
         self._books = books
         self._queue = queue
         self._now = now
         self._only = only
-        self._left = WAKE_MOST
+        self._left = MAX_UNPARKED
         self.is_partial = False
 
     @property
     def has_woken(self) -> bool:
         """Whether anything was woken so far."""
-        return self._left < WAKE_MOST
+        return self._left < MAX_UNPARKED
 
     def run(self) -> None:
-        """Wake what time or a changed policy frees, then what gates have room for."""
-        due = [one for one in self._parked() if not is_living(one[1].until, self._now)]
+        """Wake what time or a changed policy frees, then what gates have places for."""
+        due = [one for one in self._parked() if not is_active(one[1].until, self._now)]
         due.sort(key=lambda one: (one[1].until or 0, *_place(one)))
         for what, _ in due[: self._left]:
             self._books.wake(what)
@@ -39,7 +39,7 @@ class Waking:
         self.fill_gates()
 
     def fill_gates(self) -> bool:
-        """Wake of the strands at each gate as many as it has room for; say whether any is ready now."""
+        """Wake as many strands at each gate as it has free places; return whether any is ready now."""
         line = [one for one in self._parked() if one[1].reason == "gate" and self._only in {None, one[0][1]}]
         if not line:
             return False
@@ -54,7 +54,9 @@ class Waking:
                 break
             self._left -= 1
             self._books.wake(what)
-            if self._books.clockwork[what[0], what[1]].is_ready:  # else its tenant cannot take the place
+            if self._books.tenant_clocks[
+                what[0], what[1]
+            ].is_ready:  # else its tenant is parked and cannot take the place
                 woken[gate] += 1
         return bool(woken.total())
 
@@ -67,25 +69,25 @@ def _place(one: tuple[Flow | Strand, Parked]) -> tuple[int, int, Flow | Strand]:
 
 
 def gate_room(books: Books, gate: str, now: Instant) -> int:
-    """Count the free places of a gate; without a limit there is one for everybody."""
+    """Return the number of free places of a gate; without a limit, enough for all."""
     limit = books.gate_rules(gate, now).limit
     return len(books.ready) + 1 if limit is None else limit - books.gate_used[gate]
 
 
 def queues_at_gate(books: Books, gate: str) -> set[str]:
-    """Name the queues in which strands wait at a gate."""
-    subject = Subject(Kind.GATE, gate)
+    """Return the queues in which strands wait at a gate."""
+    subject = Subject(SubjectKind.GATE, gate)
     return {what[0] for what, one in books.all_parked() if (one.reason, one.subject) == ("gate", subject)}
 
 
 def mark(books: Books, subject: Subject, now: Instant) -> set[str]:
-    """Let claims wake everything that the subject may have held; name the queues.
+    """Let claims wake everything that was parked because of the subject; return the queues.
 
-    They park again what must wait. Who waits at a gate stays in line: each claim looks for room anyway.
+    They park again what must still wait. Strands at a gate keep their order: each claim checks gates anyway.
     """
     concerned = list(_concerned(books, subject))
     for what, parked in concerned:
-        if is_living(parked.until, now):
+        if is_active(parked.until, now):
             books.wake_at(what, now)
     return {what[0] for what, _ in concerned}
 
@@ -93,10 +95,12 @@ def mark(books: Books, subject: Subject, now: Instant) -> set[str]:
 def _concerned(books: Books, subject: Subject) -> Iterator[tuple[Flow | Strand, Parked]]:
     for what, parked in books.all_parked():
         if len(what) == 2:
-            names = {Kind.QUEUE: {what[0]}, Kind.TENANT: {what[1], EVERY}}.get(subject.kind, set())
+            names = {SubjectKind.QUEUE: {what[0]}, SubjectKind.TENANT: {what[1], EVERY}}.get(
+                subject.kind, set()
+            )
             if subject.name in names:
                 yield what, parked
-        elif subject == Subject(Kind.TASK, what[2]) or (
+        elif subject == Subject(SubjectKind.TASK, what[2]) or (
             parked.reason != "gate" and parked.subject == subject
         ):
             yield what, parked

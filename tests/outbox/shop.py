@@ -1,4 +1,4 @@
-"""An application with a database of its own, written with one library or another, and a store beside it."""
+"""An application with its own database, written with one library or another, and a separate store."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from sqlalchemy.orm import Session
 from sqlalchemy.pool import NullPool
 
 from fairlane import Call, Fairlane, Outbox, Relay, Task
-from fairlane.model.layers import Kind, Rules, Subject
+from fairlane.model.policy.overrides import Rules, Subject, SubjectKind
 from fairlane.model.scope import Scope
 from fairlane.outbox.backlog import Connection
 from fairlane.store.contract.policies import HoldRequest, PutRequest, SubjectRequest
-from tests.app.test_form import note
+from tests.app.world import note
 
 ALL = Scope.all()
 
@@ -109,7 +109,7 @@ class Shop(ABC):
         db.close()
 
     def stored(self) -> list[UUID]:
-        """Give the ids of the store's jobs in the order in which they were stored."""
+        """Return the ids of the store's jobs in the order in which they were stored."""
         db = self._look()
         found = [UUID(bytes=id) for (id,) in db.execute("SELECT id FROM body ORDER BY seq")]
         db.close()
@@ -131,17 +131,17 @@ class Shop(ABC):
 
     # ── policies ──────────────────────────────────────────────────────────────
 
-    def put(self, kind: Kind, name: str, rules: Rules) -> None:
+    def put(self, kind: SubjectKind, name: str, rules: Rules) -> None:
         """Declare rules in the store."""
         request = PutRequest(scope=ALL, rules={Subject(kind, name): rules})
         self._ask(lambda: self.app.client.store.policies.put(request))
 
-    def shut(self, kind: Kind, name: str) -> None:
+    def shut(self, kind: SubjectKind, name: str) -> None:
         """Close something for new jobs."""
         request = HoldRequest(scope=ALL, subject=Subject(kind, name), reason="stocktaking", who="ops")
         self._ask(lambda: self.app.client.store.policies.close(request))
 
-    def reopen(self, kind: Kind, name: str) -> None:
+    def reopen(self, kind: SubjectKind, name: str) -> None:
         """Open it again."""
         request = SubjectRequest(scope=ALL, subject=Subject(kind, name))
         self._ask(lambda: self.app.client.store.policies.reopen(request))

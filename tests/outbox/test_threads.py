@@ -1,4 +1,4 @@
-"""A relay inside an application: begins and ends cleanly, once, and stays out of forked children."""
+"""A relay in an application: starts and stops cleanly, once, and stays out of forked children."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import sys
 import threading
 from pathlib import Path
 
-from tests.app.test_sync import in_a_child
+from tests.app.test_portal import in_a_child
 from tests.outbox.shop import Shop, eventually
 
 
 def threads() -> set[threading.Thread]:
-    """Give the threads of this process."""
+    """Return the threads of this process."""
     return set(threading.enumerate())
 
 

@@ -2,7 +2,7 @@
 
 ``python -m tests.postgres.backlog`` measures, prints the table and writes docs/proofs/postgres-backlog;
 ``--render`` writes the page of what was measured before. Jobs are put in by the server itself, which makes
-the indexes afterwards, with the deltas that enqueues would have left; the store folds and counts them. Ten
+the indexes afterwards, with the deltas that enqueues would have left; the store applies and counts them. Ten
 million take some six gigabytes and ten minutes. What a claim costs is the processor time of its session,
 which says the same whatever else the machine does; how long it took is printed beside it.
 """
@@ -17,7 +17,7 @@ from typing import Final
 
 import asyncpg
 
-from fairlane.model.lifecycle import State
+from fairlane.model.lifecycle.states import State
 from fairlane.store.postgres.store import PostgresStore
 from tests.contract.world import World
 from tests.oracle.clock import DrivenClock
@@ -34,7 +34,7 @@ _LONG: Final = 3_600
 _SETTINGS: Final = ("shared_buffers=1GB", "max_wal_size=8GB", "maintenance_work_mem=512MB")
 # Ids rise with time, as those of clients do.
 _FILL: Final = """
-INSERT INTO {s}.job (id, tenant, queue, task, state, payload, checksum, version, priority, enqueued_at,
+INSERT INTO {schema}.job (id, tenant, queue, task, state, payload, checksum, version, priority, enqueued_at,
                      run_at, sort_key, dedup_until, max_attempts, at_most_once, metadata)
 SELECT ('01900000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, 't' || n % $3::bigint, 'default',
        'k' || n % 3, 'ready', convert_to(repeat('x', 100), 'UTF8'), 0, 1, 0, $4::bigint + n, $4 + n, $4 + n,
@@ -42,14 +42,16 @@ SELECT ('01900000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, 't' || n 
 FROM generate_series($1::bigint, $2::bigint) AS n
 """
 _DELTAS: Final = """
-INSERT INTO {s}.delta (ord, queue, tenant, task, ready, head_key, head_id)
+INSERT INTO {schema}.delta (ord, queue, tenant, task, ready, head_key, head_id)
 SELECT row_number() OVER (), queue, tenant, task, count(*), min(sort_key),
        (array_agg(id ORDER BY sort_key))[1]
-FROM {s}.job GROUP BY queue, tenant, task
+FROM {schema}.job GROUP BY queue, tenant, task
 """
-_FOLD: Final = "SELECT {s}.fold({s}.now_or(NULL), 'default')"
-_INDEXES: Final = "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = '{s}' AND tablename = 'job'"
-_SIZE: Final = "SELECT pg_total_relation_size('{s}.job'::regclass)"
+_FOLD: Final = "SELECT {schema}.apply_all_deltas({schema}.now_or(NULL), 'default')"
+_INDEXES: Final = (
+    "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = '{schema}' AND tablename = 'job'"
+)
+_SIZE: Final = "SELECT pg_total_relation_size('{schema}.job'::regclass)"
 
 
 class Site:
@@ -75,7 +77,7 @@ class Site:
             await connection.execute("SET statement_timeout = 0")
             indexes = await connection.fetch(self._sql(_INDEXES))
             for name, _ in indexes:
-                await self._run(connection, f"DROP INDEX {{s}}.{name}")
+                await self._run(connection, f"DROP INDEX {{schema}}.{name}")
             for first in range(1, self.jobs + 1, CHUNK):
                 last = min(first + CHUNK - 1, self.jobs)
                 await self._run(connection, _FILL, first, last, TENANTS, since)
@@ -83,9 +85,9 @@ class Site:
                 await self._run(connection, definition)
             await self._run(connection, _DELTAS)
             async with connection.transaction():
-                await connection.execute(self._sql("SELECT {s}.mutex('default')"))
+                await connection.execute(self._sql("SELECT {schema}.lock_queue('default')"))
                 await self._run(connection, _FOLD)
-            await self._run(connection, "VACUUM (ANALYZE) {s}.job")
+            await self._run(connection, "VACUUM (ANALYZE) {schema}.job")
             self.bytes = await connection.fetchval(self._sql(_SIZE))
         self.fill_seconds = time.monotonic() - began
 
@@ -103,7 +105,7 @@ class Site:
         self._taken += len(claims)
 
     async def close(self) -> Backlog:
-        """Give what was measured; the counts must be those of the jobs that are left."""
+        """Return what was measured; the counts must be those of the jobs that are left."""
         states = await self._world.states()
         left, done = states[State.READY], states[State.SUCCEEDED]
         assert (left, done) == (self.jobs - self._taken, self._taken), states
@@ -116,7 +118,7 @@ class Site:
         await connection.execute(self._sql(statement), *values, timeout=_LONG)
 
     def _sql(self, text: str) -> str:
-        return text.replace("{s}", self._store._server.schema)
+        return text.replace("{schema}", self._store._server.schema)
 
 
 def _processor(process: int) -> float:
@@ -125,7 +127,7 @@ def _processor(process: int) -> float:
 
 
 async def measure(server: PostgresServer, sizes: list[int], claims: int) -> list[Backlog]:
-    """Fill one backlog after the other, then claim from each in turn."""
+    """Fill one backlog after the other, then claim from one after the other."""
     sites = [Site(PostgresStore(f"{server.url}&schema=backlog_{jobs}&pool=1"), jobs) for jobs in sizes]
     for site in sites:
         await site.fill()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fairlane.store.postgres.connect import Connection
+from fairlane.store.postgres.connection import Connection
 from fairlane.store.postgres.statements import rendered
 
 JOBS: Final = 4_000
@@ -19,7 +19,7 @@ WHERE relnamespace = $1::regnamespace AND relkind = 'r' AND relname <> 'meta'
 """
 # One tenant has a quarter, the others one each; every second has keys, an expiry and a correlation id.
 _FILL: Final = """
-INSERT INTO {s}.job (id, tenant, queue, task, state, payload, checksum, version, priority, enqueued_at,
+INSERT INTO {schema}.job (id, tenant, queue, task, state, payload, checksum, version, priority, enqueued_at,
                      run_at, sort_key, expires_at, idempotency_key, dedup_key, dedup_until, correlation_id,
                      max_attempts, at_most_once, metadata)
 SELECT gen_random_uuid(), CASE WHEN n % 4 = 0 THEN 'whale' ELSE 't' || n END, 'default', 'k' || n % 3,
@@ -29,31 +29,31 @@ SELECT gen_random_uuid(), CASE WHEN n % 4 = 0 THEN 'whale' ELSE 't' || n END, 'd
 FROM generate_series(1, $1::int) n
 """
 _FOLLOW: Final = """
-INSERT INTO {s}.idempotency (tenant, key, id, fingerprint)
-SELECT tenant, idempotency_key, id, '' FROM {s}.job WHERE idempotency_key IS NOT NULL;
-INSERT INTO {s}.dedup (tenant, task, key, id)
-SELECT tenant, task, dedup_key, id FROM {s}.job WHERE dedup_key IS NOT NULL;
-INSERT INTO {s}.history ({finished})
+INSERT INTO {schema}.idempotency (tenant, key, id, fingerprint)
+SELECT tenant, idempotency_key, id, '' FROM {schema}.job WHERE idempotency_key IS NOT NULL;
+INSERT INTO {schema}.dedup (tenant, task, key, id)
+SELECT tenant, task, dedup_key, id FROM {schema}.job WHERE dedup_key IS NOT NULL;
+INSERT INTO {schema}.history ({finished})
 SELECT {sent}, 'succeeded', NULL, run_at, sort_key, 1, 0, 0, 0, 0, false, 1, NULL, enqueued_at, NULL
-FROM {s}.job;
-INSERT INTO {s}.dead ({finished}) SELECT {finished} FROM {s}.history;
-INSERT INTO {s}.delta (ord, queue, tenant, task, ready, head_key, head_id)
+FROM {schema}.job;
+INSERT INTO {schema}.dead ({finished}) SELECT {finished} FROM {schema}.history;
+INSERT INTO {schema}.delta (ord, queue, tenant, task, ready, head_key, head_id)
 SELECT row_number() OVER (), queue, tenant, task, count(*), min(sort_key),
        (array_agg(id ORDER BY sort_key, id))[1]
-FROM {s}.job GROUP BY queue, tenant, task;
-SELECT {s}.fold(0, 'default')
+FROM {schema}.job GROUP BY queue, tenant, task;
+SELECT {schema}.apply_all_deltas(0, 'default')
 """
 _BECOMES: Final = {
     "running": """
-UPDATE {s}.job SET state = 'running', worker = 'w' || sort_key % 10, started_at = 1, lease_until = sort_key,
-                   fence = 1, gate = CASE WHEN sort_key % 2 = 0 THEN 'door' END;
-UPDATE {s}.strand SET state = 0, head_key = NULL, head_id = NULL;
-UPDATE {s}.turn SET state = 0, ready = 0
+UPDATE {schema}.job SET state = 'running', worker = 'w' || sort_key % 10, started_at = 1,
+                        lease_until = sort_key, fence = 1, gate = CASE WHEN sort_key % 2 = 0 THEN 'door' END;
+UPDATE {schema}.strand SET state = {no_ready}, head_key = NULL, head_id = NULL;
+UPDATE {schema}.tenant_queue SET state = {no_ready}, ready = 0
 """,
     "parked": """
-UPDATE {s}.job SET state = 'delayed', run_at = 86400000000;
-UPDATE {s}.strand SET state = 2, parked = 'gate', gate = 'door', parked_until = 1;
-UPDATE {s}.turn SET state = 2, parked = 'rate', parked_until = 1
+UPDATE {schema}.job SET state = 'delayed', run_at = 86400000000;
+UPDATE {schema}.strand SET state = {parked}, parked = 'gate', gate = 'door', parked_until = 1;
+UPDATE {schema}.tenant_queue SET state = {parked}, parked = 'rate', parked_until = 1
 """,
 }
 _LEAVE: Final = "DELETE FROM {table} WHERE ctid NOT IN (SELECT ctid FROM {table} LIMIT {most})"

@@ -22,10 +22,18 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from fairlane.bench.place import host
+from fairlane.lab.bench.environment import host
 from fairlane.model.instants import SECOND
-from fairlane.model.layers import GateRules, Kind, QueueRules, Rules, Subject, TaskRules, TenantRules
-from fairlane.model.limits import Limits, Rate
+from fairlane.model.policy.limits import Limits, Rate
+from fairlane.model.policy.overrides import (
+    GateRules,
+    QueueRules,
+    Rules,
+    Subject,
+    SubjectKind,
+    TaskRules,
+    TenantRules,
+)
 from fairlane.store.postgres.store import PostgresStore
 from tests.contract.world import SUCCEEDED, World, failed
 from tests.oracle.clock import DrivenClock
@@ -57,8 +65,8 @@ class Way(NamedTuple):
     retries: int = 0
 
 
-_QUEUE: Final = Subject(Kind.QUEUE, "default")
-_WHALE: Final = Subject(Kind.TENANT, "whale")
+_QUEUE: Final = Subject(SubjectKind.QUEUE, "default")
+_WHALE: Final = Subject(SubjectKind.TENANT, "whale")
 WAYS: Final[Mapping[str, Way]] = {
     "many at once": Way(),
     "one after the other": Way({_WHALE: TenantRules(limits={"*": Limits(rate=_NEVER_BINDS)})}),
@@ -67,10 +75,10 @@ WAYS: Final[Mapping[str, Way]] = {
     "running limit": Way({_WHALE: TenantRules(limits={"*": Limits(running=3)})}),
     "tenant's rate": Way({_WHALE: TenantRules(limits={"*": Limits(rate=Rate(5, "second", burst=5))})}),
     "queue's rate": Way({_QUEUE: QueueRules(rate=_NEVER_BINDS)}),
-    "task's rate": Way({Subject(Kind.TASK, "noop"): TaskRules(rate=Rate(15, "second", burst=15))}),
+    "task's rate": Way({Subject(SubjectKind.TASK, "noop"): TaskRules(rate=Rate(15, "second", burst=15))}),
     "gate": Way({
-        Subject(Kind.TASK, "noop"): TaskRules(gate="door"),
-        Subject(Kind.GATE, "door"): GateRules(limit=8),
+        Subject(SubjectKind.TASK, "noop"): TaskRules(gate="door"),
+        Subject(SubjectKind.GATE, "door"): GateRules(limit=8),
     }),
     "seconds": Way({_QUEUE: QueueRules(cost="seconds")}),
 }  # fmt: skip
@@ -180,7 +188,7 @@ class Churn:
 
     async def _turns(self) -> int:
         schema = self._store._server.schema
-        return int(await self._store._server.value(f"SELECT count(*) FROM {schema}.turn"))  # noqa: S608 (its own schema)
+        return int(await self._store._server.value(f"SELECT count(*) FROM {schema}.tenant_queue"))  # noqa: S608 (its own schema)
 
     async def _work(self, retries: int) -> None:
         """Let everything succeed that came in, some of it at the second try."""
@@ -214,7 +222,7 @@ def _used(process: int) -> float:
 
 @asynccontextmanager
 async def churning(url: str, way: str, duties_every: float = 0) -> AsyncIterator[Churn]:
-    """Give jobs that have gone one way for a while, and hold a snapshot of that moment.
+    """Return jobs that have gone one way for a while, and hold a snapshot of that moment.
 
     What was in the schema that the URL names is gone. The store has one connection, whose counts are whole.
     """

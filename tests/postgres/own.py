@@ -194,7 +194,7 @@ def _alchemy_async_connection(driver: str) -> Callable[[], AbstractAsyncContextM
 
 @contextmanager
 def django_connection() -> Iterator[Any]:
-    """Give Django's default connection, to the tests' database."""
+    """Return Django's default connection, to the tests' database."""
     if not conf.settings.configured:
         conf.settings.configure(USE_TZ=True)
         django.setup()

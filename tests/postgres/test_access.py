@@ -94,17 +94,17 @@ async def is_encrypted(url: str) -> bool:
     store = PostgresStore(url)
     try:
         await store.upkeep.migrate()
-        assert (await store.registry.pulse(Request(scope=ALL))).now > 0
+        assert (await store.registry.status(Request(scope=ALL))).now > 0
         return bool(await store._server.value("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"))
     finally:
         await store.upkeep.aclose()
 
 
 async def refusal(url: str) -> StoreError:
-    """Give the error of a store that cannot come in."""
+    """Return the error of a store that cannot come in."""
     store = PostgresStore(url)
     with pytest.raises(StoreError) as caught:
-        await store.registry.pulse(Request(scope=ALL))
+        await store.registry.status(Request(scope=ALL))
     await store.upkeep.aclose()
     return caught.value
 
@@ -181,5 +181,5 @@ async def test_a_url_that_is_wrong_does_not_show_its_password(wrong: str, error:
     """Whoever complains, our reader of URLs or the driver's."""
     with pytest.raises(error) as caught:  # noqa: PT012 (whichever of the two complains)
         store = open_store(f"postgresql://{wrong.format(SECRET)}")
-        await store.registry.pulse(Request(scope=ALL))
+        await store.registry.status(Request(scope=ALL))
     assert SECRET not in "".join(traceback.format_exception(caught.value))

@@ -7,8 +7,8 @@ from typing import Any
 import asyncpg
 import pytest
 
-from fairlane.model.layers import Kind, QueueRules
-from fairlane.model.limits import Limits
+from fairlane.model.policy.limits import Limits
+from fairlane.model.policy.overrides import QueueRules, SubjectKind
 from fairlane.store.contract.jobs import EnqueueRequest
 from fairlane.store.postgres.store import PostgresStore
 from tests.contract.world import ALL, World
@@ -34,11 +34,11 @@ def asked(world: World, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 async def test_an_idle_claim_over_thirty_queues_is_one_question(world: World, asked: list[str]) -> None:
     """A worker with nothing to do asks once a second, not once for each queue."""
-    wishes = [(f"q{number}", 5) for number in range(30)]
+    queue_requests = [(f"q{number}", 5) for number in range(30)]
     due = await world.enqueue(queue="q7", delay=5_000_000)
-    await world.claim_reply(10, wishes=wishes)
+    await world.claim_reply(10, queue_requests=queue_requests)
     asked.clear()
-    reply = await world.claim_reply(10, wishes=wishes)
+    reply = await world.claim_reply(10, queue_requests=queue_requests)
     assert (reply.claims, reply.next_due_at) == ((), due.run_at)
     assert len(asked) == 1
 
@@ -47,12 +47,12 @@ async def test_only_queues_with_work_are_claimed_from(world: World, asked: list[
     """One look, and one call for the one queue that has something."""
     await world.enqueue(queue="q7")
     asked.clear()
-    assert len(await world.claim(1, wishes=[(f"q{number}", 5) for number in range(30)])) == 1
+    assert len(await world.claim(1, queue_requests=[(f"q{number}", 5) for number in range(30)])) == 1
     assert len(asked) == 2
 
 
 async def test_what_a_long_transaction_brought_in_is_found_by_the_next_claim(world: World) -> None:
-    """However many claims and folds came and went while it was open."""
+    """However many claims came and went while it was open."""
     connection = await asyncpg.connect(shared_url())
     try:
         transaction = connection.transaction()
@@ -70,7 +70,7 @@ async def test_what_a_long_transaction_brought_in_is_found_by_the_next_claim(wor
 
 
 async def test_a_minutes_sweep_forgets_tenants_that_owe_nothing(world: World) -> None:
-    """S41: a drained tenant's clock is kept until V has passed it, and one more minute, and not for ever."""
+    """S41: a drained tenant's virtual time is kept until the queue has passed it, and one more minute."""
     assert isinstance(world.store, PostgresStore)
     for _ in range(3):
         for tenant in ("acme", "globex"):
@@ -84,7 +84,7 @@ async def test_a_minutes_sweep_forgets_tenants_that_owe_nothing(world: World) ->
     for _ in range(2):
         world.advance(61)
         await world.promote()
-        rows = await server.fetch(f"SELECT tenant FROM {server.schema}.turn")  # noqa: S608 (its own schema)
+        rows = await server.fetch(f"SELECT tenant FROM {server.schema}.tenant_queue")  # noqa: S608 (its own schema)
         kept.append(sorted(tenant for (tenant,) in rows))
     assert kept == [["acme", "globex"], ["globex"]]
 
@@ -94,7 +94,7 @@ async def test_a_sweep_wakes_who_has_room_although_nobody_said_so(world: World) 
     assert isinstance(world.store, PostgresStore)
     await world.enqueue_many(2)
     claim = await world.claim_one()
-    await world.declare(Kind.QUEUE, "default", QueueRules(limits=Limits(running=1)))
+    await world.declare(SubjectKind.QUEUE, "default", QueueRules(limits=Limits(running=1)))
     assert await world.claim(1) == []
     server = world.store._server
     await server.fetch(f"UPDATE {server.schema}.job SET is_capped = false")  # noqa: S608 (its own schema)

@@ -14,7 +14,7 @@ from fairlane import Fairlane, Lane, Queue
 from fairlane.model.errors import StoreError
 from fairlane.store.contract.request import Request
 from fairlane.store.postgres.store import PostgresStore
-from fairlane.worker.worker import Worker
+from fairlane.worker.worker import WorkerRuntime
 from tests.contract.world import ALL
 from tests.seconds import counted
 from tests.servers.postgres import IMMEDIATE, MEMORY, PostgresServer
@@ -63,7 +63,7 @@ def roomy() -> Iterator[PostgresServer]:
 async def test_a_worker_has_no_more_connections_than_lanes_and_three(
     roomy: PostgresServer, lanes: int, counter: Counter
 ) -> None:
-    """Under load, with handlers that enqueue, the duties and the ear."""
+    """Under load, with handlers that enqueue, the duties and the listener."""
     queues = [f"q{number}" for number in range(lanes)]
     app = Fairlane(f"{roomy.url}&schema=lanes{lanes}", queues=list(map(Queue, queues)), config={})
     await app.client.store.upkeep.migrate()
@@ -91,7 +91,7 @@ async def test_a_worker_has_no_more_connections_than_lanes_and_three(
     await app.client.aclose_here()
     chosen = [Lane(queue, slots=16, queues=[queue]) for queue in queues]
     counting = asyncio.ensure_future(counter.count())
-    await Worker(app, lanes=chosen, burst=True).run()
+    await WorkerRuntime(app, lanes=chosen, burst=True).run()
     counting.cancel()
     await app.aclose()
     assert ran == JOBS
@@ -102,7 +102,7 @@ async def test_each_lane_has_a_connection(roomy: PostgresServer) -> None:
     """A pool that was made before the worker said how many calls it makes is replaced by a larger one."""
     store = PostgresStore(f"{roomy.url}&schema=crowd")
     await store.upkeep.migrate()
-    await store.registry.pulse(Request(scope=ALL))
+    await store.registry.status(Request(scope=ALL))
     await store.registry.expect(4, waits=True)
     async with AsyncExitStack() as stack:
         pids = {
@@ -118,11 +118,11 @@ async def test_a_pool_is_not_replaced_under_those_who_use_it(roomy: PostgresServ
     """A worker may begin in a loop in which others call the same store."""
     store = PostgresStore(f"{roomy.url}&schema=crowd")
     await store.upkeep.migrate()
-    await store.registry.pulse(Request(scope=ALL))
-    asking = [asyncio.ensure_future(store.registry.pulse(Request(scope=ALL))) for _ in range(50)]
+    await store.registry.status(Request(scope=ALL))
+    asking = [asyncio.ensure_future(store.registry.status(Request(scope=ALL))) for _ in range(50)]
     await asyncio.sleep(0)  # two of them ask, the others wait
     await store.registry.expect(calls, waits=True)
-    assert all(pulse.now > 0 for pulse in await asyncio.gather(*asking))
+    assert all(status.now > 0 for status in await asyncio.gather(*asking))
     await store.upkeep.aclose()
 
 
@@ -149,7 +149,7 @@ async def insist(store: PostgresStore) -> None:
     for _ in range(3):
         while True:
             try:
-                await store.registry.pulse(Request(scope=ALL))
+                await store.registry.status(Request(scope=ALL))
             except StoreError:
                 await asyncio.sleep(0.05)
             else:

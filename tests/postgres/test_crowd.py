@@ -10,8 +10,8 @@ import asyncpg
 import pytest
 
 from fairlane.model.job import Claim
-from fairlane.model.layers import GateRules, Kind, QueueRules, Subject, TaskRules
-from fairlane.model.limits import Limits
+from fairlane.model.policy.limits import Limits
+from fairlane.model.policy.overrides import GateRules, QueueRules, Subject, SubjectKind, TaskRules
 from fairlane.store.contract.jobs import EnqueueRequest, StopRequest
 from fairlane.store.postgres.store import PostgresStore
 from tests.contract.world import ALL, HANDED_BACK, SUCCEEDED, World
@@ -87,14 +87,14 @@ class Crowd:
     async def declare(self) -> None:
         """Limit each tenant, and let one task through a gate."""
         await self.world.put({
-            Subject(Kind.QUEUE, "default"): QueueRules(limits=Limits(running=LIMIT)),
-            Subject(Kind.QUEUE, "other"): QueueRules(),
-            Subject(Kind.TASK, "shoot"): TaskRules(gate="door"),
-            Subject(Kind.GATE, "door"): GateRules(limit=PLACES),
+            Subject(SubjectKind.QUEUE, "default"): QueueRules(limits=Limits(running=LIMIT)),
+            Subject(SubjectKind.QUEUE, "other"): QueueRules(),
+            Subject(SubjectKind.TASK, "shoot"): TaskRules(gate="door"),
+            Subject(SubjectKind.GATE, "door"): GateRules(limit=PLACES),
         })  # fmt: skip
 
     def batch(self, rng: random.Random) -> EnqueueRequest:
-        """Give some jobs to enqueue."""
+        """Return some jobs to enqueue."""
         jobs = tuple(
             self.world.new(
                 f"t{rng.randrange(8)}",
@@ -112,8 +112,8 @@ class Crowd:
         held: list[Claim] = []
         for _ in range(TURNS):
             await self.store.jobs.enqueue(self.batch(rng))
-            wishes = [(queue, 5) for queue in rng.sample(("default", "other"), 2)]
-            held += (await self.world.claim_reply(8, wishes=wishes, worker=name)).claims
+            queue_requests = [(queue, 5) for queue in rng.sample(("default", "other"), 2)]
+            held += (await self.world.claim_reply(8, queue_requests=queue_requests, worker=name)).claims
             await self.check()
             await self.world.renew(*held, worker=name)
             some = [held.pop(rng.randrange(len(held))) for _ in range(rng.randint(0, len(held)))]
@@ -162,7 +162,7 @@ async def test_limits_and_gates_hold_in_a_crowd_and_nobody_waits_in_a_circle(
         for number in range(4):
             group.create_task(crowd.enqueue_slowly(100 + number))
     while True:
-        reply = await crowd.world.claim_reply(50, wishes=[("default", 50), ("other", 50)])
+        reply = await crowd.world.claim_reply(50, queue_requests=[("default", 50), ("other", 50)])
         if not reply.claims and not reply.is_partial:
             break
         await crowd.world.settle_reply(*map(crowd.world.verdict, reply.claims))

@@ -11,12 +11,12 @@ from psycopg.sql import SQL, Identifier
 
 from fairlane.store.contract.inspection import InspectRequest, Remark
 from fairlane.store.postgres import diagnosis
-from fairlane.store.postgres.diagnosis import Facts, remarks
+from fairlane.store.postgres.diagnosis import ServerFacts, remarks
 from fairlane.store.postgres.store import PostgresStore
 from tests.contract.world import ALL, SUCCEEDED, World
 from tests.servers.postgres import shared_url
 
-WELL = Facts(
+WELL = ServerFacts(
     server="18.4",
     version=180_004,
     is_synced=True,
@@ -27,10 +27,10 @@ WELL = Facts(
     idle_session_ms=0,
     connections=10,
     own_connections=4,
-    most_connections=100,
+    max_connections=100,
     is_owner=True,
     days=2,
-    astray=0,
+    in_rest=0,
     deltas=50,
     holder=("session 7 (shop, psql, idle in transaction)", 4),
     dead=("job", 5_000, 100),
@@ -42,21 +42,26 @@ ILLS: list[tuple[dict[str, Any], str, str, str]] = [
     ({"is_synced": False}, "durability", "bad", "may destroy the whole database"),
     ({"is_whole": False}, "durability", "bad", "may destroy the whole database"),
     ({"synchronous_commit": "off"}, "durability", "warn", "may lose the last moments"),
-    ({"is_vacuumed": False}, "vacuum", "bad", "grows for ever"),
+    ({"is_vacuumed": False}, "vacuum", "bad", "grows forever"),
     ({"holder": ("session 7", 420)}, "snapshots", "warn", "session 7 has kept all dead rows"),
     ({"holder": ("session 7", 7_200)}, "snapshots", "bad", "for 120 minutes"),
-    ({"dead": ("turn", 250_000, 1_000)}, "vacuum", "warn", "table turn has 250,000 dead rows"),
+    (
+        {"dead": ("tenant_queue", 250_000, 1_000)},
+        "vacuum",
+        "warn",
+        "table tenant_queue has 250,000 dead rows",
+    ),
     ({"connections": 95}, "connections", "warn", "95 of 100 connections are in use, 4 of them by Fairlane"),
     ({"idle_session_ms": 60_000}, "connections", "warn", "workers that only listen are cut off"),
     ({"days": 1}, "history", "warn", "days of history are missing"),
-    ({"astray": 12}, "history", "warn", "12 finished jobs are in none"),
-    ({"deltas": 30_000}, "deltas", "warn", "30,000 changes wait"),
+    ({"in_rest": 12}, "history", "warn", "12 finished jobs are in none"),
+    ({"deltas": 30_000}, "deltas", "warn", "30,000 deltas wait"),
     ({"is_owner": False}, "role", "warn", "does not own the tables"),
 ]
 
 
 async def inspected(store: PostgresStore, check: str) -> list[Remark]:
-    """Give what the store says of one thing."""
+    """Return what the store says of one thing."""
     found = await store.upkeep.inspect(InspectRequest(scope=ALL))
     return [one for one in found.remarks if one.check == check]
 
@@ -88,7 +93,7 @@ async def test_who_holds_an_old_snapshot_is_named(
     store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By process id, user, application and state, as an operator needs it to end it."""
-    monkeypatch.setattr(diagnosis, "LONG_HELD", 0)
+    monkeypatch.setattr(diagnosis, "LONG_SNAPSHOT", 0)
     with psycopg.connect(shared_url(), application_name="report") as holder:
         holder.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         holder.execute("SELECT 1")
@@ -102,7 +107,9 @@ async def test_a_day_that_was_not_made_is_noticed(
     world: World, schema: str, admin: psycopg.Connection
 ) -> None:
     """What was settled on it is counted, and making the days mends it."""
-    for (day,) in admin.execute(SQL("SELECT day::text FROM {}.days()").format(Identifier(schema))).fetchall():
+    for (day,) in admin.execute(
+        SQL("SELECT day::text FROM {}.history_days()").format(Identifier(schema))
+    ).fetchall():
         admin.execute(SQL("DROP TABLE {}").format(SQL(day)))
     await world.enqueue()
     await world.run(SUCCEEDED)

@@ -19,7 +19,7 @@ FROZEN: Final = 2 * SETTINGS["lease"] + 1
 
 
 def family(server: PostgresServer) -> Iterator[int]:
-    """Give all processes of a server."""
+    """Return all processes of a server."""
     for entry in Path("/proc").iterdir():
         try:
             if entry.name.isdigit() and (entry / "cwd").readlink() == server.data:

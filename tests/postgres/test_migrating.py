@@ -1,4 +1,4 @@
-"""A schema is made once, whoever asks, in a place of its own; nothing is done to one that is newer (S67)."""
+"""A schema is created once, whoever asks; a newer one is left alone (S67)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from psycopg.sql import SQL, Identifier
 
 from fairlane.model.errors import SchemaTooNew, SchemaTooOld, StoreError
 from fairlane.model.job import Claim
-from fairlane.model.lifecycle import State
+from fairlane.model.lifecycle.states import State
 from fairlane.store.contract.request import Request
 from fairlane.store.contract.upkeep import MigrateReply
 from fairlane.store.postgres import migrating
@@ -26,7 +26,7 @@ from tests.oracle.clock import DrivenClock
 from tests.servers.postgres import shared_url
 from tests.servers.schemas import url_of
 
-NAMES = ("plain", 'odd "name" {s}', "Schön")
+NAMES = ("plain", 'odd "name" {schema}', "Schön")
 
 
 @pytest.fixture(params=NAMES)
@@ -47,7 +47,7 @@ def mark(admin: psycopg.Connection, schema: str, name: str, value: str) -> None:
 async def test_a_store_that_was_never_made_says_how(bare: PostgresStore) -> None:
     """S67: verbs make nothing by themselves: the right to do so is often somebody else's."""
     with pytest.raises(SchemaTooOld, match="holds no Fairlane yet: run `fairlane migrate`"):
-        await bare.registry.pulse(Request(scope=ALL))
+        await bare.registry.status(Request(scope=ALL))
 
 
 async def test_several_make_a_store_at_once(bare: PostgresStore) -> None:
@@ -70,7 +70,7 @@ async def test_a_newer_schema_is_left_alone(
     mark(admin, schema, "schema", str(NEWEST + 1))
     mark(admin, schema, "serves", str(NEWEST + 1))
     try:
-        for verb in (store.registry.pulse(Request(scope=ALL)), store.upkeep.migrate(), store.upkeep.plan()):
+        for verb in (store.registry.status(Request(scope=ALL)), store.upkeep.migrate(), store.upkeep.plan()):
             with pytest.raises(SchemaTooNew, match=f"newer than {NEWEST}: upgrade Fairlane"):
                 await verb
     finally:
@@ -103,7 +103,7 @@ async def test_an_older_release_does_not_put_its_functions_back(
     mark(admin, schema, "functions", "those of a newer release")
     mark(admin, schema, "release", "99.1")
     try:
-        assert (await store.registry.pulse(Request(scope=ALL))).now > 0
+        assert (await store.registry.status(Request(scope=ALL))).now > 0
         for verb in (store.upkeep.migrate(), store.upkeep.plan()):
             with pytest.raises(SchemaTooNew, match=r"the functions of Fairlane 99\.1, newer than"):
                 await verb
@@ -121,11 +121,11 @@ async def test_functions_are_installed_again_when_their_text_has_changed(
     mark(admin, schema, "functions", "older")
     admin.execute(SQL("DROP FUNCTION {}.now_or").format(Identifier(schema)))
     with pytest.raises(SchemaTooOld, match="run `fairlane migrate`"):
-        await store.registry.pulse(Request(scope=ALL))
+        await store.registry.status(Request(scope=ALL))
     assert await store.upkeep.plan() == MigrateReply(NEWEST, NEWEST, ("functions",))
     assert await store.upkeep.migrate() == MigrateReply(NEWEST, NEWEST, ("functions",))
     assert await store.upkeep.plan() == MigrateReply(NEWEST, NEWEST)
-    assert (await store.registry.pulse(Request(scope=ALL))).now > 0
+    assert (await store.registry.status(Request(scope=ALL))).now > 0
 
 
 async def test_functions_of_an_older_release_are_not_worked_with(
@@ -135,16 +135,16 @@ async def test_functions_of_an_older_release_are_not_worked_with(
     mark(admin, schema, "functions", "older")
     mark(admin, schema, "release", "0.0.1")
     with pytest.raises(SchemaTooOld, match=r"the functions of Fairlane 0\.0\.1, .*: run `fairlane migrate`"):
-        await store.registry.pulse(Request(scope=ALL))
+        await store.registry.status(Request(scope=ALL))
     assert await store.upkeep.migrate() == MigrateReply(NEWEST, NEWEST, ("functions",))
-    assert (await store.registry.pulse(Request(scope=ALL))).now > 0
+    assert (await store.registry.status(Request(scope=ALL))).now > 0
 
 
 async def test_a_step_that_fails_leaves_nothing_behind(
     bare: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S67: all steps are one transaction, the schema included."""
-    broken = (*migrating.STEPS, ("9999_broken", "CREATE TABLE {s}.more (); SELECT 1 / 0"))
+    broken = (*migrating.STEPS, ("9999_broken", "CREATE TABLE {schema}.more (); SELECT 1 / 0"))
     monkeypatch.setattr(migrating, "STEPS", broken)
     with pytest.raises(StoreError, match="division by zero"):
         await bare.upkeep.migrate()

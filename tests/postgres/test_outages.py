@@ -10,11 +10,12 @@ import pytest
 
 from fairlane.model.errors import StoreBusy, StoreError, StoreUnavailable
 from fairlane.model.instants import SECOND
-from fairlane.model.lifecycle import State
+from fairlane.model.lifecycle.states import State
 from fairlane.store.contract.claims import ClaimReply
 from fairlane.store.contract.registry import WaitRequest, WorkersRequest
 from fairlane.store.contract.request import Request
-from fairlane.store.postgres import connect, wake
+from fairlane.store.postgres import connection as connect
+from fairlane.store.postgres import wake
 from fairlane.store.postgres.errors import CommitUnknown
 from fairlane.store.postgres.store import PostgresStore
 from tests.contract.world import ALL, World
@@ -46,7 +47,7 @@ async def distant(fragile: PostgresStore, proxy: Proxy) -> AsyncIterator[Postgre
 
 async def answers(store: PostgresStore) -> bool:
     """Ask the store for something; True, or an error."""
-    return (await store.registry.pulse(Request(scope=ALL))).now > 0
+    return (await store.registry.status(Request(scope=ALL))).now > 0
 
 
 async def comes_back(store: PostgresStore) -> bool:
@@ -59,7 +60,7 @@ async def comes_back(store: PostgresStore) -> bool:
 
 
 async def refusal(store: PostgresStore) -> StoreError:
-    """Give the error of a verb, which must come soon."""
+    """Return the error of a verb, which must come soon."""
     async with counted() as seconds:
         with pytest.raises(StoreError) as caught:
             await answers(store)
@@ -152,8 +153,8 @@ async def test_what_was_settled_before_the_way_was_cut_is_said(distant: Postgres
     await world.enqueue()
     claim = await world.claim_one()
     proxy.cut_before(b"queue-to-be-cut")
-    wish = world.claim_request(queue="queue-to-be-cut")
-    reply = await world.settle_reply(world.verdict(claim), claim=wish)
+    queue_request = world.claim_request(queue="queue-to-be-cut")
+    reply = await world.settle_reply(world.verdict(claim), claim=queue_request)
     assert proxy.cuts_made == 1
     assert [one.id for one in reply.settled] == [claim.job.id]
     assert reply.claimed == ClaimReply(is_partial=True)
@@ -214,12 +215,12 @@ async def test_what_was_settled_is_said_though_the_claim_behind_it_waits_in_vain
     world = World(second, clock)
     await world.enqueue()
     claim = await world.claim_one()
-    wish = world.claim_request(queue="held")
+    queue_request = world.claim_request(queue="held")
     async with first._server.transaction() as connection:
-        await connection.execute(f"SELECT {schema}.mutex('held')")
-        reply = await world.settle_reply(world.verdict(claim), claim=wish)
+        await connection.execute(f"SELECT {schema}.lock_queue('held')")
+        reply = await world.settle_reply(world.verdict(claim), claim=queue_request)
         with pytest.raises(StoreBusy):
-            await second.claims.claim(wish)
+            await second.claims.claim(queue_request)
     assert [one.id for one in reply.settled] == [claim.job.id]
     assert reply.claimed == ClaimReply(is_partial=True)
     await first.upkeep.aclose()
@@ -249,14 +250,14 @@ async def test_a_listener_on_a_dead_network_is_noticed(
     request = WaitRequest(scope=ALL, worker="w1", queues=(), at_most=SECOND)
     hearing = distant._server.wake
     assert await distant.registry.wait(request)
-    ear = hearing._ear
-    assert ear is not None
+    listener = hearing._listener
+    assert listener is not None
     proxy.freeze()
-    while hearing._ear is ear:
+    while hearing._listener is listener:
         await distant.registry.wait(request)
     proxy.thaw()
     assert await distant.registry.wait(request)
-    assert hearing._ear not in {None, ear}
+    assert hearing._listener not in {None, listener}
 
 
 async def test_a_line_that_is_cut_as_it_begins_to_listen_is_no_error(
@@ -269,7 +270,7 @@ async def test_a_line_that_is_cut_as_it_begins_to_listen_is_no_error(
     assert await distant.registry.wait(request)
     assert proxy.cuts_made == 1
     assert await distant.registry.wait(request)
-    assert distant._server.wake._ear is not None
+    assert distant._server.wake._listener is not None
 
 
 async def test_a_worker_listens_and_works_by_two_connections(

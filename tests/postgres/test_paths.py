@@ -7,8 +7,8 @@ import random
 import pytest
 
 from fairlane.model.job import Claim
-from fairlane.model.layers import Kind, QueueRules, Rules, Subject, TenantRules
-from fairlane.model.limits import Limits, Rate
+from fairlane.model.policy.limits import Limits, Rate
+from fairlane.model.policy.overrides import QueueRules, Rules, Subject, SubjectKind, TenantRules
 from tests.contract.world import CANCELLED, HANDED_BACK, SNOOZED, SUCCEEDED, World
 from tests.oracle.clock import DrivenClock
 from tests.stores import Opener, open_oracle, open_postgres
@@ -36,7 +36,7 @@ async def enqueue_some(world: World, rng: random.Random, tenants: list[str], tas
 
 
 def limits_of_one(rng: random.Random) -> dict[str, Limits]:
-    """Give most tenants no limits of their own."""
+    """Leave most tenants without limits of their own."""
     return rng.choice(({}, {}, {"default": Limits(running=2)}, {"*": Limits()}))
 
 
@@ -52,14 +52,14 @@ async def history(
     async with opener(clock) as store:
         world = World(store, clock)
         rules: dict[Subject, Rules] = {
-            Subject(Kind.TENANT, tenant): TenantRules(
+            Subject(SubjectKind.TENANT, tenant): TenantRules(
                 weight=rng.choice(WEIGHTS), limits=limits_of_one(rng) if is_limited else {}
             )
             for tenant in tenants[:: 2 if is_limited else 7]
         }
         limits = rng.choice((Limits(), Limits(running=1), Limits(running=3))) if is_limited else Limits()
         rate = ONE_BY_ONE if is_one_by_one else None
-        await world.put({**rules, Subject(Kind.QUEUE, "default"): QueueRules(limits, rate)})
+        await world.put({**rules, Subject(SubjectKind.QUEUE, "default"): QueueRules(limits, rate)})
         for _ in range(STEPS):
             act = rng.random()
             if act < 0.45:

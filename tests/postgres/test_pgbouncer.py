@@ -1,4 +1,4 @@
-"""Behind PgBouncer in transaction mode nothing of a session is relied on: no statement, setting or ear."""
+"""Behind PgBouncer in transaction mode nothing of a session is used: no statement, setting or listener."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import cast
 import psycopg
 import pytest
 
-from fairlane.model.lifecycle import State
-from fairlane.model.retention import Retention
+from fairlane.model.lifecycle.states import State
+from fairlane.model.policy.retention import Retention
 from fairlane.store.contract.inspection import InspectRequest
 from fairlane.store.contract.upkeep import PruneRequest
 from fairlane.store.postgres.store import PostgresStore

@@ -9,8 +9,8 @@ import pytest
 from psycopg.sql import SQL, Identifier
 
 from fairlane.model.errors import StoreError
-from fairlane.model.lifecycle import State
-from fairlane.model.retention import Retention
+from fairlane.model.lifecycle.states import State
+from fairlane.model.policy.retention import Retention
 from fairlane.store.contract.registry import WorkersRequest
 from fairlane.store.contract.upkeep import DedicateRequest, PruneRequest
 from fairlane.store.postgres.migrating import functions_digest

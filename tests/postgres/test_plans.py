@@ -14,11 +14,11 @@ import pytest
 
 from fairlane.model.instants import DAY, HOUR, SECOND
 from fairlane.model.job import Claim
-from fairlane.model.layers import Kind, QueueRules, Subject, TenantRules
-from fairlane.model.limits import Limits, Rate
-from fairlane.store.contract.claims import SettleRequest, Wish
-from fairlane.store.postgres.claiming import Ask, claim_on
-from fairlane.store.postgres.settling import apply
+from fairlane.model.policy.limits import Limits, Rate
+from fairlane.model.policy.overrides import QueueRules, Subject, SubjectKind, TenantRules
+from fairlane.store.contract.claims import QueueRequest, SettleRequest
+from fairlane.store.postgres.claims.claim import QueueClaim, claim_queue
+from fairlane.store.postgres.claims.settle import apply
 from fairlane.store.postgres.store import PostgresStore
 from tests.contract.world import ALL, World
 from tests.oracle.clock import START, DrivenClock
@@ -39,7 +39,7 @@ WHERE schemaname = 'plans'
 """
 _CALLED = """
 SELECT funcname, calls FROM pg_stat_xact_user_functions
-WHERE schemaname = 'plans' AND funcname = any('{choose, choose_each, limits_of, stride_of}')
+WHERE schemaname = 'plans' AND funcname = any('{choose_fairly, choose_one_each, limits_of, stride_of}')
 """
 _FILL = """
 INSERT INTO plans.job (id, tenant, queue, task, state, payload, checksum, version, priority, enqueued_at,
@@ -92,21 +92,21 @@ async def store(idle: PostgresServer) -> AsyncIterator[PostgresStore]:
 
 
 async def fill(store: PostgresStore, jobs: int, tenants: int, since: int) -> None:
-    """Let jobs wait, and fold what says so."""
+    """Let jobs wait, and apply the deltas that say so."""
     async with store._server.transaction() as connection:
         await connection.execute("SET LOCAL statement_timeout = 0")
         await connection.execute(_FILL, jobs, tenants, since, timeout=LONG)
         await connection.execute(_DELTAS, since, timeout=LONG)
-        await connection.execute("SELECT plans.mutex('default')")
-        await connection.execute("SELECT plans.fold($1, 'default')", since, timeout=LONG)
+        await connection.execute("SELECT plans.lock_queue('default')")
+        await connection.execute("SELECT plans.apply_all_deltas($1, 'default')", since, timeout=LONG)
 
 
 async def touched(store: PostgresStore) -> tuple[int, int]:
     """Claim a batch and settle it; give how many rows each has read."""
     async with store._server.transaction() as connection:
-        ask = Ask(wish=Wish("default", BATCH), total=BATCH)
+        ask = QueueClaim(queue_request=QueueRequest("default", BATCH), total=BATCH)
         before = await connection.fetchval(_TOUCHED)
-        claims = (await claim_on(connection, store._server, ask)).claims
+        claims = (await claim_queue(connection, store._server, ask)).claims
         between = await connection.fetchval(_TOUCHED)
         assert len(claims) == BATCH
         await _settle(connection, store, claims)
@@ -125,7 +125,7 @@ async def plan_anew(store: PostgresStore, limits: Limits) -> None:
     clock = DrivenClock()
     clock.advance(HOUR / SECOND)  # ids are made by it
     world = World(store, clock)
-    await world.put({Subject(Kind.QUEUE, "default"): QueueRules(limits)})
+    await world.put({Subject(SubjectKind.QUEUE, "default"): QueueRules(limits)})
     await world.enqueue()
     await world.settle(await world.claim_one())
 
@@ -199,16 +199,16 @@ async def test_one_tenant_at_its_limit_costs_the_others_nothing(store: PostgresS
     clock = DrivenClock()
     clock.advance(HOUR / SECOND)  # ids are made by it
     world = World(store, clock)
-    await world.put({Subject(Kind.TENANT, "held"): TenantRules(weight=2, limits={"*": limits})})
+    await world.put({Subject(SubjectKind.TENANT, "held"): TenantRules(weight=2, limits={"*": limits})})
     await world.enqueue_many(3, "held")
     assert len(await world.claim(3)) == 1
     await fill(store, FEW, 2 * BATCH, START + 1_000)
     async with store._server.transaction() as connection:
         await connection.execute("SET LOCAL track_functions = 'pl'")
-        ask = Ask(wish=Wish("default", BATCH), total=BATCH)
-        assert len((await claim_on(connection, store._server, ask)).claims) == BATCH
+        ask = QueueClaim(queue_request=QueueRequest("default", BATCH), total=BATCH)
+        assert len((await claim_queue(connection, store._server, ask)).claims) == BATCH
         called = dict(await connection.fetch(_CALLED))
-    assert called == {"choose_each": 1, "limits_of": 2, "stride_of": 1}
+    assert called == {"choose_one_each": 1, "limits_of": 2, "stride_of": 1}
 
 
 async def test_an_expired_head_is_not_handed_out_whatever_the_plan(
@@ -217,7 +217,7 @@ async def test_an_expired_head_is_not_handed_out_whatever_the_plan(
     """S21: the head is the job with the lowest key, also where rows are read in the order of enqueueing."""
     clock = DrivenClock()
     world = World(PostgresStore(f"{idle.url}&schema=plans&pool=1", clock.now), clock)
-    await world.put({Subject(Kind.QUEUE, "default"): QueueRules(Limits(rate=OFTEN))})
+    await world.put({Subject(SubjectKind.QUEUE, "default"): QueueRules(Limits(rate=OFTEN))})
     await mislead(store)
     clock.advance(HOUR / SECOND)  # ids are made by it
     lasting = await world.enqueue()

@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from fairlane.model.instants import SECOND
-from fairlane.model.layers import GateRules, Kind, Subject, TaskRules, TenantRules
-from fairlane.model.limits import Limits
+from fairlane.model.policy.limits import Limits
+from fairlane.model.policy.overrides import GateRules, Subject, SubjectKind, TaskRules, TenantRules
 from fairlane.model.scope import Scope
 from fairlane.store.contract.claims import WorkerRequest
 from fairlane.store.contract.jobs import PeekRequest
@@ -104,7 +104,7 @@ async def cancel(world: World) -> None:
     await world.enqueue("cancelling", priority=100)
     claim = await world.claim_one()
     await world.cancel(claim.job.id)
-    await world.store.claims.asked_to_cancel(WorkerRequest(scope=ALL, worker="w1"))
+    await world.store.claims.cancel_asked(WorkerRequest(scope=ALL, worker="w1"))
     await world.settle(claim)
 
 
@@ -160,14 +160,14 @@ async def serve(world: World) -> None:
 
 async def limit(world: World) -> None:
     """Let the tenant run two at a time."""
-    await world.put({Subject(Kind.TENANT, "limited"): TenantRules(limits={"*": Limits(running=2)})})
+    await world.put({Subject(SubjectKind.TENANT, "limited"): TenantRules(limits={"*": Limits(running=2)})})
     await take(world, "limited")
 
 
 async def gate(world: World) -> None:
     """Let the task pass a gate, two at a time."""
-    await world.put({Subject(Kind.TASK, "slow"): TaskRules(gate="door")})
-    await world.put({Subject(Kind.GATE, "door"): GateRules(limit=2)})
+    await world.put({Subject(SubjectKind.TASK, "slow"): TaskRules(gate="door")})
+    await world.put({Subject(SubjectKind.GATE, "door"): GateRules(limit=2)})
     await take(world, "gated", task="slow")
 
 

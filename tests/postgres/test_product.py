@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from fairlane import Fairlane, State, Task
 from fairlane.cli.main import cli
 from fairlane.testing import NotForTests, Trial, dedicate
-from fairlane.worker.worker import Worker
+from fairlane.worker.worker import WorkerRuntime
 from tests.servers.schemas import url_of
 
 
@@ -43,7 +43,7 @@ class Shop:
         """Run everything that waits, by a real worker."""
 
         async def burst() -> None:
-            await Worker(self.app, burst=True).run()
+            await WorkerRuntime(self.app, burst=True).run()
             await self.app.client.aclose_here()
 
         asyncio.run(burst())

@@ -10,15 +10,15 @@ import psycopg
 import pytest
 
 from fairlane.model.instants import SECOND
-from fairlane.model.layers import Kind
-from fairlane.model.lifecycle import State
+from fairlane.model.lifecycle.states import State
+from fairlane.model.policy.overrides import SubjectKind
 from fairlane.model.scope import Scope
 from fairlane.store.contract.dead import DeadRequest
 from fairlane.store.contract.inspection import InspectRequest
 from fairlane.store.contract.jobs import CountRequest, ExplainRequest, FindRequest, TallyRequest, Why
 from fairlane.store.contract.policies import ListRequest
-from fairlane.store.postgres.connect import Server
-from fairlane.store.postgres.finding import FIRST_STRETCH
+from fairlane.store.postgres.connection import Server
+from fairlane.store.postgres.jobs.find import FIRST_CHUNK
 from fairlane.store.postgres.store import PostgresStore
 from tests.contract.world import ALL, World
 from tests.oracle.clock import START, DrivenClock
@@ -32,26 +32,26 @@ WAITING: Final = frozenset({State.READY})
 
 # One row in a hundred is of the rare tenant, one in 10,000 has the rare correlation id.
 FILL: Final = """
-INSERT INTO {s}.job (id, tenant, queue, task, state, payload, checksum, version, priority, enqueued_at,
+INSERT INTO {schema}.job (id, tenant, queue, task, state, payload, checksum, version, priority, enqueued_at,
                      run_at, sort_key, dedup_until, correlation_id, max_attempts, at_most_once, metadata)
 SELECT ('00000000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid,
        CASE WHEN n %% 100 = 0 THEN 'rare' ELSE 't' || n %% {tenants} END, 'default', 'work',
        CASE WHEN n %% 1000 = 7 THEN 'delayed' ELSE 'ready' END, '{}', 0, 1, 0, %(now)s + n, %(now)s + n,
        %(now)s + n, 'settled', CASE WHEN n %% 10000 = 0 THEN 'rare' END, 3, false, '{}'
 FROM generate_series(1, {jobs}) n;
-INSERT INTO {s}.history (id, tenant, queue, task, state, payload, checksum, version, priority, enqueued_at,
-                         run_at, sort_key, dedup_until, max_attempts, at_most_once, metadata, attempt,
-                         failures, crashes, crashes_alone, snoozes, is_suspect, fence, settled_at)
+INSERT INTO {schema}.history (id, tenant, queue, task, state, payload, checksum, version, priority,
+                         enqueued_at, run_at, sort_key, dedup_until, max_attempts, at_most_once, metadata,
+                         attempt, failures, crashes, crashes_alone, snoozes, is_suspect, fence, settled_at)
 SELECT ('00000000-0000-7000-9000-' || lpad(to_hex(n), 12, '0'))::uuid, 't' || n %% {tenants}, 'default',
        'work', 'succeeded', '{}', 0, 1, 0, %(now)s + n, %(now)s + n, %(now)s + n, 'settled', 3, false, '{}',
        1, 0, 0, 0, 0, false, 1, %(now)s + n
 FROM generate_series(1, {jobs}) n;
-INSERT INTO {s}.delta (ord, queue, tenant, task, delayed, ready, head_key, head_id)
+INSERT INTO {schema}.delta (ord, queue, tenant, task, delayed, ready, head_key, head_id)
 SELECT row_number() OVER (), queue, tenant, task, count(*) FILTER (WHERE state = 'delayed'),
        count(*) FILTER (WHERE state = 'ready'), min(sort_key) FILTER (WHERE state = 'ready'),
        (array_agg(id ORDER BY sort_key) FILTER (WHERE state = 'ready'))[1]
-FROM {s}.job GROUP BY queue, tenant, task;
-INSERT INTO {s}.dead (id, tenant, queue, task, state, payload, checksum, version, priority, enqueued_at,
+FROM {schema}.job GROUP BY queue, tenant, task;
+INSERT INTO {schema}.dead (id, tenant, queue, task, state, payload, checksum, version, priority, enqueued_at,
                       run_at, sort_key, dedup_until, max_attempts, at_most_once, metadata, attempt,
                       failures, crashes, crashes_alone, snoozes, is_suspect, fence, settled_at)
 SELECT ('00000000-0000-7000-a000-' || lpad(to_hex(n), 12, '0'))::uuid,
@@ -59,24 +59,24 @@ SELECT ('00000000-0000-7000-a000-' || lpad(to_hex(n), 12, '0'))::uuid,
        0, 1, 0, %(now)s + n, %(now)s + n, %(now)s + n, 'settled', 3, false, '{}',
        1, 0, 0, 0, 0, false, 1, %(now)s + n
 FROM generate_series(1, {dead}) n;
-INSERT INTO {s}.tally_delta (tenant, queue, state, jobs)
+INSERT INTO {schema}.tally_delta (tenant, queue, state, jobs)
 SELECT tenant, queue, state, count(*)
-FROM (SELECT tenant, queue, state FROM {s}.history
-      UNION ALL SELECT tenant, queue, state FROM {s}.dead) finished
+FROM (SELECT tenant, queue, state FROM {schema}.history
+      UNION ALL SELECT tenant, queue, state FROM {schema}.dead) finished
 GROUP BY tenant, queue, state;
 """
 
 # As a flood leaves it that is over but for a few jobs: a later one finds a planner that expects no more.
 DRAIN: Final = """
-DELETE FROM {s}.job WHERE enqueued_at <= %(now)s + {jobs} - 10;
-DELETE FROM {s}.history WHERE enqueued_at <= %(now)s + {jobs} - 10;
-DELETE FROM {s}.dead WHERE enqueued_at <= %(now)s + {jobs} - 10;
-DELETE FROM {s}.delta;
-DELETE FROM {s}.tally_delta;
-VACUUM {s}.job, {s}.history, {s}.dead;
-DELETE FROM {s}.job;
-DELETE FROM {s}.history;
-DELETE FROM {s}.dead;
+DELETE FROM {schema}.job WHERE enqueued_at <= %(now)s + {jobs} - 10;
+DELETE FROM {schema}.history WHERE enqueued_at <= %(now)s + {jobs} - 10;
+DELETE FROM {schema}.dead WHERE enqueued_at <= %(now)s + {jobs} - 10;
+DELETE FROM {schema}.delta;
+DELETE FROM {schema}.tally_delta;
+VACUUM {schema}.job, {schema}.history, {schema}.dead;
+DELETE FROM {schema}.job;
+DELETE FROM {schema}.history;
+DELETE FROM {schema}.dead;
 """
 
 
@@ -92,7 +92,7 @@ class Filled:
         self._admin = admin
 
     async def cost(self, call: Callable[[], Awaitable[Any]]) -> int:
-        """Give how many rows of its tables the server read for a call.
+        """Return how many rows of its tables the server read for a call.
 
         Called three times: what other connections did before may be counted only now, but only once.
         """
@@ -121,7 +121,7 @@ def crowd(request: pytest.FixtureRequest) -> Iterator[str]:
     with asyncio.Runner() as runner, psycopg.connect(shared_url(), autocommit=True) as admin:
         lending = lent_schema()
         schema = runner.run(lending.__aenter__())
-        words = {"s": schema, "jobs": str(JOBS), "tenants": str(TENANTS), "dead": str(DEAD)}
+        words = {"schema": schema, "jobs": str(JOBS), "tenants": str(TENANTS), "dead": str(DEAD)}
         text: str = request.param
         for word, value in words.items():
             text = text.replace(f"{{{word}}}", value)
@@ -211,7 +211,7 @@ async def test_explaining_a_job_reads_those_before_it_and_no_others(filled: Fill
 
 async def test_names_of_tenants_are_listed_without_reading_their_jobs(filled: Filled) -> None:
     """S54: from one name to the next; each costs a look into each home."""
-    asked = ListRequest(scope=ALL, kind=Kind.TENANT, limit=10)
+    asked = ListRequest(scope=ALL, kind=SubjectKind.TENANT, limit=10)
     assert len(await filled.store.policies.list(asked)) == asked.limit
     assert await filled.cost(lambda: filled.store.policies.list(asked)) <= 20 * asked.limit
 
@@ -219,7 +219,7 @@ async def test_names_of_tenants_are_listed_without_reading_their_jobs(filled: Fi
 async def test_looking_into_the_store_reads_what_waits_for_a_time_and_one_job_of_each_strand(
     filled: Filled,
 ) -> None:
-    """Which tasks unfinished jobs need, what is not yet folded: not the 100,000 that are ready."""
+    """Which tasks unfinished jobs need, which deltas are not applied: not the 100,000 that are ready."""
     asked = InspectRequest(scope=ALL)
     assert (await filled.store.upkeep.inspect(asked)).tasks == ("work",)
     assert await filled.cost(lambda: filled.store.upkeep.inspect(asked)) <= 3 * TENANTS
@@ -230,4 +230,4 @@ async def test_a_page_of_dead_letters_costs_no_more_than_it_may_read(filled: Fil
     """S43: the latest deaths of all, or of one in a hundred, by an index of their own."""
     asked = DeadRequest(scope=scope, limit=50)
     assert len((await filled.store.dead.find(asked)).letters) == asked.limit
-    assert await filled.cost(lambda: filled.store.dead.find(asked)) <= 2 * FIRST_STRETCH
+    assert await filled.cost(lambda: filled.store.dead.find(asked)) <= 2 * FIRST_CHUNK

@@ -12,11 +12,11 @@ import psycopg
 import pytest
 
 from fairlane import Backoff, ClaimLost, Context, Job, State
-from fairlane.app.context import Rein
+from fairlane.app.task.context import AttemptControl
 from fairlane.model.errors import StoreBusy, StoreError
 from fairlane.model.instants import SECOND
 from fairlane.model.job import Claim
-from fairlane.model.lifecycle import CancelReply
+from fairlane.model.lifecycle.states import CancelReply
 from fairlane.model.scope import Scope
 from fairlane.store.contract.claims import ReclaimRequest, SettleReply, SettleRequest
 from fairlane.store.postgres.store import PostgresStore
@@ -373,8 +373,8 @@ async def test_a_result_that_cannot_be_kept_is_dropped_or_refused_before_anythin
 
 def test_a_context_made_by_hand_cannot_succeed() -> None:
     """There is no attempt behind it."""
-    context = Context(tenant="acme", attempt=1, show=_shows_nothing, fence=1, rein=Rein())
-    with pytest.raises(StoreError, match="made by hand"):
+    context = Context(tenant="acme", attempt=1, show=_shows_nothing, fence=1, control=AttemptControl())
+    with pytest.raises(StoreError, match="not created by a worker"):
         context.succeed_in(object())
 
 

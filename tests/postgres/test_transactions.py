@@ -13,19 +13,20 @@ import pytest
 from sqlalchemy import create_engine
 from sqlalchemy.orm import Session
 
-from fairlane.app.sync import run_here
-from fairlane.model.admission import RefusalKind
+from fairlane.app.portal import run_here
 from fairlane.model.errors import StoreBusy, StoreError, TenantMismatch, Unsupported
 from fairlane.model.instants import SECOND
 from fairlane.model.job import NewJob
-from fairlane.model.layers import Kind, QueueRules, Subject
-from fairlane.model.lifecycle import State
-from fairlane.model.limits import Limits
+from fairlane.model.lifecycle.admission import RefusalKind
+from fairlane.model.lifecycle.states import State
+from fairlane.model.policy.limits import Limits
+from fairlane.model.policy.overrides import QueueRules, Subject, SubjectKind
 from fairlane.model.scope import Scope
 from fairlane.store.contract.jobs import EnqueueReply, EnqueueRequest
 from fairlane.store.contract.registry import WaitRequest
 from fairlane.store.postgres import wake
-from fairlane.store.postgres.admitting import Admitting, Link
+from fairlane.store.postgres.connection import StatementRunner
+from fairlane.store.postgres.jobs.admission import BatchAdmission
 from fairlane.store.postgres.statements import load
 from fairlane.store.postgres.store import PostgresStore
 from tests.contract.world import ALL, PAYLOAD, World
@@ -33,7 +34,7 @@ from tests.postgres.own import KINDS, PLAIN, Own
 from tests.servers.postgres import shared_url
 from tests.servers.schemas import url_of
 
-DEFAULT = Subject(Kind.QUEUE, "default")
+DEFAULT = Subject(SubjectKind.QUEUE, "default")
 
 
 @pytest.fixture(params=KINDS)
@@ -44,7 +45,7 @@ async def own(request: pytest.FixtureRequest) -> AsyncIterator[Own]:
 
 
 def plain_job() -> NewJob:
-    """Give a job that no world made."""
+    """Return a job that no world made."""
     return NewJob(id=uuid4(), tenant="acme", queue="default", task="t", payload=PAYLOAD, checksum=0)
 
 
@@ -62,7 +63,7 @@ async def send_in(world: World, own: Own, *jobs: NewJob, **options: Any) -> Enqu
 class _Interrupted:
     """A link before one of whose statements something else happens, once."""
 
-    def __init__(self, link: Link, before: str, act: Callable[[], Awaitable[object]]) -> None:
+    def __init__(self, link: StatementRunner, before: str, act: Callable[[], Awaitable[object]]) -> None:
         self._link = link
         self._before = before
         self._act: Callable[[], Awaitable[object]] | None = act
@@ -83,9 +84,9 @@ async def test_a_key_that_is_freed_between_two_looks_is_taken(world: World) -> N
     claim = await world.claim_one()
     request = EnqueueRequest(scope=ALL, jobs=(world.new(dedup_key="sync"),))
     async with server.transaction() as link:
-        duplicates = load("enqueue", server.schema).duplicates
-        interrupted = _Interrupted(link, duplicates, lambda: world.settle(claim))
-        reply = await Admitting(interrupted, server.schema, server.now(), request).run()
+        holders = load("enqueue", server.schema).dedup_holders
+        interrupted = _Interrupted(link, holders, lambda: world.settle(claim))
+        reply = await BatchAdmission(interrupted, server.schema, server.now(), request).run()
     assert reply.enqueued[0].is_created
     (again,) = (await world.send(world.new(dedup_key="sync"))).enqueued
     assert not again.is_created
@@ -108,9 +109,9 @@ async def test_a_dead_job_is_kept_for_whoever_looked_at_it_first(world: World) -
             while not others[0].done() and not await link.fetch(waiting):
                 pass
 
-        interrupted = _Interrupted(link, load("enqueue", server.schema).standing, let_another_try)
+        interrupted = _Interrupted(link, load("enqueue", server.schema).admission_facts, let_another_try)
         request = EnqueueRequest(scope=ALL, jobs=(first,))
-        mine = (await Admitting(interrupted, server.schema, server.now(), request).run()).enqueued[0]
+        mine = (await BatchAdmission(interrupted, server.schema, server.now(), request).run()).enqueued[0]
     other = (await others[0]).enqueued[0]
     assert (mine.job.id, mine.is_created) == (first.id, True)
     assert (other.job.id, other.is_created) == (first.id, False)
@@ -357,7 +358,7 @@ async def test_a_dead_job_that_an_open_transaction_replaces_is_waited_for(
 
 
 async def test_a_key_that_stays_taken_makes_it_busy_in_bounded_time(world: World) -> None:
-    """S13: not for ever, and nothing is stored."""
+    """S13: not forever, and nothing is stored."""
     async with KINDS["psycopg"]() as own:
         await own.begin()
         await send_in(world, own, world.new(idempotency_key="k"))

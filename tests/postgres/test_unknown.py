@@ -114,10 +114,10 @@ async def test_an_enqueue_that_was_answered_is_done_whatever_breaks_behind_it(
     world: World, proxy: Proxy, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S63: now and then an enqueue adds up what others have left; its own job is stored by then."""
-    monkeypatch.setattr("fairlane.store.postgres.enqueue._LOOK_EVERY", 1)
+    monkeypatch.setattr("fairlane.store.postgres.jobs.enqueue._CHECK_BACKLOG_EVERY", 1)
     store = PostgresStore(url, world.clock.now)
     new = world.new()
-    plan_cut(proxy, WAYS[0], b".relieve(")
+    plan_cut(proxy, WAYS[0], b".apply_backlog(")
     reply = await store.jobs.enqueue(EnqueueRequest(scope=ALL, jobs=(new,)))
     assert proxy.cuts_made == 1
     assert [one.job.id for one in reply.enqueued] == [new.id] == [job.id for job in await world.find_all()]

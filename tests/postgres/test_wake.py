@@ -12,11 +12,11 @@ import pytest
 from fairlane.model.instants import SECOND
 from fairlane.store.contract.registry import WaitRequest, WakeRequest
 from fairlane.store.postgres import wake
-from fairlane.store.postgres.connect import Server
+from fairlane.store.postgres.connection import Server
 from fairlane.store.postgres.location import Location
 from fairlane.store.postgres.store import PostgresStore
-from fairlane.store.postgres.wake import Hint, channel_of, letter_of
-from tests.contract.test_wake import HAPPENINGS, falls_quiet
+from fairlane.store.postgres.wake import Hint, channel_of, encode_hint
+from tests.contract.registry.test_wake import HAPPENINGS, falls_quiet
 from tests.contract.world import ALL, World
 from tests.servers.postgres import shared_url
 from tests.servers.schemas import lent_schema, url_of
@@ -58,7 +58,7 @@ async def is_quiet(store: PostgresStore) -> bool:
 
 
 def listeners(admin: psycopg.Connection) -> list[int]:
-    """Give the backends whose last statement was a LISTEN."""
+    """Return the backends whose last statement was a LISTEN."""
     rows = admin.execute("SELECT pid FROM pg_stat_activity WHERE query LIKE 'LISTEN%'").fetchall()
     return [pid for (pid,) in rows]
 
@@ -91,20 +91,20 @@ async def test_a_hint_reaches_another_process_while_it_waits(
     assert not await wait(other, seconds=0.2)
 
 
-async def test_a_burst_of_hints_is_a_few_letters(store: PostgresStore, schema: str) -> None:
+async def test_a_burst_of_hints_is_a_few_notifications(store: PostgresStore, schema: str) -> None:
     """S56: NOTIFY takes a lock that all databases share; one for every enqueue would block everybody."""
-    letters: list[str] = []
-    ear = await asyncpg.connect(shared_url())
-    await ear.add_listener(channel_of(schema), lambda *said: letters.append(said[3]))
+    payloads: list[str] = []
+    listener = await asyncpg.connect(shared_url())
+    await listener.add_listener(channel_of(schema), lambda *said: payloads.append(said[3]))
     for number in range(HINTS_IN_A_BURST):
         await tell(store, (f"queue{number % 7}",))
         await asyncio.sleep(0)
     await store.upkeep.aclose()
-    await ear.execute("SELECT 1")
-    await ear.close()
-    told = {queue for letter in letters for queue in wake._decode(letter).queues}
+    await listener.execute("SELECT 1")
+    await listener.close()
+    told = {queue for payload in payloads for queue in wake._decode(payload).queues}
     assert told == {f"queue{number}" for number in range(7)}
-    assert len(letters) < HINTS_IN_A_BURST / 50
+    assert len(payloads) < HINTS_IN_A_BURST / 50
 
 
 async def test_closing_sends_what_is_still_to_be_said(store: PostgresStore, other: PostgresStore) -> None:
@@ -122,23 +122,23 @@ async def test_a_listener_that_is_cut_off_listens_again(
     """S56: it looks at once, since something may have been said meanwhile, and hears what comes then."""
     assert await is_quiet(other)
     waiting = asyncio.ensure_future(wait(other))
-    (ear,) = listeners(admin)
-    admin.execute("SELECT pg_terminate_backend(%s)", (ear,))
+    (listener,) = listeners(admin)
+    admin.execute("SELECT pg_terminate_backend(%s)", (listener,))
     assert await waiting
     assert await is_quiet(other)
-    assert listeners(admin) not in ([], [ear])
+    assert listeners(admin) not in ([], [listener])
     waiting = asyncio.ensure_future(wait(other))
     await tell(store, ("default",))
     assert await waiting
 
 
-async def test_an_ear_that_ends_late_takes_no_other_with_it(other: PostgresStore) -> None:
+async def test_a_listener_that_ends_late_takes_no_other_with_it(other: PostgresStore) -> None:
     """S56: one that was given up on a dead network ends minutes after another has taken its place."""
     assert await is_quiet(other)
     hearing = other._server.wake
-    ear = hearing._ear
-    hearing._lose(object())
-    assert hearing._ear is ear is not None
+    listener = hearing._listener
+    hearing._on_lost(object())
+    assert hearing._listener is listener is not None
 
 
 async def test_behind_a_pooler_nobody_listens(schema: str, admin: psycopg.Connection) -> None:
@@ -178,7 +178,7 @@ async def test_installations_do_not_hear_each_other(store: PostgresStore) -> Non
         await foreign.upkeep.aclose()
 
 
-async def test_a_process_does_not_hear_its_own_letters_again(store: PostgresStore) -> None:
+async def test_a_process_ignores_its_own_notifications(store: PostgresStore) -> None:
     """S56: it has heard the hint when it was given; an echo would wake its worker for nothing."""
     assert await is_quiet(store)
     await tell(store, ("default",))
@@ -193,9 +193,12 @@ def test_a_channel_has_a_name_that_the_server_takes(schema: str) -> None:
     assert channel_of(schema) != channel_of(schema[:-1] + "y")
 
 
-def test_a_letter_that_is_too_long_means_everything() -> None:
+def test_a_hint_that_is_too_long_means_everything() -> None:
     """S56: the server takes fewer than 8,000 bytes."""
-    short, long = letter_of(["default"]), letter_of([f"queue{number}" for number in range(2_000)], (), "me")
+    short, long = (
+        encode_hint(["default"]),
+        encode_hint([f"queue{number}" for number in range(2_000)], (), "me"),
+    )
     assert wake._decode(short) == Hint(["default"])
     assert wake._decode(long) == Hint(sender="me")
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from fairlane import Fairlane
-from fairlane.model import ledger
+from fairlane.lab import ledger
 from tests.processes.program import make_app
 from tests.stores import MEMORY
 
@@ -61,7 +61,7 @@ class Process:
         self.lines.extend(iter(self.popen.stderr.readline, ""))
 
     def events(self) -> list[dict[str, Any]]:
-        """Give the log records so far; a line that is no record is an error that the process died of."""
+        """Return the log records so far; a line that is no record is an error that the process died of."""
         return [json.loads(line) for line in tuple(self.lines) if line.startswith("{")]
 
     def has_said(self, event: str) -> bool:
@@ -84,7 +84,7 @@ class Process:
         return code
 
     def seen(self) -> list[ledger.Record]:
-        """Give what it has written down, in whole lines, so far."""
+        """Return what it has written down, in whole lines, so far."""
         if self.record.exists():
             with self.record.open("rb") as file:
                 file.seek(self._read_to)
@@ -95,7 +95,7 @@ class Process:
         return self._seen
 
     def starts(self) -> list[ledger.Started]:
-        """Give the handlers that began in it."""
+        """Return the handlers that began in it."""
         return [one for one in self.seen() if isinstance(one, ledger.Started)]
 
     def stop(self) -> None:

@@ -18,7 +18,7 @@ from typing import Any, Final, cast
 
 from fairlane import Backoff, Context, Fairlane, Lane
 from fairlane.duties.command import run_scheduler
-from fairlane.model import ledger
+from fairlane.lab import ledger
 from fairlane.runtime.logs import JsonFormatter
 from fairlane.store.contract import Store
 from fairlane.store.contract.claims import (
@@ -30,7 +30,7 @@ from fairlane.store.contract.claims import (
     SettleRequest,
 )
 from fairlane.store.opening import StoreClock, open_store, register_scheme
-from fairlane.worker import floor
+from fairlane.worker import execute
 from fairlane.worker.command import run_worker
 from tests.faults.campaign import Ledger, moment
 
@@ -270,11 +270,11 @@ def make_app(place: Path | str, clock: StoreClock | None = None) -> Fairlane:  #
         """Break the worker's own code, so that no attempt can be settled any more."""
         begin(ctx)
 
-        def judge(*_: object, **__: object) -> None:
+        def broken(*_: object, **__: object) -> None:
             message = "the worker is broken"
             raise LookupError(message)
 
-        vars(floor)["judge"] = judge
+        vars(execute)["decide_settlement"] = broken
 
     def fork(ctx: Context) -> str:
         begin(ctx)

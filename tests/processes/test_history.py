@@ -7,9 +7,9 @@ import random
 import signal
 from itertools import chain
 
-from fairlane.model import ledger
+from fairlane.lab import ledger
 from fairlane.model.instants import SECOND
-from fairlane.model.lifecycle import State
+from fairlane.model.lifecycle.states import State
 from tests.faults.campaign import moment, recorded, seeded, times, verify
 from tests.processes.conftest import Process, Site, wait_for
 

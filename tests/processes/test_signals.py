@@ -91,7 +91,7 @@ def test_a_worker_whose_loop_stands_still_exits_with_70(site: Site) -> None:
     site.enqueue("blocking")
     wait_for(lambda: len(worker.starts()) == 1)
     assert worker.end() == 70
-    assert worker.events()[-1]["event"] == "worker_standstill"
+    assert worker.events()[-1]["event"] == "event_loop_blocked"
     (waiting,) = site.app.jobs.find(task="once").items
     assert (waiting.state, waiting.attempt, waiting.failures) == (State.READY, 1, 0)
 

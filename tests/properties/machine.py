@@ -1,4 +1,4 @@
-"""A Hypothesis state machine that drives any store beside the oracle and compares every answer.
+"""A Hypothesis state machine that drives a store and the oracle in parallel and compares every answer.
 
 One clock serves both, and it moves only when the machine says so: answers must be equal to the microsecond,
 fences and orders included. Visits per state and per transition are counted, so that a run can be gated on
@@ -22,33 +22,42 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from fairlane.model.failure import ErrorClass, Failure
 from fairlane.model.instants import SECOND
 from fairlane.model.job import Claim, JobRecord, NewJob, Progress
-from fairlane.model.judge import (
+from fairlane.model.lifecycle.states import TRANSITIONS, Event, State
+from fairlane.model.policy.limits import Limits, Rate
+from fairlane.model.policy.overrides import (
+    GateRules,
+    PolicyChange,
+    QueueRules,
+    Rules,
+    Subject,
+    SubjectKind,
+    TaskRules,
+    TenantRules,
+)
+from fairlane.model.policy.retention import Retention
+from fairlane.model.retry.backoff import Backoff
+from fairlane.model.retry.decision import (
+    AttemptResult,
     Cancelled,
-    Ending,
     Failed,
     HandedBack,
-    Ruined,
+    PermanentFailure,
     Snoozed,
     Succeeded,
     Unknown,
-    judge,
+    decide_settlement,
 )
-from fairlane.model.layers import Change, GateRules, Kind, QueueRules, Rules, Subject, TaskRules, TenantRules
-from fairlane.model.lifecycle import TRANSITIONS, Event, State
-from fairlane.model.limits import Limits, Rate
-from fairlane.model.retention import Retention
-from fairlane.model.retry import Backoff
 from fairlane.model.scope import Scope
 from fairlane.store.contract import Store
 from fairlane.store.contract.claims import (
     ClaimReply,
     ClaimRequest,
     PassRequest,
+    QueueRequest,
     ReclaimRequest,
     Renewal,
     RenewRequest,
     SettleRequest,
-    Wish,
     WorkerRequest,
 )
 from fairlane.store.contract.dead import DeadCountRequest, DeadRequest
@@ -62,10 +71,10 @@ from fairlane.store.contract.jobs import (
     ExplainRequest,
     FindRequest,
     GetRequest,
+    JobTally,
     PeekRequest,
     RunNowRequest,
     StopRequest,
-    Tally,
     TallyRequest,
 )
 from fairlane.store.contract.policies import (
@@ -77,11 +86,11 @@ from fairlane.store.contract.policies import (
     SubjectRequest,
 )
 from fairlane.store.contract.registry import (
-    CleanRequest,
+    ForgetWorkersRequest,
     HeartbeatRequest,
     LeadRequest,
     RegisterRequest,
-    WorkerCard,
+    WorkerRecord,
     WorkersRequest,
 )
 from fairlane.store.contract.request import Request
@@ -98,11 +107,11 @@ QUEUES = ("mail", "bulk")
 TASKS = ("send", "sync", "shoot")
 WORKERS = ("w1", "w2")
 SUBJECTS = (
-    *(Subject(Kind.QUEUE, name) for name in QUEUES),
-    *(Subject(Kind.TENANT, name) for name in TENANTS),
-    *(Subject(Kind.TASK, name) for name in TASKS),
+    *(Subject(SubjectKind.QUEUE, name) for name in QUEUES),
+    *(Subject(SubjectKind.TENANT, name) for name in TENANTS),
+    *(Subject(SubjectKind.TASK, name) for name in TASKS),
 )
-GATE = Subject(Kind.GATE, "screens")
+GATE = Subject(SubjectKind.GATE, "screens")
 ALL = Scope.all()
 
 SCOPES = (*(ALL,) * 8, *(Scope(tenant) for tenant in TENANTS[:2]))
@@ -114,22 +123,22 @@ maybe_until = st.sampled_from((None, None, 2 * SECOND, 60 * SECOND))
 
 
 async def _enqueue_whole(store: Store, request: EnqueueRequest) -> EnqueueReply:
-    """Enqueue, and make every record that a store leaves to be made by who asks for it."""
+    """Enqueue, and build every record that a store leaves to be built on demand."""
     reply = await store.jobs.enqueue(request)
     whole = tuple(Enqueued(one.job, one.is_created) for one in reply.enqueued)
     return msgspec.structs.replace(reply, enqueued=whole)
 
 
 class Visits:
-    """How often each state and each transition was met, over all runs of one test."""
+    """How often each state and transition was visited, over all runs of one test."""
 
     def __init__(self) -> None:
-        """Begin at zero."""
+        """Start at zero."""
         self.states: Counter[State] = Counter()
         self.transitions: Counter[tuple[State | None, Event]] = Counter()
 
     def missing(self, per_state: int, per_transition: int) -> list[str]:
-        """Name what was visited too rarely."""
+        """Return what was visited too rarely."""
         rare = [f"{s.value}: {self.states[s]}" for s in State if self.states[s] < per_state]
         return rare + [
             f"{state} --{event}->: {self.transitions[state, event]}"
@@ -138,14 +147,14 @@ class Visits:
         ]
 
     def table(self) -> str:
-        """Give the counts for people."""
+        """Return the counts for people."""
         states = "  ".join(f"{state.value} {self.states[state]}" for state in State)
         pairs = (f"{a or '-'}:{event} {self.transitions[a, event]}" for a, event in TRANSITIONS)
         return f"states: {states}\ntransitions: {'  '.join(pairs)}"
 
 
 class StoreMachine(RuleBasedStateMachine):
-    """Does the same to a store and to the oracle, and demands the same answers."""
+    """Makes the same calls to a store and the oracle, and demands the same answers."""
 
     opener: ClassVar[Opener]
     visits: ClassVar[Visits]
@@ -163,7 +172,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.number = 0
 
     def teardown(self) -> None:
-        """Compare everything once more, check the books, and close."""
+        """Compare everything once more, check the invariants, and close."""
         try:
             self.both(lambda s: s.jobs.find(FindRequest(scope=ALL, limit=1000)))
             self._run(check(self.store))
@@ -177,7 +186,7 @@ class StoreMachine(RuleBasedStateMachine):
         return self.runner.run(wait())
 
     def both(self, verb: Callable[[Store], Awaitable[R]]) -> R:
-        """Ask both and compare; an error must be the same error."""
+        """Call both and compare; an error must be the same error."""
         expected, actual = self._answer(self.oracle, verb), self._answer(self.store, verb)
         assert actual == expected, f"\nstore : {actual}\noracle: {expected}"
         return expected[0]
@@ -219,7 +228,7 @@ class StoreMachine(RuleBasedStateMachine):
     def moving(
         self, verb: Callable[[Store], Awaitable[R]], event_of: Callable[[JobRecord, JobRecord], Event]
     ) -> R:
-        """Ask both and count which transitions it made."""
+        """Call both and count the transitions."""
         before = self._snapshot()
         answer = self.both(verb)
         self._count(before, event_of)
@@ -229,15 +238,15 @@ class StoreMachine(RuleBasedStateMachine):
 
     @initialize(seed=seeds)
     def declare(self, seed: int) -> None:
-        """Give both the same first policies, and some life to begin with."""
+        """Declare the same policies in both, and enqueue some jobs."""
         rules: dict[Subject, Rules] = {
-            Subject(Kind.QUEUE, "mail"): QueueRules(),
-            Subject(Kind.QUEUE, "bulk"): QueueRules(
+            Subject(SubjectKind.QUEUE, "mail"): QueueRules(),
+            Subject(SubjectKind.QUEUE, "bulk"): QueueRules(
                 cost="seconds", limits=Limits(waiting=6, on_full="reject")
             ),
-            Subject(Kind.TASK, "shoot"): TaskRules(gate="screens"),
+            Subject(SubjectKind.TASK, "shoot"): TaskRules(gate="screens"),
             GATE: GateRules(limit=2),
-            Subject(Kind.TENANT, "globex"): TenantRules(weight=2.5),
+            Subject(SubjectKind.TENANT, "globex"): TenantRules(weight=2.5),
         }
         self.both(lambda s: s.policies.put(PutRequest(scope=ALL, rules=rules)))
         for number in range(3):
@@ -270,6 +279,7 @@ class StoreMachine(RuleBasedStateMachine):
             dedup_key=rng.choice((None, None, None, "d1")),
             dedup_until=rng.choice(("settled", "started")),
             correlation_id=rng.choice((None, None, "c1")),
+            created_by=rng.choice((None, None, "ann")),
             max_attempts=rng.choice((1, 2, 2, 5, 5)),
             at_most_once=rng.choice((False, False, False, True)),
             tags=rng.choice(((), ("x",))),
@@ -302,12 +312,14 @@ class StoreMachine(RuleBasedStateMachine):
     # ── rules: the life of a claim ────────────────────────────────────────────
 
     def _claim_request(self, rng: random.Random) -> ClaimRequest:
-        wishes = [Wish(rng.choice(QUEUES), rng.randint(1, 4)) for _ in range(rng.randint(1, 3))]
+        queue_requests = [
+            QueueRequest(rng.choice(QUEUES), rng.randint(1, 4)) for _ in range(rng.randint(1, 3))
+        ]
         return ClaimRequest(
             scope=ALL,
             worker=rng.choice(WORKERS),
             lease=rng.choice((2, 12)) * SECOND,
-            wishes=tuple(wishes),
+            queue_requests=tuple(queue_requests),
             total=rng.randint(1, 6),
             headroom=rng.choice((0, 0, 0, 1, 2)),
             isolates=rng.random() < 0.5,
@@ -328,18 +340,18 @@ class StoreMachine(RuleBasedStateMachine):
 
         self._claimed(self.moving(lambda s: _claim_whole(s, request), event_of))
 
-    def _ending(self, rng: random.Random) -> Ending:
+    def _ending(self, rng: random.Random) -> AttemptResult:
         classes = (
             *(ErrorClass.RETRYABLE, ErrorClass.TRANSIENT) * 2,
             *(ErrorClass.CRASH, ErrorClass.NON_RETRYABLE, ErrorClass.STUCK),
         )
         failure = Failure(rng.choice(classes), "ValueError", "boom")
-        endings: tuple[Ending, ...] = (
+        endings: tuple[AttemptResult, ...] = (
             Succeeded(b'{"v":1,"result":1}'),
             Succeeded(),
             *(Failed(failure),) * 3,
             Failed(failure, 2 * SECOND),
-            Ruined(failure),
+            PermanentFailure(failure),
             Snoozed(5 * SECOND, "busy"),
             Cancelled("gone"),
             HandedBack(),
@@ -356,7 +368,9 @@ class StoreMachine(RuleBasedStateMachine):
         chosen = rng.sample(newest, k=min(len(newest), rng.randint(1, 4)))
         claims = list({claim.job.id: claim for claim in chosen}.values())
         backoff = Backoff.exponential(1, jitter=0)
-        settlements = tuple(judge(claim, self._ending(rng), backoff, draw=0.5) for claim in claims)
+        settlements = tuple(
+            decide_settlement(claim, self._ending(rng), backoff, draw=0.5) for claim in claims
+        )
         worker = rng.choice((*(str(claims[0].job.worker),) * 4, *WORKERS))
         request = SettleRequest(scope=rng.choice(SCOPES), worker=worker, settlements=settlements)
         asked = {one.id: one.event for one in settlements}
@@ -378,7 +392,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(seed=seeds)
     def work(self, seed: int) -> None:
-        """Be busy for a while: most of what happens to a store is this."""
+        """Claim and settle for a while, as workers mostly do."""
         rng = random.Random(seed)
         steps = (
             *("enqueue", "claim", "claim", "settle", "settle", "lose", "pass"),
@@ -418,23 +432,23 @@ class StoreMachine(RuleBasedStateMachine):
         renewals = tuple(Renewal(claim.job.id, claim.fence, progress) for claim in claims)
         request = RenewRequest(scope=scope, worker=worker, lease=12 * SECOND, renewals=renewals)
         self.both(lambda s: s.claims.renew(request))
-        self.both(lambda s: s.claims.asked_to_cancel(WorkerRequest(scope=scope, worker=worker)))
+        self.both(lambda s: s.claims.cancel_asked(WorkerRequest(scope=scope, worker=worker)))
 
-    @rule(scope=mostly_all, most=st.sampled_from((1, 500)), max_crashes=st.sampled_from((1, 3)))
-    def reclaim(self, scope: Scope, most: int, max_crashes: int) -> None:
+    @rule(scope=mostly_all, limit=st.sampled_from((1, 500)), max_crashes=st.sampled_from((1, 3)))
+    def reclaim(self, scope: Scope, limit: int, max_crashes: int) -> None:
         """Take back lost claims."""
-        request = ReclaimRequest(scope=scope, most=most, max_crashes=max_crashes)
+        request = ReclaimRequest(scope=scope, limit=limit, max_crashes=max_crashes)
         self.moving(lambda s: s.claims.reclaim(request), lambda *_: Event.LOSE)
 
-    @rule(scope=mostly_all, most=st.sampled_from((1, 1000)))
-    def promote(self, scope: Scope, most: int) -> None:
+    @rule(scope=mostly_all, limit=st.sampled_from((1, 1000)))
+    def promote(self, scope: Scope, limit: int) -> None:
         """Make due jobs ready."""
-        self.moving(lambda s: s.claims.promote(PassRequest(scope=scope, most=most)), lambda *_: Event.DUE)
+        self.moving(lambda s: s.claims.promote(PassRequest(scope=scope, limit=limit)), lambda *_: Event.DUE)
 
-    @rule(scope=mostly_all, most=st.sampled_from((1, 1000)))
-    def expire(self, scope: Scope, most: int) -> None:
+    @rule(scope=mostly_all, limit=st.sampled_from((1, 1000)))
+    def expire(self, scope: Scope, limit: int) -> None:
         """Cancel what is past its time."""
-        self.moving(lambda s: s.claims.expire(PassRequest(scope=scope, most=most)), lambda *_: Event.EXPIRE)
+        self.moving(lambda s: s.claims.expire(PassRequest(scope=scope, limit=limit)), lambda *_: Event.EXPIRE)
 
     # ── rules: steering jobs ──────────────────────────────────────────────────
 
@@ -444,7 +458,7 @@ class StoreMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.ids)
     @rule(picked=picks, scope=mostly_all)
     def cancel(self, picked: list[int], scope: Scope) -> None:
-        """Cancel some jobs in whatever state."""
+        """Cancel some jobs in any state."""
         self._cancel(self._ids(picked), scope)
 
     def _cancel(self, ids: tuple[UUID, ...], scope: Scope) -> None:
@@ -484,7 +498,7 @@ class StoreMachine(RuleBasedStateMachine):
         later=st.sampled_from((None, None, -5, 30)),
     )
     def edit(self, picked: list[int], scope: Scope, values: dict[str, Any], later: int | None) -> None:
-        """Edit a job in whatever state."""
+        """Edit a job in any state."""
         if later is not None:
             values = {**values, "run_at": self.clock.now() + later * SECOND}
         request = EditRequest(scope=scope, id=self._ids(picked)[0], **values)
@@ -514,31 +528,31 @@ class StoreMachine(RuleBasedStateMachine):
         subject=st.sampled_from((*SUBJECTS, GATE)),
         change=st.sampled_from(
             (
-                Change(limits=Limits(running=1)),
-                Change(limits=Limits(waiting=2, on_full="warn")),
-                Change(limits=Limits(rate=Rate(1, "second", burst=2))),
-                Change(queue_limits={"mail": Limits(running=2)}),
-                Change(queue_limits={"*": Limits(rate=Rate(30, "minute"))}),
-                Change(weight=4.0),
-                Change(weight=5000.0),
-                Change(rate=Rate(2, "second")),
-                Change(rate=None),
-                Change(limit=1),
-                Change(limit=0),
-                Change(max_waiting=5),
+                PolicyChange(limits=Limits(running=1)),
+                PolicyChange(limits=Limits(waiting=2, on_full="warn")),
+                PolicyChange(limits=Limits(rate=Rate(1, "second", burst=2))),
+                PolicyChange(queue_limits={"mail": Limits(running=2)}),
+                PolicyChange(queue_limits={"*": Limits(rate=Rate(30, "minute"))}),
+                PolicyChange(weight=4.0),
+                PolicyChange(weight=5000.0),
+                PolicyChange(rate=Rate(2, "second")),
+                PolicyChange(rate=None),
+                PolicyChange(limit=1),
+                PolicyChange(limit=0),
+                PolicyChange(max_waiting=5),
             )
         ),
         until=maybe_until,
     )
-    def override(self, subject: Subject, change: Change, until: int | None) -> None:
-        """Lay an override over something; many do not fit and must be refused alike."""
+    def override(self, subject: Subject, change: PolicyChange, until: int | None) -> None:
+        """Set an override; many do not fit and must be refused by both."""
         end = None if until is None else self.clock.now() + until
         request = OverrideRequest(scope=ALL, subject=subject, change=change, who="ops", until=end)
         self.both(lambda s: s.policies.override(request))
 
     @rule(subject=st.sampled_from((*SUBJECTS, GATE)), scope=mostly_all)
     def reset(self, subject: Subject, scope: Scope) -> None:
-        """Take an override off, perhaps from a scope that may not."""
+        """Remove an override, perhaps under a scope that may not."""
         self.both(lambda s: s.policies.reset(SubjectRequest(scope=scope, subject=subject, who="ops")))
         self.both(lambda s: s.policies.read(ReadRequest(scope=scope, subjects=(subject,))))
         self.both(lambda s: s.policies.list(ListRequest(scope=scope, kind=subject.kind)))
@@ -556,6 +570,7 @@ class StoreMachine(RuleBasedStateMachine):
                 "queue": st.sampled_from(QUEUES),
                 "task": st.sampled_from(TASKS),
                 "correlation_id": st.just("c1"),
+                "created_by": st.just("ann"),
                 "tag": st.just("x"),
                 "where": st.just((("n", 1),)),
             },
@@ -570,7 +585,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(scope=mostly_all, queue=st.sampled_from(QUEUES))
     def peek(self, scope: Scope, queue: str) -> None:
         """Look at the next jobs; the oracle's own claims follow in other rules."""
-        self.both(lambda s: s.jobs.peek(PeekRequest(scope=scope, queue=queue, most=5)))
+        self.both(lambda s: s.jobs.peek(PeekRequest(scope=scope, queue=queue, limit=5)))
         self.both(lambda s: s.jobs.count(CountRequest(scope=scope, queue=queue)))
         self.both(lambda s: _count_whole(s, CountRequest(scope=scope, limit=2)))
         self.both(lambda s: s.dead.count(DeadCountRequest(scope=scope, limit=2)))
@@ -588,11 +603,11 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(
         scope=mostly_all,
-        most=st.sampled_from((1, 1000)),
+        limit=st.sampled_from((1, 1000)),
         passes=st.sampled_from((1, 2, 100)),
         verb=st.sampled_from(("prune", "prune", "prune", "purge", "forget")),
     )
-    def tidy(self, scope: Scope, most: int, passes: int, verb: str) -> None:
+    def tidy(self, scope: Scope, limit: int, passes: int, verb: str) -> None:
         """Prune what is old, or rarely purge or forget."""
         if verb == "prune":
             keep = Retention(
@@ -602,21 +617,21 @@ class StoreMachine(RuleBasedStateMachine):
                 results=60 * SECOND,
                 keys=7200 * SECOND,
             )
-            self.both(lambda s: s.upkeep.prune(PruneRequest(scope=scope, retention=keep, most=most)))
+            self.both(lambda s: s.upkeep.prune(PruneRequest(scope=scope, retention=keep, limit=limit)))
         elif verb == "purge":
-            request = PurgeRequest(scope=scope, queue="bulk", reason="spring", who="ops", most=most)
+            request = PurgeRequest(scope=scope, queue="bulk", reason="spring", who="ops", limit=limit)
             self.moving(lambda s: _pass_to(s.upkeep.purge, request, passes), lambda *_: Event.CANCEL)
         else:
-            forget = ForgetRequest(scope=scope, reason="asked to", who="ops", most=most)
+            forget = ForgetRequest(scope=scope, reason="asked to", who="ops", limit=limit)
             self.moving(lambda s: _pass_to(s.upkeep.forget, forget, passes), lambda *_: Event.CANCEL)
 
     @rule(worker=st.sampled_from(WORKERS), verb=st.sampled_from(("register", "heartbeat", "lead", "clean")))
     def registry(self, worker: str, verb: str) -> None:
-        """Let workers come, live, lead and be forgotten."""
-        card = WorkerCard(id=worker, host="h", pid=1, version="1", queues=("mail",), slots=4)
+        """Register workers, send heartbeats, ask for the lead, remove workers."""
+        record = WorkerRecord(id=worker, host="h", pid=1, version="1", queues=("mail",), slots=4)
         verbs: dict[str, Callable[[Store], Awaitable[Any]]] = {
             "register": lambda s: s.registry.register(
-                RegisterRequest(scope=ALL, card=card, renew_every=4 * SECOND)
+                RegisterRequest(scope=ALL, record=record, renew_every=4 * SECOND)
             ),
             "heartbeat": lambda s: s.registry.heartbeat(
                 HeartbeatRequest(scope=ALL, worker=worker, state="idle", renew_every=4 * SECOND)
@@ -624,11 +639,11 @@ class StoreMachine(RuleBasedStateMachine):
             "lead": lambda s: s.registry.lead(
                 LeadRequest(scope=ALL, name="duties", worker=worker, lease=10 * SECOND)
             ),
-            "clean": lambda s: s.registry.clean(CleanRequest(scope=ALL, silent_for=60 * SECOND)),
+            "clean": lambda s: s.registry.clean(ForgetWorkersRequest(scope=ALL, silent_for=60 * SECOND)),
         }
         self.both(verbs[verb])
         self.both(lambda s: s.registry.workers(WorkersRequest(scope=ALL)))
-        self.both(lambda s: s.registry.pulse(Request(scope=ALL)))
+        self.both(lambda s: s.registry.status(Request(scope=ALL)))
 
     # ── after every step ──────────────────────────────────────────────────────
 
@@ -639,7 +654,7 @@ class StoreMachine(RuleBasedStateMachine):
 
 
 async def _find_whole(store: Store, request: FindRequest) -> tuple[JobRecord, ...]:
-    """Page to the end. Where pages end is a store's business: an index may know that nothing follows."""
+    """Page to the end. Stores may cut pages differently: an index may know that nothing follows."""
     reply = await store.jobs.find(request)
     jobs = reply.jobs
     while reply.cursor is not None:
@@ -648,15 +663,15 @@ async def _find_whole(store: Store, request: FindRequest) -> tuple[JobRecord, ..
     return jobs
 
 
-async def _tallies(store: Store, request: TallyRequest) -> tuple[Tally, ...]:
-    """Count what matches. How many jobs were looked at is a store's business; one page holds all of these."""
+async def _tallies(store: Store, request: TallyRequest) -> tuple[JobTally, ...]:
+    """Count what matches. Stores may read different numbers of jobs; one page holds all of these."""
     return (await store.jobs.tally(request)).tallies
 
 
 async def _pass_to(verb: Callable[[Any], Awaitable[Any]], request: Any, passes: int) -> list[Any]:
-    """Make up to so many passes, each from the cursor of the one before; leave out those that did nothing.
+    """Make up to this many passes, each from the last cursor; leave out those that did nothing.
 
-    What is in a cursor is the store's business, and so is whether a last pass finds nothing.
+    Stores may have different cursors, and a last pass that finds nothing.
     """
     replies = []
     for _ in range(passes):
@@ -679,7 +694,7 @@ async def _count_whole(store: Store, request: CountRequest) -> tuple[Count, ...]
 
 
 async def _claim_whole(store: Store, request: ClaimRequest) -> ClaimReply:
-    """Claim until the store says that it did not stop early by its own bounds."""
+    """Claim until the reply is not partial."""
     reply = await store.claims.claim(request)
     claims = reply.claims
     while reply.is_partial and len(claims) < request.total:

@@ -73,8 +73,8 @@ def drained_clock_forgotten(store: OracleStore, core: Core) -> None:
     """A tenant that drains loses its virtual time."""
 
     def spoil() -> None:
-        for flow in [flow for flow, work in core.books.clockwork.items() if not work.ready_since]:
-            del core.books.clockwork[flow]
+        for flow in [flow for flow, work in core.books.tenant_clocks.items() if not work.ready_since]:
+            del core.books.tenant_clocks[flow]
 
     _after(store.claims, "claim", spoil)
 

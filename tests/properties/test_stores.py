@@ -26,7 +26,7 @@ PER_STATE, PER_TRANSITION = 1_000, 10
 INLINE = 2
 """On Redis a tenant with more tasks than so many is stored as one with very many: the machine knows three."""
 
-HEIRS = 1
+PREFETCH = 1
 """There, too: how many jobs after its first a strand's record gets at a time; a second one is too many."""
 
 SERVERS = frozenset({"postgres", "redis"})
@@ -70,7 +70,7 @@ def test_a_store_answers_as_the_oracle_does(name: str, capsys: pytest.CaptureFix
     share = min(1.0, least / FULL)
     visits, runs, rare = Visits(), 0, ["all"]
     while runs < least or (rare and runs < 3 * least):
-        with rendered(INLINE_MOST=INLINE, HEIRS=HEIRS):
+        with rendered(MAX_INLINE_STRANDS=INLINE, PREFETCH=PREFETCH):
             drive(STORES[name], ROUND, visits=visits, turn=runs // ROUND)
         runs += ROUND
         rare = visits.missing(per_state=int(PER_STATE * share), per_transition=int(PER_TRANSITION * share))

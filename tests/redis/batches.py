@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from fairlane.model.job import NewJob
 from fairlane.store.contract.jobs import EnqueueRequest
-from fairlane.store.redis.connect import Wire
-from fairlane.store.redis.enqueue import Batch
+from fairlane.store.redis.client import RedisClient
+from fairlane.store.redis.jobs.large_batch import LargeBatch
 from tests.contract.world import ALL
 
 
-async def publish(wire: Wire, jobs: tuple[NewJob, ...]) -> None:
+async def publish(store_client: RedisClient, jobs: tuple[NewJob, ...]) -> None:
     """Do what a sender does that dies then."""
-    batch = Batch(wire, EnqueueRequest(scope=ALL, jobs=jobs))
-    await wire.pour(batch._staged, batch._hear)
-    assert await wire.run(*batch._publish, enqueues=True)
+    batch = LargeBatch(store_client, EnqueueRequest(scope=ALL, jobs=jobs))
+    await store_client.pipeline_all(batch._stage, batch._on_reply)
+    assert await store_client.run(*batch._publish, is_enqueue=True)

@@ -15,7 +15,7 @@ from redis import Redis
 from redis.exceptions import ResponseError
 
 from fairlane.model.errors import StoreBusy, StoreError, StoreUnavailable
-from fairlane.model.lifecycle import State
+from fairlane.model.lifecycle.states import State
 from fairlane.store.contract.jobs import EnqueueRequest
 from tests.contract.world import ALL, World
 from tests.servers.valkey import ValkeyServer

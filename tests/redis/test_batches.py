@@ -10,11 +10,11 @@ from redis import Redis
 
 from fairlane.model.errors import StoreUnavailable
 from fairlane.model.job import NewJob
-from fairlane.model.layers import Kind, QueueRules
-from fairlane.model.limits import Limits
+from fairlane.model.policy.limits import Limits
+from fairlane.model.policy.overrides import QueueRules, SubjectKind
 from fairlane.store.contract.jobs import EnqueueRequest
-from fairlane.store.redis.connect import Wire
-from fairlane.store.redis.enqueue import Batch
+from fairlane.store.redis.client import RedisClient
+from fairlane.store.redis.jobs.large_batch import LargeBatch
 from tests.contract.world import ALL, World
 from tests.redis.batches import publish
 from tests.servers.valkey import ValkeyServer
@@ -27,17 +27,17 @@ def batch(world: World, number: int = MANY, **values: Any) -> tuple[NewJob, ...]
     return tuple(world.new(f"t{i % 3}", **values) for i in range(number))
 
 
-def wire_of(world: World) -> Wire:
-    """Give the way to the server, to begin what somebody else must end."""
-    return world.store.jobs._wire  # type: ignore[attr-defined,no-any-return]
+def store_client_of(world: World) -> RedisClient:
+    """Return the client of the store, to begin what somebody else must end."""
+    return world.store.jobs._client  # type: ignore[attr-defined,no-any-return]
 
 
 async def begin(world: World, jobs: tuple[NewJob, ...], steps: int) -> None:
     """Let a batch in as a process does that dies after so many steps."""
-    wire = wire_of(world)
-    await publish(wire, jobs)
+    store_client = store_client_of(world)
+    await publish(store_client, jobs)
     for _ in range(steps):
-        await wire.run("fold")
+        await store_client.run("jobs/batch_step")
 
 
 @pytest.mark.parametrize("steps", range(5))
@@ -52,7 +52,7 @@ async def test_whoever_comes_first_brings_a_batch_to_its_end(world: World, steps
 @pytest.mark.parametrize("steps", [0, 2, 4, 5])
 async def test_of_a_batch_with_a_refused_item_nobody_sees_anything(world: World, steps: int) -> None:
     """S12: the last of 130 is one too many; what was in is taken out again, keys included."""
-    await world.declare(Kind.QUEUE, "default", QueueRules(max_waiting=MANY))
+    await world.declare(SubjectKind.QUEUE, "default", QueueRules(max_waiting=MANY))
     first = await world.enqueue("t0")
     before = await world.sight()
     await begin(world, batch(world, dedup_until="settled"), steps)
@@ -62,7 +62,7 @@ async def test_of_a_batch_with_a_refused_item_nobody_sees_anything(world: World,
 
 async def test_every_refusal_of_a_large_batch_is_listed_and_its_keys_are_free(world: World) -> None:
     """S12, S13: with the number of its item, over all parts; then the rest alone comes in."""
-    await world.declare(Kind.QUEUE, "full", QueueRules(Limits(waiting=0, on_full="reject")))
+    await world.declare(SubjectKind.QUEUE, "full", QueueRules(Limits(waiting=0, on_full="reject")))
     jobs = [
         world.new(
             f"t{i % 3}",
@@ -104,16 +104,16 @@ async def test_what_was_sent_and_never_published_goes_by_itself(
     world: World, client: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every key is bounded or expires: the sender died before the last word."""
-    wire = wire_of(world)
+    store_client = store_client_of(world)
     await world.send(world.new())
 
     async def die(*_: Any, **__: Any) -> None:
         message = "gone"
         raise StoreUnavailable(message)
 
-    monkeypatch.setattr(wire, "run", die)
+    monkeypatch.setattr(store_client, "run", die)
     with pytest.raises(StoreUnavailable):
-        await publish(wire, batch(world))
+        await publish(store_client, batch(world))
     monkeypatch.undo()
     staged = [key for key in client.scan_iter() if b":st:" in key]
     assert [client.pttl(key) > 0 for key in staged] == [True, True]
@@ -133,22 +133,22 @@ async def test_a_batch_goes_out_at_once_to_a_server_that_knows_the_scripts(
     world: World, client: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One exchange; a server that has forgotten them is told, and takes it all the same."""
-    wire, asked = wire_of(world), 0
-    ask = wire._ask
+    store_client, calls = store_client_of(world), 0
+    call_server = store_client._call
 
     async def count(call: Any) -> Any:
-        nonlocal asked
-        asked += 1
-        return await ask(call)
+        nonlocal calls
+        calls += 1
+        return await call_server(call)
 
     await world.send(*batch(world))
-    monkeypatch.setattr(wire, "_ask", count)
+    monkeypatch.setattr(store_client, "_call", count)
     await world.send(*batch(world))
-    assert asked == 1
+    assert calls == 1
     client.script_flush()
     reply = await world.send(*batch(world))
     assert [one.is_created for one in reply.enqueued] == [True] * MANY
-    assert asked > 2
+    assert calls > 2
     assert len(await world.find_all()) == 3 * MANY
 
 
@@ -156,10 +156,10 @@ async def test_a_batch_of_which_a_part_is_gone_is_not_let_in_and_leaves_nothing(
     world: World, client: Redis
 ) -> None:
     """It took too long: the other parts go by themselves, as they would have."""
-    wire = wire_of(world)
-    lost = Batch(wire, EnqueueRequest(scope=ALL, jobs=batch(world)))
-    *kept, _ = lost._staged()
-    await wire.pour(lambda: kept, lost._hear)
-    assert not await wire.run(*lost._publish)
+    store_client = store_client_of(world)
+    lost = LargeBatch(store_client, EnqueueRequest(scope=ALL, jobs=batch(world)))
+    *kept, _ = lost._stage()
+    await store_client.pipeline_all(lambda: kept, lost._on_reply)
+    assert not await store_client.run(*lost._publish)
     assert {client.pttl(key) > 0 for _, key, *_ in kept} == {True}
     assert await world.find_all() == []

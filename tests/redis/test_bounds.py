@@ -9,15 +9,21 @@ import pytest
 from redis import Redis
 
 from fairlane.model.instants import SECOND
-from fairlane.model.layers import GateRules, Kind, QueueRules
-from fairlane.model.limits import Limits
-from fairlane.model.retention import Retention
+from fairlane.model.policy.limits import Limits
+from fairlane.model.policy.overrides import GateRules, QueueRules, SubjectKind
+from fairlane.model.policy.retention import Retention
 from fairlane.model.scope import Scope
-from fairlane.store.contract.claims import ClaimRequest, PassRequest, ReclaimRequest, SettleRequest, Wish
+from fairlane.store.contract.claims import (
+    ClaimRequest,
+    PassRequest,
+    QueueRequest,
+    ReclaimRequest,
+    SettleRequest,
+)
 from fairlane.store.contract.jobs import CountRequest, EnqueueRequest, FindRequest, PeekRequest, TallyRequest
 from fairlane.store.contract.upkeep import PruneRequest, PurgeRequest
-from fairlane.store.redis.connect import Wire
-from fairlane.store.redis.scripts import CLAIM_MOST
+from fairlane.store.redis.client import RedisClient
+from fairlane.store.redis.script_loader import MAX_JOBS_PER_SCRIPT
 from tests.contract.world import ALL, World
 from tests.redis.test_scripts import calls
 from tests.servers.one_by_one import OneByOne
@@ -34,28 +40,28 @@ SETTLED_OR_CLAIMED = 9
 class Meter(OneByOne):
     """The most that one run of each script has done: commands, and values that they changed."""
 
-    def __init__(self, wire: Wire, client: Redis) -> None:
+    def __init__(self, store_client: RedisClient, client: Redis) -> None:
         """Count from now on."""
-        super().__init__(wire)
-        self.most: dict[str, int] = defaultdict(int)
-        self._client = client
+        super().__init__(store_client)
+        self.limit: dict[str, int] = defaultdict(int)
+        self._server = client
 
     async def run(self, name: str, *arguments: Any, **options: Any) -> Any:
         """Run a script; what it does, the server has counted."""
         before = self._work()
         answer = await super().run(name, *arguments, **options)
-        self.most[name] = max(self.most[name], self._work() - before)
+        self.limit[name] = max(self.limit[name], self._work() - before)
         return answer
 
     def _work(self) -> int:
-        return calls(self._client) + int(self._client.info("persistence")["rdb_changes_since_last_save"])
+        return calls(self._server) + int(self._server.info("persistence")["rdb_changes_since_last_save"])
 
 
 @pytest.fixture
 async def meter(world: World, client: Redis) -> Meter:
     """Fill a queue with jobs of many tenants, then count."""
     await fill(world)
-    return Meter(world.store.jobs._wire, client)  # type: ignore[attr-defined]
+    return Meter(world.store.jobs._client, client)  # type: ignore[attr-defined]
 
 
 async def fill(world: World) -> None:
@@ -65,10 +71,10 @@ async def fill(world: World) -> None:
         await world.store.jobs.enqueue(EnqueueRequest(scope=ALL, jobs=jobs))
 
 
-def claim_of(most: int) -> ClaimRequest:
+def claim_of(limit: int) -> ClaimRequest:
     """Ask for so many jobs."""
-    wishes = (Wish("default", most),)
-    return ClaimRequest(scope=ALL, worker="w1", lease=12 * SECOND, wishes=wishes, total=most)
+    queue_requests = (QueueRequest("default", limit),)
+    return ClaimRequest(scope=ALL, worker="w1", lease=12 * SECOND, queue_requests=queue_requests, total=limit)
 
 
 async def test_the_scripts_of_a_jobs_life_do_little_for_each_job(world: World, meter: Meter) -> None:
@@ -81,47 +87,49 @@ async def test_the_scripts_of_a_jobs_life_do_little_for_each_job(world: World, m
     reply = await world.store.claims.settle(request)
     assert (len(reply.settled), len(reply.claimed.claims if reply.claimed else ())) == (100, 100)
     world.clock.advance(30)
-    lost = await world.store.claims.reclaim(ReclaimRequest(scope=ALL, most=500))
+    lost = await world.store.claims.reclaim(ReclaimRequest(scope=ALL, limit=500))
     assert len(lost.lost) == 100
-    purge = PurgeRequest(scope=ALL, most=200, who="ops", reason="test")
+    purge = PurgeRequest(scope=ALL, limit=200, who="ops", reason="test")
     assert (await world.store.upkeep.purge(purge)).cancelled == 200
     world.clock.advance(400 * 86_400)
-    pruned = await world.store.upkeep.prune(PruneRequest(scope=ALL, retention=Retention(), most=500))
+    pruned = await world.store.upkeep.prune(PruneRequest(scope=ALL, retention=Retention(), limit=500))
     assert pruned.jobs == 300
-    assert meter.most["settle"] <= 2 * SETTLED_OR_CLAIMED * CLAIM_MOST  # both, as many as one script does
-    meter.most["settle"] = 0
-    assert {name: most for name, most in meter.most.items() if most > PER_JOB * CLAIM_MOST} == {}
-    assert {"fold", "claim", "settle", "move"} <= set(meter.most)
+    assert (
+        meter.limit["claims/settle"] <= 2 * SETTLED_OR_CLAIMED * MAX_JOBS_PER_SCRIPT
+    )  # both, as many as one script does
+    meter.limit["claims/settle"] = 0
+    assert {name: limit for name, limit in meter.limit.items() if limit > PER_JOB * MAX_JOBS_PER_SCRIPT} == {}
+    assert {"jobs/batch_step", "claims/claim", "claims/settle", "jobs/update"} <= set(meter.limit)
 
 
 async def test_what_is_parked_is_woken_a_bounded_number_at_a_time(world: World, meter: Meter) -> None:
     """S42, S54: a limit that held hundreds is lifted; claims and promote bring them back, step by step."""
-    await world.declare(Kind.QUEUE, "default", QueueRules(Limits(running=0)))
+    await world.declare(SubjectKind.QUEUE, "default", QueueRules(Limits(running=0)))
     while await parked(world) < 700:
         assert (await world.store.claims.claim(claim_of(1))).is_partial
-    await world.declare(Kind.QUEUE, "default", QueueRules())
-    promoted = await world.store.claims.promote(PassRequest(scope=ALL, most=500))
+    await world.declare(SubjectKind.QUEUE, "default", QueueRules())
+    promoted = await world.store.claims.promote(PassRequest(scope=ALL, limit=500))
     assert promoted.is_partial
     assert len((await world.store.claims.claim(claim_of(100))).claims) == 100
-    assert {name: most for name, most in meter.most.items() if most > 100 * PER_JOB} == {}
+    assert {name: limit for name, limit in meter.limit.items() if limit > 100 * PER_JOB} == {}
 
 
 async def parked(world: World) -> int:
-    """Count the turns that a policy may free."""
-    wire: Wire = world.store.jobs._wire  # type: ignore[attr-defined]
-    return int(await wire.ask("ZCARD", wire.keys("groups", "default", "t", "0")))
+    """Count the tenant queues that a policy may free."""
+    store_client: RedisClient = world.store.jobs._client  # type: ignore[attr-defined]
+    return int(await store_client.ask("ZCARD", store_client.keys("parked_groups", "default", "t", "0")))
 
 
 async def test_reading_is_done_a_page_at_a_time(world: World, meter: Meter) -> None:
     """S51, S65: find, count, tally and peek do not read what they do not give, save for a bounded page."""
     assert len((await world.store.jobs.find(FindRequest(scope=ALL, limit=50))).jobs) == 50
     await world.store.jobs.count(CountRequest(scope=ALL, limit=50))
-    assert len(await world.store.jobs.peek(PeekRequest(scope=ALL, queue="default", most=10))) == 10
+    assert len(await world.store.jobs.peek(PeekRequest(scope=ALL, queue="default", limit=10))) == 10
     assert (await world.store.jobs.tally(TallyRequest(scope=ALL, tag="x"))).looked_at == TENANTS
-    assert meter.most["walk"] < 20
-    assert meter.most["tally"] < 20
-    assert meter.most["books"] < 520
-    assert meter.most["peek"] < 60
+    assert meter.limit["jobs/page"] < 20
+    assert meter.limit["jobs/tally"] < 20
+    assert meter.limit["jobs/count"] < 520
+    assert meter.limit["jobs/peek"] < 60
 
 
 async def test_a_look_at_one_tenants_next_jobs_does_not_look_at_those_of_all_others(
@@ -129,12 +137,12 @@ async def test_a_look_at_one_tenants_next_jobs_does_not_look_at_those_of_all_oth
 ) -> None:
     """S65: though all wait at the same gate."""
     await world.put_gate("door", "noop")
-    await world.declare(Kind.GATE, "door", GateRules(limit=0))
+    await world.declare(SubjectKind.GATE, "door", GateRules(limit=0))
     while (await world.store.claims.claim(claim_of(1))).is_partial:
         pass
-    await world.declare(Kind.GATE, "door", GateRules(limit=1))
+    await world.declare(SubjectKind.GATE, "door", GateRules(limit=1))
     assert len(await world.peek(10, scope=Scope("t1999"))) == 1
-    assert meter.most["peek"] < 30
+    assert meter.limit["jobs/peek"] < 30
 
 
 async def test_no_script_grows_with_the_tasks_of_a_tenant(world: World, client: Redis) -> None:
@@ -142,19 +150,26 @@ async def test_no_script_grows_with_the_tasks_of_a_tenant(world: World, client: 
     for _ in range(2):
         jobs = tuple(world.new(task=f"task{number}") for number in range(BATCH))
         await world.store.jobs.enqueue(EnqueueRequest(scope=ALL, jobs=jobs))
-    meter = Meter(world.store.jobs._wire, client)  # type: ignore[attr-defined]
+    meter = Meter(world.store.jobs._client, client)  # type: ignore[attr-defined]
     await world.enqueue()
     claims = (await world.store.claims.claim(claim_of(1))).claims
     await world.store.claims.settle(
         SettleRequest(scope=ALL, worker="w1", settlements=tuple(map(world.verdict, claims)))
     )
-    assert {name: most for name, most in meter.most.items() if most > 40} == {}
+    assert {name: limit for name, limit in meter.limit.items() if limit > 40} == {}
     assert len(await world.peek(90)) == 90
     assert (await world.explain(jobs[-1].id)).ahead == 2 * BATCH - 2
-    await world.purge(most=2 * BATCH)
+    await world.purge(limit=2 * BATCH)
     await fill(world)
-    assert {name: most for name, most in meter.most.items() if most > PER_JOB * CLAIM_MOST} == {}
-    assert {"fold", "claim", "settle", "peek", "explain", "move"} <= set(meter.most)
+    assert {name: limit for name, limit in meter.limit.items() if limit > PER_JOB * MAX_JOBS_PER_SCRIPT} == {}
+    assert {
+        "jobs/batch_step",
+        "claims/claim",
+        "claims/settle",
+        "jobs/peek",
+        "jobs/explain",
+        "jobs/update",
+    } <= set(meter.limit)
 
 
 async def test_a_claim_that_meets_many_expired_jobs_ends_them_a_part_at_a_time(
@@ -164,6 +179,6 @@ async def test_a_claim_that_meets_many_expired_jobs_ends_them_a_part_at_a_time(
     jobs = tuple(world.new(expires_in=SECOND) for _ in range(300))
     await world.store.jobs.enqueue(EnqueueRequest(scope=ALL, jobs=(*jobs, world.new())))
     world.clock.advance(2)
-    meter = Meter(world.store.jobs._wire, client)  # type: ignore[attr-defined]
+    meter = Meter(world.store.jobs._client, client)  # type: ignore[attr-defined]
     assert len((await world.store.claims.claim(claim_of(1))).claims) == 1
-    assert meter.most["claim"] <= PER_JOB * CLAIM_MOST
+    assert meter.limit["claims/claim"] <= PER_JOB * MAX_JOBS_PER_SCRIPT

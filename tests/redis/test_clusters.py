@@ -11,10 +11,10 @@ from contextlib import suppress
 import pytest
 from redis import Redis
 
+import fairlane.store.redis.client as client_module
 from fairlane.model.errors import EnqueueUnknown, StoreError, StoreUnavailable
 from fairlane.store.contract.jobs import EnqueueRequest
 from fairlane.store.opening import open_store
-from fairlane.store.redis import connect
 from tests.contract.world import ALL, World
 from tests.oracle.clock import DrivenClock
 from tests.servers.cluster import PATIENCE, ask, await_fact, follow, home_of, is_linked, start_cluster
@@ -32,7 +32,7 @@ def cluster() -> Iterator[list[ValkeyServer]]:
 
 @pytest.fixture
 def newest(cluster: list[ValkeyServer]) -> Iterator[list[ValkeyServer]]:
-    """Give a cluster that can move a slot as a whole: this one if it is Valkey's, else one of the wheel."""
+    """Return a cluster that can move a slot as a whole: this one if it is Valkey's, else one of the wheel."""
     told = ask(cluster[0], "INFO", "server")
     own = [] if isinstance(told, dict) and "valkey_version" in told else start_cluster(0, kind="valkey")
     yield own or cluster
@@ -77,7 +77,7 @@ async def test_those_who_are_sent_elsewhere_together_leave_no_connection_behind(
     home = home_of(cluster, "crowd")
     other = cluster[(cluster.index(home) + 1) % 3]
     world = world_at(f"{other.tcp_url}?prefix=crowd")
-    await asyncio.gather(*(world.pulse() for _ in range(4)))
+    await asyncio.gather(*(world.status() for _ in range(4)))
     gc.collect()  # warns of what was never closed, and a warning is an error here
     ours = f"laddr=127.0.0.1:{other.port} "
     await_fact(lambda: ours not in str(ask(other, "CLIENT", "LIST", "TYPE", "NORMAL")))
@@ -121,10 +121,10 @@ async def test_a_slot_that_is_moved_as_a_whole_takes_its_workers_along(newest: l
     world = world_at(f"{home.tcp_url}?prefix=whole")
     await world.enqueue_many(3)
     ask(home, "CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", slot, slot, "NODE", ask(other, "CLUSTER", "MYID"))
-    await pour(world, 3)
+    await pipeline_all(world, 3)
     await_fact(lambda: ask(other, "CLUSTER", "COUNTKEYSINSLOT", slot) != 0)
     await_fact(lambda: ask(home, "CLUSTER", "COUNTKEYSINSLOT", slot) == 0)
-    await pour(world, 1)
+    await pipeline_all(world, 1)
     assert len(await world.claim(9)) == 7
     await world.check_invariants()
     await world.store.upkeep.aclose()
@@ -141,7 +141,7 @@ async def test_a_failover_under_load_loses_nobody_the_way(cluster: list[ValkeySe
     with Redis.from_url(home.url) as client:
         await_fact(lambda: client.wait(1, 1_000) == 1)
     home.kill()
-    await pour(world, 10)
+    await pipeline_all(world, 10)
     for claim in claims:
         await world.settle(claim)
     assert len(await world.claim(20)) >= 13
@@ -169,7 +169,7 @@ async def test_a_sentinel_tells_where_the_service_is_before_and_after_a_failover
         await live(world)
         ask(primary, "WAIT", 1, 5_000, password="served")
         primary.kill()
-        await pour(world, 5)
+        await pipeline_all(world, 5)
         assert len(await world.claim(9)) >= 5
         await world.check_invariants()
         await world.store.upkeep.aclose()
@@ -181,7 +181,7 @@ async def test_a_sentinel_tells_where_the_service_is_before_and_after_a_failover
 
 async def test_an_enqueue_can_wait_for_a_replica(monkeypatch: pytest.MonkeyPatch) -> None:
     """S63: `?replicas=1`: it returns when the replica has the job, and says so if that takes too long."""
-    monkeypatch.setattr(connect, "_PATIENCE", 1.0)
+    monkeypatch.setattr(client_module, "TIMEOUT", 1.0)
     primary, replica = (ValkeyServer(folder=MEMORY, port=free_port()) for _ in range(2))
     try:
         primary.start()
@@ -205,7 +205,7 @@ async def test_an_enqueue_can_wait_for_a_replica(monkeypatch: pytest.MonkeyPatch
             server.remove()
 
 
-async def pour(world: World, number: int) -> None:
+async def pipeline_all(world: World, number: int) -> None:
     """Enqueue until so many jobs were acknowledged, however often there is no server meanwhile."""
     until = time.monotonic() + PATIENCE
     while number:

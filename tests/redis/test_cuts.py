@@ -9,10 +9,10 @@ import pytest
 from redis import Redis
 
 from fairlane.model.errors import StoreUnavailable
-from fairlane.model.lifecycle import State
+from fairlane.model.lifecycle.states import State
 from fairlane.store.contract.claims import SettleRequest
 from fairlane.store.opening import open_store
-from fairlane.store.redis.scripts import CLAIM_MOST, load
+from fairlane.store.redis.script_loader import MAX_JOBS_PER_SCRIPT, load
 from tests.contract.world import ALL, World
 from tests.oracle.clock import DrivenClock
 from tests.redis.test_pages import claim_of, fill
@@ -22,12 +22,12 @@ from tests.servers.valkey import HASTY, MEMORY, ValkeyServer, free_port
 PAGES = 8
 """More than are on their way at a time."""
 
-MANY = PAGES * CLAIM_MOST - 10
-WISH = claim_of(("default", MANY))
+MANY = PAGES * MAX_JOBS_PER_SCRIPT - 10
+REQUEST = claim_of(("default", MANY))
 
 
 def page(number: int) -> bytes:
-    """Give what is in the message of one page, and in no other."""
+    """Return what only the message of one page contains."""
     return b"$1\r\n%d\r\n$1\r\n%d\r\n" % (number, PAGES)
 
 
@@ -44,7 +44,7 @@ async def place() -> AsyncIterator[Place]:
     server = ValkeyServer(*HASTY, folder=MEMORY, port=free_port())
     server.start()
     with Redis.from_url(server.url) as client:
-        for verb in ("claim", "settle"):
+        for verb in ("claims/claim", "claims/settle"):
             client.script_load(load(verb).text)
     try:
         async with proxied(server.port) as network:
@@ -60,16 +60,16 @@ async def place() -> AsyncIterator[Place]:
 
 async def test_what_the_answered_pages_settled_and_claimed_is_said(place: Place) -> None:
     """S35: their jobs would wait for their leases. What is not named is sent again, and nothing is torn."""
-    claims = (await place.world.store.claims.claim(WISH)).claims
+    claims = (await place.world.store.claims.claim(REQUEST)).claims
     settlements = tuple(map(place.world.verdict, claims))
-    request = SettleRequest(scope=ALL, worker="w1", settlements=settlements, claim=WISH)
+    request = SettleRequest(scope=ALL, worker="w1", settlements=settlements, claim=REQUEST)
     place.network.cut_before(page(PAGES))
     reply = await place.world.store.claims.settle(request)
     assert place.network.cuts_made == 1
     assert reply.claimed is not None
     assert reply.claimed.is_partial
     named = {one.id for one in reply.settled}
-    answered = [{one.id for one in settlements[: pages * CLAIM_MOST]} for pages in range(1, PAGES)]
+    answered = [{one.id for one in settlements[: pages * MAX_JOBS_PER_SCRIPT]} for pages in range(1, PAGES)]
     assert named in answered
     assert (len(reply.claimed.claims), reply.stale) == (len(named), ())
     for claim in reply.claimed.claims:
@@ -83,9 +83,9 @@ async def test_what_the_answered_pages_settled_and_claimed_is_said(place: Place)
 
 async def test_a_turn_of_which_nothing_was_answered_is_an_error(place: Place) -> None:
     """S66: there is nothing to give; the caller sends it again when the server is back."""
-    claims = (await place.world.store.claims.claim(WISH)).claims
+    claims = (await place.world.store.claims.claim(REQUEST)).claims
     settlements = tuple(map(place.world.verdict, claims))
-    request = SettleRequest(scope=ALL, worker="w1", settlements=settlements, claim=WISH)
+    request = SettleRequest(scope=ALL, worker="w1", settlements=settlements, claim=REQUEST)
     place.network.cut_before(page(1))
     with pytest.raises(StoreUnavailable):
         await place.world.store.claims.settle(request)
@@ -95,7 +95,7 @@ async def test_a_turn_of_which_nothing_was_answered_is_an_error(place: Place) ->
 
 async def test_what_the_first_scripts_of_a_claim_brought_is_given(place: Place) -> None:
     """The next one never came there; the claim says that there may be more."""
-    place.network.cut_before(b"is_cut_short")  # a part of what a claim carries from script to script
-    reply = await place.world.store.claims.claim(WISH)
-    assert (len(reply.claims), reply.is_partial) == (CLAIM_MOST, True)
-    assert len((await place.world.store.claims.claim(WISH)).claims) == MANY
+    place.network.cut_before(b"is_bound_met")  # a part of what a claim carries from script to script
+    reply = await place.world.store.claims.claim(REQUEST)
+    assert (len(reply.claims), reply.is_partial) == (MAX_JOBS_PER_SCRIPT, True)
+    assert len((await place.world.store.claims.claim(REQUEST)).claims) == MANY

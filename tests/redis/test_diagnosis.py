@@ -23,7 +23,7 @@ GOOD = {
 
 
 def judged(**changes: str) -> dict[str, str]:
-    """Give the level of each check, with some settings changed."""
+    """Return the level of each check, with some settings changed."""
     return {one.check: one.level for one in remarks({**GOOD, **changes})}
 
 

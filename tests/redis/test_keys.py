@@ -14,20 +14,20 @@ from redis import Redis
 
 from fairlane.model.errors import ConfigError
 from fairlane.model.instants import MINUTE, SECOND
-from fairlane.model.layers import GateRules, Kind, QueueRules
-from fairlane.model.lifecycle import State
-from fairlane.model.limits import Limits, Rate
+from fairlane.model.lifecycle.states import State
+from fairlane.model.policy.limits import Limits, Rate
+from fairlane.model.policy.overrides import GateRules, QueueRules, SubjectKind
 from fairlane.model.scope import Scope
 from fairlane.store.opening import open_store
-from fairlane.store.redis.keys import NAMES, Keys
+from fairlane.store.redis.keys import NAMES, KeyNames
 from tests.contract.world import CANCELLED, SUCCEEDED, World, failed, ruined
 from tests.oracle.clock import DrivenClock
 from tests.servers.valkey import ValkeyServer
 
-LASTING = ("queues", "meta", "rules", "policies", "policies_named", "arrivals", "estimates", "hints")
+LASTING = ("queues", "meta", "rules", "policies", "policies_named", "rate_states", "estimates", "hints")
 """Configuration, and what is counted by the names in it."""
 
-OWED = ("turns", "queues_tenants")
+OWED = ("tenant_queues", "tenant_queue_names")
 """The clocks of tenants that have had more than their share: they stay until others have caught up (S41)."""
 
 
@@ -36,7 +36,7 @@ def kinds(keys: Iterable[Any]) -> set[str]:
     names = sorted(NAMES.items(), key=lambda one: -len(one[1]))
     found = set()
     for key in keys:
-        rest = key.decode().removeprefix(Keys("fairlane").base)
+        rest = key.decode().removeprefix(KeyNames("fairlane").base)
         found.add(
             next(
                 name
@@ -51,10 +51,10 @@ async def test_after_retention_nothing_is_left_but_configuration_and_counters(
     world: World, client: Redis
 ) -> None:
     """S52: every kind of job came and went, some over limits, rates and gates."""
-    await world.declare(Kind.QUEUE, "default", QueueRules(Limits(running=3), cost="seconds"))
-    await world.declare(Kind.QUEUE, "rated", QueueRules(rate=Rate(1, "second")))
+    await world.declare(SubjectKind.QUEUE, "default", QueueRules(Limits(running=3), cost="seconds"))
+    await world.declare(SubjectKind.QUEUE, "rated", QueueRules(rate=Rate(1, "second")))
     await world.put_gate("door", "gated")
-    await world.declare(Kind.GATE, "door", GateRules(limit=1))
+    await world.declare(SubjectKind.GATE, "door", GateRules(limit=1))
     for ending in (SUCCEEDED, CANCELLED, ruined(), failed()):
         await world.enqueue(
             idempotency_key=type(ending).__name__, dedup_key="d", correlation_id="c", expires_in=MINUTE
@@ -64,7 +64,7 @@ async def test_after_retention_nothing_is_left_but_configuration_and_counters(
     await world.enqueue_many(3, "globex", task="gated")
     await world.enqueue_many(3, queue="rated")
     for _ in range(40):
-        for claim in await world.claim(9, wishes=[("default", 9), ("rated", 9)]):
+        for claim in await world.claim(9, queue_requests=[("default", 9), ("rated", 9)]):
             await world.settle(claim)
         world.advance(1)
     world.advance(3_600)
@@ -93,7 +93,7 @@ async def test_a_tenant_with_many_tasks_leaves_nothing_behind(world: World, clie
     """When they are few again its record has their strands, also those at a gate; then all are gone."""
     apart, own_line = {"strands", "strand_heads"}, "{fairlane}:g:default\0door\0acme"
     await world.put_gate("door", "task3", "task5")
-    await world.declare(Kind.GATE, "door", GateRules(limit=0))
+    await world.declare(SubjectKind.GATE, "door", GateRules(limit=0))
     new = [world.new(task=f"task{number}") for number in range(40)]
     await world.send(*new[:10])
     for most, is_wide in ((5, False), (24, True), (3, False)):
@@ -104,7 +104,7 @@ async def test_a_tenant_with_many_tasks_leaves_nothing_behind(world: World, clie
         if most == 5:  # both wait at the gate before there are many
             await world.send(*new[10:30])
             await world.send(*new[30:])
-    await world.declare(Kind.GATE, "door", GateRules(limit=2))
+    await world.declare(SubjectKind.GATE, "door", GateRules(limit=2))
     left = [new[number].id for number in (3, 5, *range(34, 40))]
     assert [job.id for job in await world.peek(9, scope=Scope("acme"))] == left
     claims = await world.claim(9)

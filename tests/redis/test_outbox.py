@@ -16,7 +16,7 @@ import pytest
 from fairlane import Fairlane, Outbox, Relay, Task
 from fairlane.model.errors import StoreUnavailable
 from fairlane.outbox.table import Dialect
-from tests.app.test_form import note
+from tests.app.world import note
 from tests.contract.world import World
 from tests.redis.relay_child import connect, style
 from tests.servers import postgres
@@ -34,7 +34,7 @@ class Shop(NamedTuple):
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """Give an application's database with an outbox in it, and nothing else of ours."""
+    """Return an application's database with an outbox in it, and nothing else of ours."""
     dialect: Dialect = request.param
     place = str(tmp_path / "shop.db")
     if dialect == "postgresql":

@@ -9,27 +9,31 @@ from typing import Any
 import pytest
 from redis import Redis
 
+import fairlane.store.redis.claims.settle as settling
 from fairlane.model.job import Claim
-from fairlane.model.layers import GateRules, Kind, TaskRules
-from fairlane.store.contract.claims import ClaimRequest, SettleReply, SettleRequest, Wish
+from fairlane.model.policy.overrides import GateRules, SubjectKind, TaskRules
+from fairlane.store.contract.claims import ClaimRequest, QueueRequest, SettleReply, SettleRequest
 from fairlane.store.contract.jobs import EnqueueRequest
-from fairlane.store.redis import claims
-from fairlane.store.redis.claims import _wishes
-from fairlane.store.redis.connect import _AHEAD, Wire
-from fairlane.store.redis.scripts import CLAIM_MOST
-from fairlane.store.redis.settling import SettlementPages
+from fairlane.store.redis.claims.claim import encode_request
+from fairlane.store.redis.claims.settle import SettlementPages
+from fairlane.store.redis.client import _IN_FLIGHT, RedisClient
+from fairlane.store.redis.script_loader import MAX_JOBS_PER_SCRIPT
 from tests.contract.world import ALL, LEASE, World
 from tests.redis.batches import publish
 
-MANY = 2 * CLAIM_MOST + 10
+MANY = 2 * MAX_JOBS_PER_SCRIPT + 10
 """Jobs for three pages."""
 
 
-def claim_of(*wishes: tuple[str, int]) -> ClaimRequest:
+def claim_of(*queue_requests: tuple[str, int]) -> ClaimRequest:
     """Ask for these, whole."""
-    total = sum(most for _, most in wishes)
+    total = sum(most for _, most in queue_requests)
     return ClaimRequest(
-        scope=ALL, worker="w1", lease=LEASE, wishes=tuple(Wish(*wish) for wish in wishes), total=total
+        scope=ALL,
+        worker="w1",
+        lease=LEASE,
+        queue_requests=tuple(QueueRequest(*queue_request) for queue_request in queue_requests),
+        total=total,
     )
 
 
@@ -47,7 +51,7 @@ async def fill(world: World, number: int, **values: Any) -> None:
 
 
 def claims_in(reply: SettleReply) -> list[Claim]:
-    """Give the claims of an answer."""
+    """Return the claims of a reply."""
     assert reply.claimed is not None
     return list(reply.claimed.claims)
 
@@ -65,8 +69,8 @@ async def test_a_claim_in_pages_takes_of_each_queue_what_was_wished_and_no_more(
 
 async def test_what_the_last_page_frees_is_claimed_although_the_claim_had_ended_before(world: World) -> None:
     """S43: the first pages find the gate full; places that the last gives back are taken in the same call."""
-    await world.declare(Kind.GATE, "door", GateRules(limit=5))
-    await world.declare(Kind.TASK, "gated", TaskRules(gate="door"))
+    await world.declare(SubjectKind.GATE, "door", GateRules(limit=5))
+    await world.declare(SubjectKind.TASK, "gated", TaskRules(gate="door"))
     await fill(world, MANY - 5)
     plain = (await world.store.claims.claim(claim_of(("default", MANY)))).claims
     await fill(world, 20, task="gated")
@@ -83,7 +87,7 @@ async def test_pages_that_are_refused_are_sent_again(world: World, client: Redis
     claims = (await world.store.claims.claim(claim_of(("default", MANY)))).claims
     if obstacle.startswith("a batch"):
         jobs = tuple(world.new("t0") for _ in range(MANY))
-        await publish(wire_of(world), jobs)
+        await publish(store_client_of(world), jobs)
     else:
         client.script_flush()
     reply = await settle(world, claims, claim_of(("default", MANY)))
@@ -96,16 +100,18 @@ async def test_a_page_whose_first_one_was_refused_claims_nothing_and_says_so(wor
     claims = (await world.store.claims.claim(claim_of(("default", MANY)))).claims
     settlements = tuple(world.verdict(one) for one in claims)
     request = SettleRequest(scope=ALL, worker="w1", settlements=settlements)
-    wishes = claim_of(("default", MANY))
-    pages = SettlementPages(request, _wishes(wishes), CLAIM_MOST)
-    states, (carry, _, is_partial, _, parts) = await wire_of(world).run("settle", *pages[2])
-    assert (len(states), 0 in states, carry, is_partial, parts) == (10, False, b"", 1, [])
+    queue_requests = claim_of(("default", MANY))
+    pages = SettlementPages(request, encode_request(queue_requests), MAX_JOBS_PER_SCRIPT)
+    states, (continuation, _, is_partial, _, parts) = await store_client_of(world).run(
+        "claims/settle", *pages[2]
+    )
+    assert (len(states), 0 in states, continuation, is_partial, parts) == (10, False, b"", 1, [])
 
 
 async def test_settling_the_last_job_of_a_queue_wakes_nobody(world: World, client: Redis) -> None:
     """S56: a worker that waits would come for nothing, and so would the one that settled it."""
     await fill(world, 2)
-    hints = wire_of(world).keys("hints", "default")
+    hints = store_client_of(world).keys("hints", "default")
     counts = []
     for _ in range(2):
         await world.settle(await world.claim_one())
@@ -113,9 +119,9 @@ async def test_settling_the_last_job_of_a_queue_wakes_nobody(world: World, clien
     assert counts == [2, 2]  # of the enqueue, and of the first while another one waited
 
 
-def wire_of(world: World) -> Wire:
-    """Give the way to the server."""
-    return world.store.claims._wire  # type: ignore[attr-defined,no-any-return]
+def store_client_of(world: World) -> RedisClient:
+    """Return the client of the store."""
+    return world.store.claims._client  # type: ignore[attr-defined,no-any-return]
 
 
 @pytest.mark.parametrize("queues", [("default", "default"), ("default", "other")], ids=["of one", "of two"])
@@ -133,15 +139,15 @@ async def test_turns_of_one_lane_go_one_after_the_other_and_those_of_two_do_not(
             made.append(str(self._request.settlements[0].id))
             return page
 
-    monkeypatch.setattr(claims, "SettlementPages", Pages)
-    pages = 4 * _AHEAD
+    monkeypatch.setattr(settling, "SettlementPages", Pages)
+    pages = 4 * _IN_FLIGHT
     for queue in queues:
-        await fill(world, 2 * pages * CLAIM_MOST, queue=queue)
-    asked = [claim_of((queue, pages * CLAIM_MOST)) for queue in queues]
+        await fill(world, 2 * pages * MAX_JOBS_PER_SCRIPT, queue=queue)
+    asked = [claim_of((queue, pages * MAX_JOBS_PER_SCRIPT)) for queue in queues]
     held = [(await world.store.claims.claim(one)).claims for one in asked]
     replies = await asyncio.gather(
         *(settle(world, claims, one) for claims, one in zip(held, asked, strict=True))
     )
-    assert [len(claims_in(reply)) for reply in replies] == [pages * CLAIM_MOST] * 2
+    assert [len(claims_in(reply)) for reply in replies] == [pages * MAX_JOBS_PER_SCRIPT] * 2
     runs = len(list(groupby(made)))
     assert (len(made), runs == 2) == (2 * pages, queues[0] == queues[1])

@@ -12,14 +12,14 @@ import pytest
 from redis import Redis
 
 from fairlane.model.instants import SECOND
-from fairlane.model.lifecycle import State
+from fairlane.model.lifecycle.states import State
 from fairlane.store.contract.inspection import InspectRequest
 from fairlane.store.contract.registry import WaitRequest
 from fairlane.store.opening import open_store
-from fairlane.store.redis.scripts import load
+from fairlane.store.redis.script_loader import load
 from tests.contract.world import ALL, World, failed
 from tests.oracle.clock import DrivenClock
-from tests.redis.test_scripts import VERBS
+from tests.redis.rendering import VERBS
 from tests.servers.valkey import MEMORY, ValkeyServer
 
 

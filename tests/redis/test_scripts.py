@@ -4,32 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from importlib.resources import files
 
 import msgspec
 import pytest
 from redis import Redis
 
 from fairlane.model.instants import SECOND
-from fairlane.model.layers import Kind, TenantRules
-from fairlane.model.lifecycle import Event, State
-from fairlane.store.redis.connect import Wire
-from fairlane.store.redis.scripts import load
+from fairlane.model.lifecycle.states import Event, State
+from fairlane.model.policy.overrides import SubjectKind, TenantRules
+from fairlane.store.redis.client import RedisClient
+from fairlane.store.redis.script_loader import load
 from tests.contract.world import World
 from tests.oracle.clock import DrivenClock
 from tests.oracle.store import OracleStore
-
-FOLDER = files("fairlane.store.redis") / "scripts"
-VERBS = sorted(path.name.removesuffix(".lua") for path in FOLDER.iterdir() if path.name.endswith(".lua"))
+from tests.redis.rendering import SCRIPTS, VERBS
 
 
 def lines() -> Iterator[tuple[str, str]]:
-    """Give every line of code of every script and part, without its comment."""
-    for folder in (FOLDER, FOLDER / "lib"):
-        for path in folder.iterdir():
-            if path.name.endswith(".lua"):
-                for line in path.read_text(encoding="utf-8").splitlines():
-                    yield path.name, line.partition("--")[0]
+    """Return every line of code of every script and part, without its comment."""
+    for path in SCRIPTS.rglob("*.lua"):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            yield path.name, line.partition("--")[0]
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -71,17 +66,20 @@ def calls(client: Redis) -> int:
 @pytest.mark.parametrize("upper", [2**20, 2**25, 2**29])
 async def test_clocks_stay_exact_far_beyond_what_a_lua_number_holds(world: World, upper: int) -> None:
     """S41: a queue whose floor is far beyond 2^53 serves in the same order as a new one."""
-    wire: Wire = world.store.jobs._wire  # type: ignore[attr-defined]
+    store_client: RedisClient = world.store.jobs._client  # type: ignore[attr-defined]
     zero = 2**30
-    await wire.ask(
-        "HSET", wire.keys("queues"), "default", msgspec.msgpack.encode((zero + upper, 7, 0, 0, [], {}))
+    await store_client.ask(
+        "HSET",
+        store_client.keys("queues"),
+        "default",
+        msgspec.msgpack.encode((zero + upper, 7, 0, 0, [], {})),
     )
     clock = DrivenClock()
     oracle = World(OracleStore(clock), clock)
     served = []
     for one in (world, oracle):
         for tenant, weight in (("acme", 1000.0), ("globex", 900.0), ("initech", 700.0)):
-            await one.declare(Kind.TENANT, tenant, TenantRules(weight=weight))
+            await one.declare(SubjectKind.TENANT, tenant, TenantRules(weight=weight))
             await one.enqueue_many(40, tenant)
         order = []
         for most in (1, 7, 20, 3, 30):

@@ -9,17 +9,17 @@ from uuid import UUID
 import pytest
 from redis import Redis
 
+import fairlane.store.redis.client as client_module
 from fairlane.model.errors import EnqueueUnknown, StoreBusy, StoreError, StoreUnavailable
 from fairlane.model.job import NewJob
-from fairlane.model.lifecycle import State
+from fairlane.model.lifecycle.states import State
 from fairlane.store.contract.jobs import EnqueueRequest
 from fairlane.store.opening import open_store
-from fairlane.store.redis import connect
-from fairlane.store.redis.connect import Wire
-from fairlane.store.redis.exchange import send
+from fairlane.store.redis.client import RedisClient
+from fairlane.store.redis.pipeline import send
 from tests.contract.world import ALL, World
 from tests.redis.batches import publish
-from tests.redis.test_batches import wire_of
+from tests.redis.test_batches import store_client_of
 from tests.servers.valkey import ValkeyServer
 
 
@@ -64,7 +64,7 @@ async def test_an_answer_that_comes_too_late_is_nobody_elses(
 ) -> None:
     """S66: a server that stands still is busy, and what it says afterwards answers no other question."""
     job = await world.enqueue()
-    monkeypatch.setattr(connect, "send", lambda link, command, *_: send(link, command, 0.1))
+    monkeypatch.setattr(client_module, "send", lambda link, command, *_: send(link, command, 0.1))
     client.client_pause(700, all=True)
     with pytest.raises(StoreBusy, match="no answer in time"):
         await world.get(job.id)
@@ -153,7 +153,7 @@ async def test_a_batch_that_is_on_its_way_comes_in_though_the_server_is_full(
 ) -> None:
     """Nothing else is done before it: it must not stand in the way of what makes room."""
     jobs = tuple(world.new() for _ in range(100))
-    await publish(wire_of(world), jobs)
+    await publish(store_client_of(world), jobs)
     client.config_set("maxmemory", "1")
     assert len(await world.claim(110)) == 100
     client.config_set("maxmemory", "0")
@@ -171,12 +171,12 @@ async def test_what_is_no_server_at_all_says_so() -> None:
 
 async def test_a_wrong_answer_of_the_server_is_an_error_that_must_not_be_repeated(world: World) -> None:
     """S66: a key of another kind under our name is nobody's outage."""
-    wire: Wire = world.store.jobs._wire  # type: ignore[attr-defined]
-    await wire.ask("SET", wire.keys("heads"), "not a hash")
+    store_client: RedisClient = world.store.jobs._client  # type: ignore[attr-defined]
+    await store_client.ask("SET", store_client.keys("heads"), "not a hash")
     with pytest.raises(StoreError) as caught:
         await world.enqueue()
     assert not isinstance(caught.value, StoreUnavailable | EnqueueUnknown)
-    await wire.ask("DEL", wire.keys("heads"))
+    await store_client.ask("DEL", store_client.keys("heads"))
 
 
 async def test_nothing_acknowledged_is_lost_by_kills_when_each_write_is_synced(
@@ -185,7 +185,7 @@ async def test_nothing_acknowledged_is_lost_by_kills_when_each_write_is_synced(
     """S63: `appendfsync always`; the server is killed while jobs come in, and again."""
     acknowledged: set[UUID] = set()
 
-    async def pour(most: int) -> None:
+    async def pipeline_all(most: int) -> None:
         with suppress(StoreError):
             while True:
                 new = world.new()
@@ -195,7 +195,7 @@ async def test_nothing_acknowledged_is_lost_by_kills_when_each_write_is_synced(
                     server.kill()
 
     for most in (30, 60, 90):
-        await asyncio.gather(pour(most), pour(most), pour(most))
+        await asyncio.gather(pipeline_all(most), pipeline_all(most), pipeline_all(most))
         server.start()
     assert len(acknowledged) >= 90
     assert acknowledged <= {job.id for job in await world.find_all()}

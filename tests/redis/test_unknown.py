@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
+import fairlane.store.redis.jobs.enqueue as enqueueing
 from fairlane import EnqueueUnknown, Fairlane
-from fairlane.store.redis import enqueue as enqueueing
-from fairlane.store.redis.enqueue import Batch
-from fairlane.store.redis.exchange import Command
+from fairlane.store.redis.jobs.large_batch import LargeBatch
+from fairlane.store.redis.pipeline import Command
 from tests.contract.world import World
 from tests.servers.proxy import Proxy, proxied
 from tests.servers.valkey import HASTY, MEMORY, ValkeyServer, free_port
@@ -61,11 +61,11 @@ async def test_an_enqueue_that_is_cut_off_twice_is_repeated_by_its_error(
     assert len(await world.find_all()) == before + count
 
 
-class DemotedInBetween(Batch):
+class DemotedInBetween(LargeBatch):
     """A batch whose server has become a replica after it was published: it takes no fold any more."""
 
-    def _all(self) -> Iterator[Command]:
-        *staged, publish = list(super()._all())[: len(self._parts) + 1]
+    def _commands(self) -> Iterator[Command]:
+        *staged, publish = list(super()._commands())[: len(self._parts) + 1]
         yield from staged
         yield publish
         yield "EVAL", "return redis.error_reply('READONLY You can not write against a read only replica.')", 0
@@ -76,7 +76,7 @@ async def test_a_batch_that_was_published_before_a_failover_is_unknown(
 ) -> None:
     """S15: the server refuses to go on, but whoever comes next may bring the batch to its end."""
     await world.enqueue_many(200)  # so that the server has the scripts
-    monkeypatch.setattr(enqueueing, "Batch", DemotedInBetween)
+    monkeypatch.setattr(enqueueing, "LargeBatch", DemotedInBetween)
     with pytest.raises(EnqueueUnknown):
         await world.enqueue_many(200)
     monkeypatch.undo()

@@ -8,7 +8,7 @@ import contextvars
 import pytest
 
 from fairlane.model.instants import SECOND, Micros
-from fairlane.runtime.loops import Bell, all_of, beside, repeat, start
+from fairlane.runtime.loops import WakeUp, repeat, run_all, run_with_background, start_task
 
 FOR_EVER: Micros = 3_600 * SECOND
 
@@ -28,22 +28,22 @@ async def test_a_pass_is_repeated_until_it_wants_no_more() -> None:
 
 async def test_a_bell_ends_a_pause_early_and_is_kept_if_nobody_waits() -> None:
     """Whatever rang during a pass, the next pause is skipped once."""
-    bell, twice, calls = Bell(), asyncio.Event(), list[int]()
+    wake_up, twice, calls = WakeUp(), asyncio.Event(), list[int]()
 
     async def one_pass() -> Micros | None:
         calls.append(1)
         if len(calls) == 1:
-            bell.ring()
+            wake_up.set()
         else:
             twice.set()
         return FOR_EVER if len(calls) < 3 else None
 
     async def ring() -> None:
         await twice.wait()
-        bell.ring()
+        wake_up.set()
 
     async with asyncio.timeout(10):
-        await all_of(repeat(one_pass, bell), ring())
+        await run_all(repeat(one_pass, wake_up), ring())
     assert len(calls) == 3
 
 
@@ -61,7 +61,7 @@ async def test_what_goes_on_beside_a_work_ends_with_it() -> None:
         await asyncio.sleep(0)
         return "done"
 
-    assert await beside(main(), other(), other()) == "done"
+    assert await run_with_background(main(), other(), other()) == "done"
     assert left == ["other", "other"]
 
 
@@ -79,7 +79,7 @@ async def test_a_failure_beside_a_work_ends_both() -> None:
             left.append("main")
 
     with pytest.RaisesGroup(LookupError):
-        await beside(main(), other())
+        await run_with_background(main(), other())
     assert left == ["main"]
 
 
@@ -91,7 +91,7 @@ async def test_a_cancellation_from_outside_is_not_swallowed() -> None:
         began.set()
         return FOR_EVER
 
-    task = asyncio.ensure_future(beside(repeat(one_pass), repeat(one_pass)))
+    task = asyncio.ensure_future(run_with_background(repeat(one_pass), repeat(one_pass)))
     await began.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -108,5 +108,5 @@ async def test_a_handler_s_task_has_its_own_context() -> None:
 
     own = contextvars.copy_context()
     own.run(word.set, "given")
-    await start(work(), own)
+    await start_task(work(), own)
     assert (word.get(), own[word]) == ("none", "changed")

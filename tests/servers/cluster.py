@@ -51,19 +51,19 @@ def await_fact(fact: Callable[[], bool]) -> None:
 
 
 def info(node: ValkeyServer, name: str) -> str:
-    """Give one line of what a node says of its cluster."""
+    """Return one line of what a node says of its cluster."""
     with Redis.from_url(node.url) as client:
         return str(client.execute_command("CLUSTER INFO")[name])
 
 
 def name_of(node: ValkeyServer) -> str:
-    """Give the id by which the cluster knows a node."""
+    """Return the id by which the cluster knows a node."""
     found = ask(node, "CLUSTER", "MYID")
     return found.decode() if isinstance(found, bytes) else str(found)
 
 
 def home_of(nodes: list[ValkeyServer], prefix: str) -> ValkeyServer:
-    """Give the primary that has an installation, as the slots were shared first."""
+    """Return the primary that has an installation, as the slots were shared first."""
     slot = ask(nodes[0], "CLUSTER", "KEYSLOT", f"{{{prefix}}}:")
     assert isinstance(slot, int)
     (index,) = [i for i, (first, last) in enumerate(SLOTS) if first <= slot <= last]

@@ -37,12 +37,12 @@ class Program(NamedTuple):
     libraries: str = ""
 
     def environment(self) -> dict[str, str]:
-        """Give the environment for a child: ours, and the libraries that came with the program."""
+        """Return the environment for a child: ours, and the libraries that came with the program."""
         return {**os.environ, "LD_LIBRARY_PATH": self.libraries} if self.libraries else {**os.environ}
 
 
 def find(name: str, package: str | None = None) -> Program:
-    """Give a program of this machine or of a package; LookupError says why there is none."""
+    """Return a program of this machine or of a package; LookupError says why there is none."""
     found = _find(name, package or name)
     if isinstance(found, str):
         raise LookupError(found)  # noqa: TRY004 (a reason is no wrong type)

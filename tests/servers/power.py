@@ -46,7 +46,7 @@ class PoweredServer(ValkeyServer):
 
     @property
     def file(self) -> Path:
-        """Give the file that grows."""
+        """Return the file that grows."""
         (file,) = (self.home / "appendonlydir").glob("*.incr.aof")
         return file
 

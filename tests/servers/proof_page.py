@@ -33,7 +33,7 @@ class ProofPage(Generic[T]):
         self.path.write_text(self.render(), encoding="utf-8")
 
     def render(self) -> str:
-        """Give the page of what is kept."""
+        """Return the page of what is kept."""
         return self._say(msgspec.json.decode(self._json.read_bytes(), type=self._figures))
 
 

@@ -19,9 +19,9 @@ from typing import Any, Final
 
 from redis import Redis
 
-from fairlane.model.layers import GateRules, Kind, QueueRules, TaskRules
-from fairlane.model.lifecycle import State
-from fairlane.model.limits import Limits
+from fairlane.model.lifecycle.states import State
+from fairlane.model.policy.limits import Limits
+from fairlane.model.policy.overrides import GateRules, QueueRules, SubjectKind, TaskRules
 from fairlane.model.scope import Scope
 from fairlane.store.contract.claims import PassRequest
 from fairlane.store.contract.inspection import InspectRequest
@@ -29,11 +29,11 @@ from fairlane.store.contract.jobs import CountRequest, FindRequest, GetRequest
 from fairlane.store.contract.policies import ListRequest
 from fairlane.store.contract.upkeep import CensusRequest, ForgetRequest
 from fairlane.store.opening import open_store
-from fairlane.store.redis import scripts
-from fairlane.store.redis.connect import Wire
-from fairlane.store.redis.scripts import load
+from fairlane.store.redis.client import RedisClient
+from fairlane.store.redis.script_loader import load
 from tests.contract.world import ALL, World, ruined
 from tests.oracle.clock import DrivenClock
+from tests.redis.rendering import VERBS
 from tests.servers.bounds_page import MOST, PAGE, Bound, Bounds, page
 from tests.servers.one_by_one import OneByOne
 from tests.servers.valkey import HASTY, MEMORY, ValkeyServer
@@ -46,15 +46,15 @@ _DAY: Final = 86_400
 class Meter(OneByOne):
     """How much of the processor the server took for each run of each script."""
 
-    def __init__(self, wire: Wire, pid: int) -> None:
-        """Stand between the store and its wire."""
-        super().__init__(wire)
+    def __init__(self, store_client: RedisClient, pid: int) -> None:
+        """Stand between the store and its client."""
+        super().__init__(store_client)
         self.runs: list[tuple[str, str, list[float]]] = []
         """What was asked, the script, and what each of its runs took for that, in milliseconds."""
         self._now: dict[str, list[float]] = {}
         self._stat = Path(f"/proc/{pid}/schedstat")
-        self._ask = wire.ask
-        wire.ask = self.ask  # type: ignore[method-assign]
+        self._ask = store_client.ask
+        store_client.ask = self.ask  # type: ignore[method-assign]
 
     async def watch(self, verb: str, ask: Callable[[], Awaitable[object]]) -> None:
         """Ask something."""
@@ -77,7 +77,7 @@ class Meter(OneByOne):
         return answer
 
     def _spent(self) -> float:
-        """Give the milliseconds that the server's main thread has had."""
+        """Return the milliseconds that the server's main thread has had."""
         return int(self._stat.read_text().split()[0]) / 1e6
 
 
@@ -146,7 +146,7 @@ class Trial:
         assert not (await self._world.send(*jobs)).refused
 
     async def _refuse(self) -> None:
-        await self._world.close(Kind.TENANT, "closed")
+        await self._world.close(SubjectKind.TENANT, "closed")
         jobs = [self._world.new(tenant) for tenant in (*self._names(BATCH - 1), "closed")]
         assert len((await self._world.send(*jobs)).refused) == 1
 
@@ -164,7 +164,7 @@ class Trial:
         for _ in range(10):
             await self._world.claim(100)
         self._world.advance(60)
-        while (await self._world.reclaim(most=1_000)).lost:
+        while (await self._world.reclaim(limit=1_000)).lost:
             pass
 
     async def _promote(self) -> None:
@@ -205,34 +205,34 @@ class Trial:
             await self._store.jobs.count(CountRequest(scope=scope))
             await self._store.upkeep.census(CensusRequest(scope=scope, limit=500))
         await self._store.upkeep.inspect(InspectRequest(scope=Scope("tenant1"), at_most=10))
-        await self._store.policies.list(ListRequest(scope=ALL, kind=Kind.QUEUE))
+        await self._store.policies.list(ListRequest(scope=ALL, kind=SubjectKind.QUEUE))
 
     async def _steer(self) -> None:
-        await self._world.pause(Kind.QUEUE, "default")
+        await self._world.pause(SubjectKind.QUEUE, "default")
         await self._world.claim_reply(100)
-        await self._world.resume(Kind.QUEUE, "default")
-        await self._world.declare(Kind.QUEUE, "default", QueueRules(Limits(running=0)))
+        await self._world.resume(SubjectKind.QUEUE, "default")
+        await self._world.declare(SubjectKind.QUEUE, "default", QueueRules(Limits(running=0)))
         for _ in range(5):
             await self._world.claim_reply(100)
-        await self._world.declare(Kind.QUEUE, "default", QueueRules())
+        await self._world.declare(SubjectKind.QUEUE, "default", QueueRules())
         assert await self._world.claim(100)
         self._world.advance(60)
         await self._world.reclaim()
 
     async def _gate(self) -> None:
         await self._world.put_gate("door", "noop")
-        await self._world.declare(Kind.GATE, "door", GateRules(limit=0))
+        await self._world.declare(SubjectKind.GATE, "door", GateRules(limit=0))
         for _ in range(5):
             await self._world.claim_reply(100)
         await self._world.peek(1_000, scope=Scope("tenant1"))
-        await self._world.declare(Kind.GATE, "door", GateRules(limit=300))
+        await self._world.declare(SubjectKind.GATE, "door", GateRules(limit=300))
         assert await self._world.claim(100)
-        await self._world.declare(Kind.TASK, "noop", TaskRules())
+        await self._world.declare(SubjectKind.TASK, "noop", TaskRules())
         self._world.advance(60)
         await self._world.reclaim()
 
     async def _purge(self) -> None:
-        await self._world.purge(most=500)
+        await self._world.purge(limit=500)
         tenant = f"gone{self._batches}"
         await self._send([tenant] * BATCH)
         await self._store.upkeep.forget(ForgetRequest(scope=Scope(tenant), reason="gone", who="ops"))
@@ -254,12 +254,12 @@ async def measure(tenants: int, jobs: int) -> Bounds:
             trial = Trial(world, tenants)
             await trial.fill(jobs)
             client.config_set("slowlog-max-len", 100_000)
-            for name in _scripts():
+            for name in VERBS:
                 client.script_load(load(name).text)
             client.config_set(
                 "slowlog-log-slower-than", 1_000
             )  # what is shorter would cost more than it tells
-            meter = Meter(world.store.jobs._wire, pid)  # type: ignore[attr-defined]
+            meter = Meter(world.store.jobs._client, pid)  # type: ignore[attr-defined]
             for _ in range(ROUNDS):
                 for verb, ask in trial.verbs().items():
                     await meter.watch(verb, ask)
@@ -282,14 +282,9 @@ async def measure(tenants: int, jobs: int) -> Bounds:
     )
 
 
-def _scripts() -> list[str]:
-    folder = Path(scripts.__file__).parent / "scripts"
-    return sorted(file.stem for file in folder.glob("*.lua"))
-
-
 def _slowest(client: Redis) -> dict[str, float]:
-    """Give the longest run of each script and command in milliseconds, as SLOWLOG tells it."""
-    names = {load(name).sha.encode(): name for name in _scripts()}
+    """Return the longest run of each script and command in milliseconds, as SLOWLOG tells it."""
+    names = {load(name).sha.encode(): name for name in VERBS}
     found: dict[str, float] = defaultdict(float)
     for entry in client.slowlog_get(100_000):
         command, *rest = entry["command"].split(b" ", 2)

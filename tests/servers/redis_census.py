@@ -13,7 +13,7 @@ from typing import Final
 from redis import Redis
 
 from fairlane.model.instants import SECOND
-from fairlane.store.contract.claims import ClaimReply, ClaimRequest, SettleRequest, Wish
+from fairlane.store.contract.claims import ClaimReply, ClaimRequest, QueueRequest, SettleRequest
 from fairlane.store.contract.jobs import EnqueueRequest
 from fairlane.store.opening import open_store
 from tests.contract.world import ALL, World
@@ -52,7 +52,9 @@ async def come_and_go(world: World, jobs: int, tenants: int) -> None:
 
 async def _run(world: World) -> None:
     """Claim and settle until nothing is ready."""
-    claim = ClaimRequest(scope=ALL, worker="w1", lease=60 * SECOND, wishes=(Wish("default", 100),), total=100)
+    claim = ClaimRequest(
+        scope=ALL, worker="w1", lease=60 * SECOND, queue_requests=(QueueRequest("default", 100),), total=100
+    )
     reply: ClaimReply | None = await world.store.claims.claim(claim)
     while reply is not None and (reply.claims or reply.is_partial):
         settlements = tuple(map(world.verdict, reply.claims))

@@ -94,7 +94,7 @@ def _list(answer: object) -> list[object]:
 
 
 def run_id(server: ValkeyServer) -> str:
-    """Give the id that a server has from its start to its end."""
+    """Return the id that a server has from its start to its end."""
     told = ask(server, "INFO", "server")
     return str(told["run_id"]) if isinstance(told, dict) else ""
 

@@ -20,7 +20,7 @@ from redis import Redis
 from fairlane.model.errors import StoreError
 from fairlane.model.instants import SECOND
 from fairlane.model.job import Claim
-from fairlane.model.lifecycle import State, is_finished
+from fairlane.model.lifecycle.states import State, is_finished
 from fairlane.store.contract.jobs import EnqueueRequest
 from fairlane.store.opening import open_store
 from tests.contract.world import ALL, World

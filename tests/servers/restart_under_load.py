@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from fairlane.model import ledger
+from fairlane.lab import ledger
 from fairlane.model.errors import EnqueueUnknown, StoreUnavailable
 from fairlane.model.job import NewJob
 from fairlane.store.opening import open_store

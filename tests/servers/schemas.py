@@ -42,16 +42,16 @@ BEGIN
   FOR name IN SELECT c.oid::regclass::text FROM pg_class c
               WHERE relnamespace = '{s}'::regnamespace AND relkind = 'r' AND relname <> 'meta'
   LOOP EXECUTE 'DELETE FROM ' || name; END LOOP;
-  FOR name IN SELECT day::text FROM {s}.days() WHERE until <= {now} OR since > {now} + 2 * 86400000000
+  FOR name IN SELECT day::text FROM {s}.history_days() WHERE until <= {now} OR since > {now} + 2 * 86400000000
   LOOP EXECUTE 'DROP TABLE ' || name; END LOOP;
-  PERFORM {s}.make_days({now});
+  PERFORM {s}.create_history_days({now});
   DELETE FROM {s}.meta WHERE meta.name NOT IN ('schema', 'serves', 'functions', 'release');
 END $$
 """
 
 
 def url_of(schema: str) -> str:
-    """Give the URL of one schema of the tests' database."""
+    """Return the URL of one schema of the tests' database."""
     url = shared_url()
     return f"{url}{'&' if '?' in url else '?'}schema={schema}"
 

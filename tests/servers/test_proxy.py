@@ -50,7 +50,7 @@ class Client:
         self.writer.write(data)
 
     async def rest(self) -> bytes:
-        """Give all that still comes before the line is cut."""
+        """Return all that still comes before the line is cut."""
         got = b""
         try:
             while data := await self.reader.read(1_000):

@@ -9,8 +9,8 @@ import psycopg
 from tests.servers.postgres import shared_url
 from tests.servers.schemas import lent_schema
 
-_PUT = "INSERT INTO {s}.marked (queue, mark) VALUES ('default', 1)"
-_COUNT = "SELECT count(*) FROM {s}.marked"
+_PUT = "INSERT INTO {s}.applied_policy_change (queue, change_id) VALUES ('default', 1)"
+_COUNT = "SELECT count(*) FROM {s}.applied_policy_change"
 _WAITS = "SELECT count(*) FROM pg_locks WHERE NOT granted"
 
 

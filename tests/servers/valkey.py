@@ -46,7 +46,7 @@ rm -rf "$1"
 
 
 def program(kind: str | None = None) -> Program:
-    """Give the server program of a kind, `valkey` or `redis7`; LookupError says why there is none."""
+    """Return the server program of a kind, `valkey` or `redis7`; LookupError says why there is none."""
     match kind or _wanted():
         case "valkey" | "cluster":
             return Program(_of_the_wheel())
@@ -94,17 +94,17 @@ class ValkeyServer:
 
     @property
     def url(self) -> str:
-        """Give its URL by the Unix socket."""
+        """Return its URL by the Unix socket."""
         return f"unix://{self.socket}"
 
     @property
     def tcp_url(self) -> str:
-        """Give its URL by the loopback port."""
+        """Return its URL by the loopback port."""
         return f"redis://127.0.0.1:{self.port}"
 
     @property
     def pid(self) -> int:
-        """Give its process; it runs."""
+        """Return its process; it runs."""
         assert self._process is not None
         return self._process.pid
 
@@ -194,7 +194,7 @@ class ValkeySentinel(ValkeyServer):
 
 
 def free_port() -> int:
-    """Give a port that nobody listens on, and nobody on the one that a cluster's node has beside it.
+    """Return a port that nobody listens on, and nobody on the one that a cluster's node has beside it.
 
     Not one of those that the system gives to whoever connects: a server that is ended wants it back.
     """
@@ -210,7 +210,7 @@ def free_port() -> int:
 
 @cache
 def _shared() -> tuple[str, ...]:
-    """Give the URLs of what all tests of this process share: one server, or the nodes of a cluster."""
+    """Return the URLs of what all tests of this process share: one server, or the nodes of a cluster."""
     given = os.environ.get("FAIRLANE_TEST_REDIS_URL")
     if given:
         return (given,)
@@ -253,6 +253,6 @@ def _pages(keys: list[bytes]) -> Iterator[list[bytes]]:
 
 
 def url_of(prefix: str) -> str:
-    """Give the URL of an installation on the shared server."""
+    """Return the URL of an installation on the shared server."""
     url = _shared()[0]
     return f"{url}{'&' if '?' in url else '?'}prefix={prefix}"

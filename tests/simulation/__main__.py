@@ -54,7 +54,7 @@ def _here(seeds: range, said: argparse.Namespace) -> Iterator[Outcome]:
 
 
 def _cpu() -> float:
-    """Give the processor time of this process and of those that it has waited for."""
+    """Return the processor time of this process and of those that it has waited for."""
     used = os.times()
     return used.user + used.system + used.children_user + used.children_system
 

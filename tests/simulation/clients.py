@@ -12,8 +12,8 @@ import msgspec
 
 from fairlane.model.errors import FairlaneError
 from fairlane.model.instants import SECOND, to_datetime
-from fairlane.model.layers import Change, Kind, Subject
-from fairlane.model.limits import Limits, Rate
+from fairlane.model.policy.limits import Limits, Rate
+from fairlane.model.policy.overrides import PolicyChange, Subject, SubjectKind
 from fairlane.model.scope import Scope
 from fairlane.store.contract.jobs import EditRequest, ExplainRequest, StopRequest
 from fairlane.store.contract.policies import HoldRequest, OverrideRequest, SubjectRequest
@@ -26,9 +26,9 @@ ENDINGS: Final = (
 )
 TASKS: Final = ("send", "send", "sync", "once", "poll", "shoot", "crawl", NOVEL)
 HELD: Final = (
-    *(Subject(Kind.QUEUE, name) for name in ("mail", "bulk")),
-    *(Subject(Kind.TENANT, name) for name in TENANTS[:2]),
-    Subject(Kind.TASK, "crawl"),
+    *(Subject(SubjectKind.QUEUE, name) for name in ("mail", "bulk")),
+    *(Subject(SubjectKind.TENANT, name) for name in TENANTS[:2]),
+    Subject(SubjectKind.TASK, "crawl"),
 )
 
 Job = tuple[UUID, str]
@@ -232,13 +232,13 @@ class Client:
         rng = self._rng
         subject, change = rng.choice(
             (
-                (Subject(Kind.QUEUE, "mail"), Change(rate=Rate(20, "second", burst=3))),
-                (Subject(Kind.QUEUE, "bulk"), Change(limits=Limits(running=1))),
-                (Subject(Kind.QUEUE, "bulk"), Change(max_waiting=8)),
-                (Subject(Kind.GATE, GATE.name), Change(limit=1)),
-                (Subject(Kind.GATE, GATE.name), Change(limit=3)),
-                (Subject(Kind.TENANT, "acme"), Change(weight=2.0)),
-                (Subject(Kind.TASK, "crawl"), Change(rate=Rate(2, "second"))),
+                (Subject(SubjectKind.QUEUE, "mail"), PolicyChange(rate=Rate(20, "second", burst=3))),
+                (Subject(SubjectKind.QUEUE, "bulk"), PolicyChange(limits=Limits(running=1))),
+                (Subject(SubjectKind.QUEUE, "bulk"), PolicyChange(max_waiting=8)),
+                (Subject(SubjectKind.GATE, GATE.name), PolicyChange(limit=1)),
+                (Subject(SubjectKind.GATE, GATE.name), PolicyChange(limit=3)),
+                (Subject(SubjectKind.TENANT, "acme"), PolicyChange(weight=2.0)),
+                (Subject(SubjectKind.TASK, "crawl"), PolicyChange(rate=Rate(2, "second"))),
             )
         )
         end = rng.choice((None, self._process.app.client.clock.wall() + 4 * SECOND))
@@ -248,7 +248,7 @@ class Client:
 
     async def reset(self) -> str:
         """Take an override off."""
-        subject = self._rng.choice((*HELD[:2], Subject(Kind.GATE, GATE.name)))
+        subject = self._rng.choice((*HELD[:2], Subject(SubjectKind.GATE, GATE.name)))
         request = SubjectRequest(scope=Scope.all(), subject=subject, who="ops")
         await self._process.app.client.store.policies.reset(request)
         return str(subject)

@@ -56,7 +56,7 @@ class SimLoop(asyncio.AbstractEventLoop):
     # ── what asyncio asks for ─────────────────────────────────────────────────
 
     def time(self) -> float:
-        """Give the virtual time."""
+        """Return the virtual time."""
         return self._schedule.now / SECOND
 
     def call_soon(  # type: ignore[override]

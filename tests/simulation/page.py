@@ -41,7 +41,7 @@ class Findings(msgspec.Struct, frozen=True):
 
 
 def read() -> Findings:
-    """Give what was found last."""
+    """Return what was found last."""
     return msgspec.json.decode(DATA.read_bytes(), type=Findings)
 
 

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from typing import Any, TypeVar, cast
 
-from fairlane.model.fairness import stride
 from fairlane.model.instants import Instant
-from fairlane.model.layers import (
+from fairlane.model.policy.limits import Limits, Rate
+from fairlane.model.policy.overrides import (
     DEFAULTS,
     EVERY,
-    Change,
     GateRules,
-    Kind,
     Override,
+    PolicyChange,
     QueueRules,
     Rules,
     Subject,
+    SubjectKind,
     TaskRules,
     TenantRules,
-    is_living,
+    is_active,
     limits_of,
     overlay,
 )
-from fairlane.model.limits import Limits, Rate
+from fairlane.model.scheduling.fairness import stride
 from fairlane.store.contract.policies import HoldRequest, OverrideRequest, PutRequest
 
 R = TypeVar("R", bound=Rules)
@@ -57,50 +57,54 @@ class Mirror:
                 self._paused.pop(request.subject, None)
         return before != (self._declared, self._overrides, self._paused)
 
-    def override(self, subject: Subject, now: Instant) -> Change | None:
-        """Give what lies above the declared values of a subject, if it still holds."""
+    def override(self, subject: Subject, now: Instant) -> PolicyChange | None:
+        """Return what lies above the declared values of a subject, if it still holds."""
         one = self._overrides.get(subject)
-        return None if one is None or not is_living(one.until, now) else one.change
+        return None if one is None or not is_active(one.until, now) else one.change
 
-    def _rules(self, kind: Kind, name: str, now: Instant, of: type[R]) -> R:
+    def _rules(self, kind: SubjectKind, name: str, now: Instant, of: type[R]) -> R:
         subject = Subject(kind, name)
         beneath = self._declared.get(subject)
-        if beneath is None and kind is Kind.TENANT and name != EVERY:
+        if beneath is None and kind is SubjectKind.TENANT and name != EVERY:
             beneath = self._rules(kind, EVERY, now, TenantRules)
         rules = overlay(beneath or DEFAULTS[kind], self._overrides.get(subject), now)
         assert isinstance(rules, of)
         return rules
 
     def limits(self, queue: str, tenant: str, now: Instant) -> Limits:
-        """Give the limits of a tenant in a queue."""
-        own = self._rules(Kind.TENANT, tenant, now, TenantRules)
-        everyone = self._rules(Kind.TENANT, EVERY, now, TenantRules)
-        return limits_of(queue, own, everyone, self._rules(Kind.QUEUE, queue, now, QueueRules))
+        """Return the limits of a tenant in a queue."""
+        own = self._rules(SubjectKind.TENANT, tenant, now, TenantRules)
+        everyone = self._rules(SubjectKind.TENANT, EVERY, now, TenantRules)
+        return limits_of(queue, own, everyone, self._rules(SubjectKind.QUEUE, queue, now, QueueRules))
 
     def gate(self, task: str, now: Instant) -> tuple[str | None, int | None]:
-        """Give the gate of a task and how many may hold it."""
-        gate = self._rules(Kind.TASK, task, now, TaskRules).gate
-        return gate, None if gate is None else self._rules(Kind.GATE, gate, now, GateRules).limit
+        """Return the gate of a task and how many may hold it."""
+        gate = self._rules(SubjectKind.TASK, task, now, TaskRules).gate
+        return gate, None if gate is None else self._rules(SubjectKind.GATE, gate, now, GateRules).limit
 
     def rate(self, task: str, now: Instant) -> Rate | None:
-        """Give the rate of a task."""
-        return self._rules(Kind.TASK, task, now, TaskRules).rate
+        """Return the rate of a task."""
+        return self._rules(SubjectKind.TASK, task, now, TaskRules).rate
 
     def stride(self, tenant: str, now: Instant) -> int:
-        """Give what a job of this tenant costs in virtual time."""
-        return stride(self._rules(Kind.TENANT, tenant, now, TenantRules).weight)
+        """Return what a job of this tenant costs in virtual time."""
+        return stride(self._rules(SubjectKind.TENANT, tenant, now, TenantRules).weight)
 
     def counts_jobs(self, queue: str, now: Instant) -> bool:
         """Whether turns in a queue are counted in jobs."""
-        return self._rules(Kind.QUEUE, queue, now, QueueRules).cost == "jobs"
+        return self._rules(SubjectKind.QUEUE, queue, now, QueueRules).cost == "jobs"
 
     def is_free(self, queue: str, tenant: str, now: Instant) -> bool:
         """Whether nothing can hold back a tenant's jobs without a gate in a queue."""
-        rate = self._rules(Kind.QUEUE, queue, now, QueueRules).rate
+        rate = self._rules(SubjectKind.QUEUE, queue, now, QueueRules).rate
         limits = self.limits(queue, tenant, now)
         return rate is None and limits.running is None and limits.rate is None and not self._paused
 
     def is_paused(self, queue: str, tenant: str, task: str, now: Instant) -> bool:
         """Whether jobs of this strand must not be handed out."""
-        subjects = (Subject(Kind.QUEUE, queue), Subject(Kind.TENANT, tenant), Subject(Kind.TASK, task))
-        return any(one in self._paused and is_living(self._paused[one], now) for one in subjects)
+        subjects = (
+            Subject(SubjectKind.QUEUE, queue),
+            Subject(SubjectKind.TENANT, tenant),
+            Subject(SubjectKind.TASK, task),
+        )
+        return any(one in self._paused and is_active(self._paused[one], now) for one in subjects)

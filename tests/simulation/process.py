@@ -10,15 +10,14 @@ from typing import Any, TypeVar, cast
 from uuid import UUID
 
 from fairlane import Fairlane
-from fairlane.app.call import Call
+from fairlane.app.enqueue.call import Call, Options
 from fairlane.app.job import Job
-from fairlane.app.options import Options
-from fairlane.app.sync import Portal
-from fairlane.model import ledger
+from fairlane.app.portal import Portal
+from fairlane.lab import ledger
+from fairlane.lab.ledger import Record
 from fairlane.model.instants import SECOND, Instant, Micros
-from fairlane.model.ledger import Record
 from fairlane.runtime.clock import Clock
-from fairlane.runtime.threads import Ticket
+from fairlane.runtime.thread_pool import ThreadCall
 from tests.oracle.clock import START
 from tests.simulation.loop import Schedule, SimLoop
 from tests.simulation.work import GATE, TASKS, Plan
@@ -85,16 +84,16 @@ class SimThreads:
         process = cast("ProcessLoop", asyncio.get_running_loop()).process
         self._loop, self._rng = process.threads, process.rng
 
-    def submit(self, work: Callable[[], None]) -> Ticket:
+    def submit(self, work: Callable[[], None]) -> ThreadCall:
         """Run a function soon, or rather late."""
-        ticket = Ticket(work)
+        ticket = ThreadCall(work)
         self._loop.call_later(self._rng.choice((0.001, 0.05, 0.5, 5.0)) * self._rng.random(), work)
         return ticket
 
-    def ended(self, ticket: Ticket) -> None:
+    def ended(self, ticket: ThreadCall) -> None:
         """There is always a thread."""
 
-    def abandon(self, ticket: Ticket) -> None:
+    def abandon(self, ticket: ThreadCall) -> None:
         """It ends when it ends."""
 
     def close(self) -> None:
@@ -147,7 +146,7 @@ class Process:
             loop.kill()
 
     def freeze(self, *, only_main: bool = False) -> None:
-        """Stand still, whole (as under SIGSTOP) or in its main thread alone (a handler that blocks)."""
+        """Freeze, whole (as under SIGSTOP) or in its main thread alone (a handler that blocks)."""
         self.is_well = False
         for loop in (self.main,) if only_main else self.loops:
             loop.freeze()
@@ -190,7 +189,7 @@ class Process:
 
 
 def work_of(job: str, tenant: str, queue: str, task: str) -> dict[str, Any]:
-    """Give what every enqueue's line says of its job."""
+    """Return what every enqueue's line says of its job."""
     gate = GATE.name if task == "shoot" else None
     return {
         "job": job,

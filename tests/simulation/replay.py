@@ -70,7 +70,7 @@ async def _ask(store: Store, call: Call) -> tuple[Any, str]:
 
 
 def _plain(answer: Any) -> Any:
-    """Give an answer without what stores may choose: cursors, and whether a new job's record is made yet."""
+    """Return an answer without what stores may choose: cursors, and whether a new record is made yet."""
     if isinstance(answer, EnqueueReply):
         made = tuple(Enqueued(one.job, one.is_created) for one in answer.enqueued)
         answer = msgspec.structs.replace(answer, enqueued=made)

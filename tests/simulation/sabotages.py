@@ -17,14 +17,14 @@ from unittest.mock import patch
 
 import msgspec
 
-from fairlane.model import judge, moves
 from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord
-from fairlane.model.lifecycle import State, is_finished
+from fairlane.model.lifecycle import record_changes
+from fairlane.model.lifecycle.states import State, is_finished
+from fairlane.model.retry import decision
 from fairlane.model.scope import Scope
-from fairlane.worker import floor
-from fairlane.worker import worker as worker_module
-from fairlane.worker.fetch import Fetch
+from fairlane.worker import execute, hints
+from fairlane.worker.round_trip import RoundTrip
 from tests.campaigns.book import commit
 from tests.oracle import books as books_module
 from tests.oracle import claims as claims_module
@@ -79,7 +79,7 @@ def _fence_out(verb: str, field: str) -> Patch:
 
 
 def _fence_by_counting() -> AbstractContextManager[Any]:
-    original = moves.claimed
+    original = record_changes.claimed
 
     def claimed(job: JobRecord, worker: str, lease: int, now: Instant) -> JobRecord:
         return _replace(original(job, worker, lease, now), fence=job.fence + 1)
@@ -118,7 +118,7 @@ def _gate_kept() -> AbstractContextManager[Any]:
     original = Core.end_attempt
 
     def end_attempt(self: Core, after: JobRecord) -> JobRecord:
-        gate = self.books.holdings[after.id].gate
+        gate = self.books.claim_states[after.id].gate
         if gate is not None:
             self.books.gate_used[gate] += 1
         return original(self, after)
@@ -127,16 +127,16 @@ def _gate_kept() -> AbstractContextManager[Any]:
 
 
 def _repeated_once() -> AbstractContextManager[Any]:
-    original = judge.lose
+    original = decision.lose_lease
 
     def lose(job: JobRecord, **said: Any) -> Any:
         return original(_replace(job, at_most_once=False), **said)
 
-    return _wrong(claims_module, "lose", lose)
+    return _wrong(claims_module, "lose_lease", lose)
 
 
 def _old_place() -> AbstractContextManager[Any]:
-    original = moves.settled
+    original = record_changes.settled
 
     def settled(job: JobRecord, settlement: Any, now: Instant) -> JobRecord:
         return _replace(original(job, settlement, now), sort_key=job.sort_key)
@@ -168,14 +168,14 @@ def _two_steps() -> Iterator[None]:
 
 
 def _clock_forgotten() -> AbstractContextManager[Any]:
-    original = Books.refresh_turn
+    original = Books.refresh_index
 
-    def refresh_turn(self: Books, flow: Flow) -> None:
+    def refresh_index(self: Books, flow: Flow) -> None:
         original(self, flow)
         if not any(True for _ in self.strands(flow)):
-            self.clockwork[flow].vt = 0
+            self.tenant_clocks[flow].vt = 0
 
-    return _wrong(Books, "refresh_turn", refresh_turn)
+    return _wrong(Books, "refresh_index", refresh_index)
 
 
 def _last_first() -> AbstractContextManager[Any]:
@@ -266,14 +266,14 @@ def _override_lost() -> AbstractContextManager[Any]:
 
 def _settlement_dropped() -> AbstractContextManager[Any]:
     """Forget what could not be settled, instead of sending it again (S66)."""
-    original = Fetch._turn
+    original = RoundTrip._exchange
 
-    async def turn(self: Fetch, batch: Any, claim: Any) -> None:
+    async def exchange(self: RoundTrip, batch: Any, claim: Any) -> None:
         sent = list(batch)
         batch.clear()
         await original(self, sent, claim)
 
-    return _wrong(Fetch, "_turn", turn)
+    return _wrong(RoundTrip, "_exchange", exchange)
 
 
 TABLE: Final[dict[str, Sabotage]] = {
@@ -304,10 +304,10 @@ TABLE: Final[dict[str, Sabotage]] = {
     "idempotency-check-then-insert": Sabotage("a key makes one job", _check_then_insert),
     "history-move-in-two-steps": Sabotage("a settled job is in one home, always", _two_steps),
     "lost-wake-without-poll": Sabotage(
-        "a lost hint delays a job, and no more", lambda: _wrong(worker_module, "LISTEN", 10**12)
+        "a lost hint delays a job, and no more", lambda: _wrong(hints, "MAX_HINT_WAIT", 10**12)
     ),
     "jitter-removed": Sabotage(
-        "retries spread", lambda: _wrong(floor, "random", SimpleNamespace(random=lambda: 0.5))
+        "retries spread", lambda: _wrong(execute, "random", SimpleNamespace(random=lambda: 0.5))
     ),
     "retry-keeps-its-old-place": Sabotage("a retry queues at its own time", _old_place),
     "override-lost-at-restart": Sabotage("an override survives every deploy", _override_lost),

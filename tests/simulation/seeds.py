@@ -16,10 +16,9 @@ from fairlane.duties import duties as duties_module
 from fairlane.model.instants import SECOND, Micros
 from fairlane.store import opening
 from fairlane.store.contract import Store
-from fairlane.worker import card as card_module
-from fairlane.worker import holdings as holdings_module
-from fairlane.worker import run as run_module
 from fairlane.worker import worker as worker_module
+from fairlane.worker.attempts import live_attempts, run_handler
+from fairlane.worker.startup import worker_record
 from tests.simulation.process import ProcessLoop, SimThreads
 from tests.simulation.server import Call, brief, link
 from tests.simulation.world import World
@@ -63,11 +62,11 @@ def seams() -> Iterator[None]:
     opening.register_scheme("sim", _open)
     state = random.getstate()
     with (
-        patch.object(worker_module, "new_name", _name),
+        patch.object(worker_module, "new_process_name", _name),
         patch.object(client_module, "SystemRandom", lambda: now_running().rng),
-        patch.object(run_module, "Threads", SimThreads),
-        patch.object(holdings_module, "set", InOrder, create=True),
-        patch.object(card_module, "version", lambda _: "0"),
+        patch.object(run_handler, "ThreadPool", SimThreads),
+        patch.object(live_attempts, "set", InOrder, create=True),
+        patch.object(worker_record, "version", lambda _: "0"),
         patch.object(duties_module.log, "exception", _duty_failed),
     ):
         try:
@@ -91,7 +90,7 @@ _running: list[World] = []
 
 
 def now_running() -> World:
-    """Give the world of the seed that runs now."""
+    """Return the world of the seed that runs now."""
     return _running[-1]
 
 

@@ -14,7 +14,7 @@ from fairlane.model.errors import EnqueueUnknown, FairlaneError, StoreBusy, Stor
 from fairlane.model.instants import SECOND, Instant, Micros
 from fairlane.model.job import NewJob, Settlement
 from fairlane.store.contract import Store
-from fairlane.store.contract.claims import Renewal, Wish
+from fairlane.store.contract.claims import QueueRequest, Renewal
 from fairlane.store.contract.jobs import EnqueueRequest
 from fairlane.store.contract.registry import WaitRequest
 from fairlane.store.contract.request import Request
@@ -86,7 +86,7 @@ class Server:
         self.calls: list[Call] | None = None
         self.away_until: Micros = 0
         self.is_over = False
-        self.turns_at_once = 1
+        self.concurrent_calls = 1
         self.tell: Callable[[str, str, object], None] = lambda _, __, ___: None
         self._schedule = schedule
         self._watcher = watcher
@@ -303,9 +303,9 @@ class _Facet:
         return ask
 
     @property
-    def turns_at_once(self) -> int:
+    def concurrent_calls(self) -> int:
         """Ask as one asks a file in some runs, as one asks a server in others."""
-        return self._server.turns_at_once
+        return self._server.concurrent_calls
 
     async def expect(self, calls: int, *, waits: bool) -> None:
         """Have as many lines as anybody wants."""
@@ -315,7 +315,7 @@ class _Facet:
 
 
 def link(server: Server, who: str) -> Store:
-    """Give the store as a process at the end of a line has it."""
+    """Return the store as a process at the end of a line has it."""
     made = _Link()
     for name in FACETS:
         setattr(made, name, _Facet(server, who, name))
@@ -328,7 +328,7 @@ class _Link:
 
 def brief(about: object) -> str:
     """Say in a few words what a call was about, for the trace of a failure."""
-    for name in ("settlements", "renewals", "jobs", "ids", "wishes"):
+    for name in ("settlements", "renewals", "jobs", "ids", "queue_requests"):
         items = getattr(about, name, None)
         if isinstance(items, tuple):
             return f"{name}: " + ", ".join(_item(one) for one in items)
@@ -343,6 +343,6 @@ def _item(one: Any) -> str:
             return f"{one.id} under {one.fence}"
         case NewJob():
             return f"{one.id} {one.task} of {one.tenant}"
-        case Wish():
-            return f"{one.queue} {one.most}"
+        case QueueRequest():
+            return f"{one.queue} {one.limit}"
     return str(one)

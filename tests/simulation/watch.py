@@ -12,12 +12,12 @@ from uuid import UUID
 
 import msgspec
 
-from fairlane.model import ledger
+from fairlane.lab import ledger
+from fairlane.lab.ledger import Record
 from fairlane.model.instants import Instant, Micros
 from fairlane.model.job import Claim, Settlement
-from fairlane.model.ledger import Record
-from fairlane.model.lifecycle import CancelReply, Event, State
-from fairlane.model.limits import Rate
+from fairlane.model.lifecycle.states import CancelReply, Event, State
+from fairlane.model.policy.limits import Rate
 from fairlane.store.contract.claims import (
     ClaimReply,
     ClaimRequest,
@@ -28,10 +28,10 @@ from fairlane.store.contract.claims import (
     SettleRequest,
 )
 from fairlane.store.contract.jobs import EnqueueReply, EnqueueRequest
+from tests.simulation.fairness import FairnessCheck
 from tests.simulation.policies import Mirror
 from tests.simulation.process import work_of
 from tests.simulation.server import Answer, Watcher
-from tests.simulation.turns import Turns
 
 Strand = tuple[str, str, str]
 """Queue, tenant and task."""
@@ -67,7 +67,7 @@ class Watch(Watcher):
         self.head: Callable[[Strand], Order | None] = lambda _: None
         self.is_well: Callable[[str], bool] = lambda _: False
         self.started: set[tuple[UUID, int]] = set()
-        self._turns = Turns()
+        self._fairness = FairnessCheck()
         self._elapsed = elapsed
         self._clock = clock
         self._live: dict[UUID, Live] = {}
@@ -86,7 +86,9 @@ class Watch(Watcher):
         """Note who had ready jobs before a claim."""
         claim = request.claim if verb == "settle" else request if verb == "claim" else None
         if claim is not None:
-            self._ready = {wish.queue: self.ready(wish.queue) for wish in claim.wishes}
+            self._ready = {
+                queue_request.queue: self.ready(queue_request.queue) for queue_request in claim.queue_requests
+            }
 
     def after(self, facet: str, verb: str, request: Any, answer: Answer) -> None:
         """Judge one call."""
@@ -97,7 +99,7 @@ class Watch(Watcher):
         if hear is not None:
             hear(self, request, value)
         elif facet == "policies" and self.policies.note(verb, request):
-            self._turns.restart()
+            self._fairness.restart()
         tenant = getattr(request, "scope", None) and request.scope.tenant
         if tenant is not None and facet == "jobs":
             self._check_scope(verb, tenant, value)
@@ -106,7 +108,7 @@ class Watch(Watcher):
         """Let go of claims that the store has lost with its memory (S36)."""
         now = self._elapsed()
         self.records.append(ledger.Outage(at=now, until=1 << 62))
-        self._turns.restart()
+        self._fairness.restart()
         self._paces.clear()
         for claim in answer.claims if isinstance(answer, ClaimReply) else ():
             self._end(claim.job.id)
@@ -150,10 +152,10 @@ class Watch(Watcher):
             if head is not None and head < order:
                 self._accuse(f"a job of {strand} was claimed before one that goes first")
         now = self._clock()
-        for queue in dict.fromkeys(wish.queue for wish in request.wishes):
+        for queue in dict.fromkeys(queue_request.queue for queue_request in request.queue_requests):
             served = [claim.job.tenant for claim in reply.claims if claim.job.queue == queue]
             if request.headroom or not self.policies.counts_jobs(queue, now):
-                self._turns.restart(queue)
+                self._fairness.restart(queue)
                 continue
             backlogged = {
                 tenant
@@ -163,7 +165,7 @@ class Watch(Watcher):
                 and self.policies.is_free(queue, tenant, now)
             }
             strides = {tenant: self.policies.stride(tenant, now) for tenant in {*backlogged, *served}}
-            self.wrong += self._turns.served(queue, served, backlogged, strides)
+            self.wrong += self._fairness.served(queue, served, backlogged, strides)
 
     def _claim(self, claim: Claim, worker: str) -> None:
         job, now = claim.job, self._clock()
@@ -204,11 +206,11 @@ class Watch(Watcher):
         if rate is None:
             self._paces.pop(task, None)
             return
-        before, arrival = self._paces.get(task, (rate, 0))
-        arrival = arrival if before == rate else 0
-        if rate.free_at(arrival) > now and not self.is_clock_set_back:
+        before, next_allowed_at = self._paces.get(task, (rate, 0))
+        next_allowed_at = next_allowed_at if before == rate else 0
+        if rate.free_at(next_allowed_at) > now and not self.is_clock_set_back:
             self._accuse(f"job {claim.job.id} of {task} was started sooner than {rate} allows")
-        self._paces[task] = (rate, rate.start(arrival, now))
+        self._paces[task] = (rate, rate.start(next_allowed_at, now))
 
     def _end(self, id: UUID) -> Live | None:
         live = self._live.pop(id, None)

@@ -10,12 +10,12 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from fairlane import Context, Fairlane, Gate, Queue
-from fairlane.app.config.configuration import Read
-from fairlane.app.declaration import Declaration
-from fairlane.model import ledger
-from fairlane.model.limits import Limits, Rate
-from fairlane.model.outcome import Cancel, Fail, Retry, Snooze
-from fairlane.model.retry import Backoff
+from fairlane.app.config.configuration import LoadedConfig
+from fairlane.app.task.declaration import Declaration
+from fairlane.lab import ledger
+from fairlane.model.policy.limits import Limits, Rate
+from fairlane.model.retry.backoff import Backoff
+from fairlane.model.retry.outcome import Cancel, Fail, Retry, Snooze
 
 if TYPE_CHECKING:
     from tests.simulation.process import ProcessLoop
@@ -153,7 +153,7 @@ NOVEL: Final = "novel"
 """A task that only newer workers know (S33)."""
 
 
-_READ: Final[dict[bool, Read]] = {}
+_READ: Final[dict[bool, LoadedConfig]] = {}
 """The configuration, which is the same in every process and every run, read once."""
 
 

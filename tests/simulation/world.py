@@ -10,18 +10,18 @@ from typing import Any, Final
 from fairlane.app.worker_settings import WorkerSettings
 from fairlane.duties.duties import Duties
 from fairlane.duties.duties import log as duties_log
-from fairlane.model import history
+from fairlane.lab import history
+from fairlane.lab.ledger import Found, Reading
 from fairlane.model.errors import StoreError
 from fairlane.model.instants import SECOND, Micros
-from fairlane.model.layers import Kind, Subject
-from fairlane.model.ledger import Found, Reading
-from fairlane.model.lifecycle import Home, home, is_finished
-from fairlane.model.outage import GAP_MARGIN
-from fairlane.model.policy import Lane
+from fairlane.model.lifecycle.outage import GAP_MARGIN
+from fairlane.model.lifecycle.states import Home, home, is_finished
+from fairlane.model.policy.declared import Lane
+from fairlane.model.policy.overrides import Subject, SubjectKind
 from fairlane.model.scope import Scope
-from fairlane.runtime.absence import LONGEST_PAUSE, Absence
+from fairlane.runtime.outage import LONGEST_PAUSE, StoreOutage
 from fairlane.store.contract.policies import SubjectRequest
-from fairlane.worker.worker import Worker
+from fairlane.worker.worker import WorkerRuntime
 from tests.invariants import violations
 from tests.oracle.books import order_of
 from tests.simulation.clients import CALLS, EVERYTHING, Client, Job
@@ -52,7 +52,7 @@ class World:
         clock = StoreClock(self.schedule)
         self.watch = Watch(lambda: self.schedule.now, clock.now)
         self.server = Server(self.schedule, clock, self.faults, self.watch)
-        self.server.turns_at_once = 1 + seed % 2
+        self.server.concurrent_calls = 1 + seed % 2
         self.server.tell = self.tell
         self.server.calls = [] if keeps_calls else None
         self.watch.ready = self._ready
@@ -64,7 +64,7 @@ class World:
         self._operations = operations
         self._jobs: list[Job] = []
         self._clients: list[Client] = []
-        self._workers: list[tuple[Process, Worker]] = []
+        self._workers: list[tuple[Process, WorkerRuntime]] = []
         self._old: set[Process] = set()
         self._mishaps = [kind for kind in MISHAPS if rng.random() < 0.5]
         self._is_healed = False
@@ -127,14 +127,14 @@ class World:
         process = self._process(f"worker-{self.figures['workers']}", is_old=is_old)
         if is_old:
             self._old.add(process)
-        worker = Worker(
+        worker = WorkerRuntime(
             process.app,
             lanes=self._lanes,
             settings=self._settings,
             clock=process.app.client.clock,
             duties=self._is_healed or self.rng.random() < 0.8,
         )
-        worker.on_standstill = lambda: self._exit(process, worker)
+        worker.on_loop_blocked = lambda: self._exit(process, worker)
         self._workers.append((process, worker))
         self.tell(process.name, "starts", "")
         process.run(self._supervise(process, worker))
@@ -143,13 +143,13 @@ class World:
         """Start a process that does the duties alone."""
         process = self._process("scheduler")
         client, settings = process.app.client, process.app.settings
-        absence = Absence(duties_log, process.name, lambda: None)
+        outage = StoreOutage(duties_log, process.name, lambda: None)
         duties = Duties(
-            process.name, lambda: client.store, client.clock, settings.retention, self._settings, absence
+            process.name, lambda: client.store, client.clock, settings.retention, self._settings, outage
         )
         process.run(duties.run())
 
-    async def _supervise(self, process: Process, worker: Worker) -> None:
+    async def _supervise(self, process: Process, worker: WorkerRuntime) -> None:
         """Run a worker to its end; one that ends is replaced."""
         try:
             await worker.run()
@@ -163,8 +163,8 @@ class World:
             process.is_alive = False
             self._replace(process)
 
-    def _exit(self, process: Process, worker: Worker) -> None:
-        """End a process whose loop stands still, as exit code 70 does; called inside of it."""
+    def _exit(self, process: Process, worker: WorkerRuntime) -> None:
+        """End a process whose loop is blocked, as exit code 70 does; called inside of it."""
         self.tell(process.name, "stood still", "")
         self.server.loop.call_soon(self._kill, process)
 
@@ -188,7 +188,7 @@ class World:
             if not self._is_healed:
                 getattr(self, self.rng.choice(self._mishaps))()
 
-    def _one(self) -> tuple[Process, Worker] | None:
+    def _one(self) -> tuple[Process, WorkerRuntime] | None:
         return self.rng.choice(self._workers) if self._workers else None
 
     def kill(self) -> None:
@@ -197,14 +197,14 @@ class World:
             self._kill(one[0])
 
     def stop(self) -> None:
-        """Stop a worker in good order, or in haste if it was told before."""
+        """Stop a worker gracefully, or at once if it was told before."""
         if (one := self._one()) is not None:
             self.tell(one[0].name, "is told to stop", "")
             one[0].is_well = False
             one[0].main.call_soon(one[1].stop)
 
     def freeze(self) -> None:
-        """Let a worker stand still, often past its leases, and come back."""
+        """Freeze a worker, often past its leases, and let it come back."""
         self._stand_still(only_main=False, most=8)
 
     def block(self) -> None:
@@ -212,7 +212,7 @@ class World:
         self._stand_still(only_main=True, most=20)
 
     def nap(self) -> None:
-        """Let a worker stand still for a moment."""
+        """Freeze a worker for a moment."""
         self._stand_still(only_main=self.rng.random() < 0.5, most=0.2)
 
     def _stand_still(self, *, only_main: bool, most: float) -> None:
@@ -281,10 +281,10 @@ class World:
             if process in self._old:  # the roll-out is over (S33)
                 self._kill(process)
         subjects = [
-            *(Subject(Kind.QUEUE, name) for name in ("mail", "bulk", "fair")),
-            *(Subject(Kind.TENANT, name) for name in TENANTS),
-            *(Subject(Kind.TASK, name) for name in TASKS),
-            Subject(Kind.GATE, GATE.name),
+            *(Subject(SubjectKind.QUEUE, name) for name in ("mail", "bulk", "fair")),
+            *(Subject(SubjectKind.TENANT, name) for name in TENANTS),
+            *(Subject(SubjectKind.TASK, name) for name in TASKS),
+            Subject(SubjectKind.GATE, GATE.name),
         ]
         for subject in subjects:
             request = SubjectRequest(scope=Scope.all(), subject=subject, who="ops")
@@ -363,11 +363,11 @@ def _draw_lanes(rng: Random) -> list[Lane]:
     return [rest, fair]
 
 
-def _holds(one: tuple[Process, Worker]) -> bool:
+def _holds(one: tuple[Process, WorkerRuntime]) -> bool:
     """Whether a worker has slots taken, or attempts in hand."""
-    floor = one[1]._floor
-    return floor is not None and bool(
-        floor.holdings.held() or floor.holdings.running() or any(desk._taken for desk in floor.desks)
+    parts = one[1]._parts
+    return parts is not None and bool(
+        parts.attempts.claimed() or parts.attempts.running() or any(lane._taken for lane in parts.lanes)
     )
 
 

@@ -17,18 +17,18 @@ from tests.stores import MEMORY
 
 @pytest.fixture
 def file() -> Iterator[Path]:
-    """The path of a store's file, in memory where the machine has a place for that."""
+    """The path of a store's file, in memory where the machine allows it."""
     with TemporaryDirectory(dir=MEMORY) as folder:
         yield Path(folder) / "fairlane.db"
 
 
 @pytest.fixture
 async def world(file: Path) -> AsyncIterator[World]:
-    """Open the store, empty; the books must balance at the end of every test."""
+    """Open the store, empty; its counters must be exact at the end of every test."""
     clock = DrivenClock()
     store = SqliteStore(f"sqlite:///{file}", clock.now)
     world = World(store, clock)
-    assert await world.find_all() == []  # the file is there from now on
+    assert await world.find_all() == []  # the file exists from now on
     yield world
     await world.check_invariants()
     await store.upkeep.aclose()

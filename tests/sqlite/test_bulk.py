@@ -1,4 +1,4 @@
-"""Many rows in few statements are the same rows, and jobs that were read ahead the same jobs."""
+"""Bulk writes store the same rows, and prefetched jobs are the same jobs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from fairlane.model.instants import SECOND
 from fairlane.store.opening import open_store
-from fairlane.store.sqlite.bulk import ROWS, write_many
+from fairlane.store.sqlite.query import ROWS, write_many
 from tests.contract.world import World
 from tests.oracle.clock import DrivenClock
 
@@ -20,7 +20,7 @@ INSERT = "INSERT INTO pair (left, right, kind) VALUES (?1, ?2, 'new')"
 @pytest.mark.parametrize("count", [0, 1, ROWS - 1, ROWS, 2 * ROWS + 3])
 @pytest.mark.parametrize("statement", [INSERT, f"{INSERT} ON CONFLICT DO NOTHING"])
 def test_every_row_is_written_once_however_many_there_are(statement: str, count: int) -> None:
-    """In their order: by fifties, what is left one by one, and what is no plain insert always so."""
+    """In order: fifty at a time, the rest one by one; other statements always one by one."""
     db = apsw.Connection(":memory:")
     db.execute("CREATE TABLE pair (left INTEGER PRIMARY KEY, right BLOB, kind TEXT)")
     rows = [(number, b"%d" % number) for number in range(count)]
@@ -30,7 +30,7 @@ def test_every_row_is_written_once_however_many_there_are(statement: str, count:
 
 @pytest.fixture(params=["one writer", "two in turn"])
 async def worlds(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[list[World]]:
-    """Give stores on one file: of two, each has forgotten its tenants when the other has written."""
+    """One or two stores on one file; of two, each drops its cached tenants after the other's write."""
     clock = DrivenClock()
     count = 1 if request.param == "one writer" else 2
     found = [World(open_store(f"sqlite:///{tmp_path}/fairlane.db", clock=clock), clock) for _ in range(count)]
@@ -42,7 +42,7 @@ async def worlds(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterato
 
 
 async def test_tenants_read_ahead_are_served_in_the_fair_order(worlds: list[World]) -> None:
-    """S41: one job of each in turn, whatever of a tenant was read at once, and however many are left."""
+    """S41: one job of each tenant in turn, however many jobs were prefetched."""
     first, last = worlds[0], worlds[-1]
     tenants = [f"t{number:02}" for number in range(70)]  # more than one page
     jobs = [first.new(tenant) for _ in range(3) for tenant in tenants]
@@ -56,7 +56,7 @@ async def test_tenants_read_ahead_are_served_in_the_fair_order(worlds: list[Worl
 
 
 async def test_a_job_read_ahead_that_has_expired_makes_way_for_the_next(worlds: list[World]) -> None:
-    """S21: the one behind it comes in its tenant's turn, and the third behind that."""
+    """S21: the job behind it is served in its place, and the third after that."""
     first, last = worlds[0], worlds[-1]
     tenants = [f"t{number}" for number in range(5)]
     jobs = [first.new(tenant) for _ in range(2) for tenant in tenants]

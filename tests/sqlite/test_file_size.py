@@ -1,4 +1,4 @@
-"""The file and its log stay within bounds while jobs come and go, whoever reads meanwhile."""
+"""The file and its log stay within bounds while jobs come and go, with or without readers."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from pathlib import Path
 import apsw
 import pytest
 
-from fairlane.model.retention import Retention
+from fairlane.model.policy.retention import Retention
 from fairlane.store.contract.upkeep import PruneRequest
 from fairlane.store.opening import open_store
-from fairlane.store.sqlite.checkpoints import LOG_MOST, LOG_STEP
+from fairlane.store.sqlite.checkpoints import LOG_STEP_PAGES, MAX_LOG_PAGES
 from tests.contract.world import ALL, World
 from tests.oracle.clock import DrivenClock
 
 PAGE = 4096
 BATCH = 500
 READING_SECONDS = 0.05
-"""Longer than a commit takes, so that every commit meets a reading that began before the last one."""
+"""Longer than a commit, so that every commit meets a reader that began before the last one."""
 
 
 class Place:
-    """A file that is written to, and how large it and its log are."""
+    """A store's file, and the size of it and its log."""
 
     def __init__(self, file: Path) -> None:
         """Open the store on it."""
@@ -35,13 +35,13 @@ class Place:
 
     @property
     def log_size(self) -> int:
-        """How long the write-ahead log is now."""
+        """The current size of the write-ahead log."""
         log = Path(f"{self.file}-wal")
         return log.stat().st_size if log.exists() else 0
 
     @property
     def size(self) -> int:
-        """How large the file is now."""
+        """The current size of the file."""
         return self.file.stat().st_size
 
     async def put(self, batches: int, tenants: int = 1) -> None:
@@ -57,7 +57,7 @@ class Place:
             await self.world.settle_reply(*(self.world.verdict(claim) for claim in claims))
 
     async def prune(self) -> None:
-        """Remove all that is finished, in as many passes as it takes."""
+        """Delete all finished jobs, in as many passes as it takes."""
         request = PruneRequest(scope=ALL, retention=Retention(succeeded=0))
         while (await self.store.upkeep.prune(request)).is_partial:
             pass
@@ -65,7 +65,7 @@ class Place:
 
 @pytest.fixture
 async def place(tmp_path: Path) -> AsyncIterator[Place]:
-    """Give a new file."""
+    """A new file."""
     place = Place(tmp_path / "fairlane.db")
     yield place
     await place.store.upkeep.aclose()
@@ -79,11 +79,11 @@ async def test_rounds_of_work_use_the_same_space_again(place: Place) -> None:
         await place.finish_all()
         await place.prune()
         sizes.append(place.size + place.log_size)
-    assert max(sizes[2:]) <= 1.2 * max(sizes[:2]) + PAGE * LOG_STEP
+    assert max(sizes[2:]) <= 1.2 * max(sizes[:2]) + PAGE * LOG_STEP_PAGES
 
 
 async def test_a_burst_is_given_back_to_the_disk(place: Place) -> None:
-    """What a burst took is returned by the passes that prune, a part at a time, until little is free."""
+    """Prune returns the space of a burst, a part per pass, until little is free."""
     await place.put(20)
     await place.finish_all()
     db = apsw.Connection(str(place.file))
@@ -103,7 +103,7 @@ async def test_a_burst_is_given_back_to_the_disk(place: Place) -> None:
 
 
 async def test_a_file_of_before_is_still_pruned(place: Place) -> None:
-    """A file that cannot give space back uses it again; pruning it is no error."""
+    """A file that cannot return space reuses it; pruning it is no error."""
     db = apsw.Connection(str(place.file))
     db.pragma("auto_vacuum", "none")
     db.execute("CREATE TABLE t (x); DROP TABLE t")
@@ -131,14 +131,14 @@ class Readers(threading.Thread):
     """Reads without a gap: the next transaction begins before the last one ends."""
 
     def __init__(self, file: Path) -> None:
-        """Begin with the first reading."""
+        """Open two connections."""
         super().__init__(daemon=True)
         self._connections = [apsw.Connection(str(file)) for _ in range(2)]
         self.stopped = threading.Event()
         self.readings = 0
 
     def run(self) -> None:
-        """Read in turns until told to stop."""
+        """Read on both in turn until stopped."""
         old, new = self._connections
         self._begin(old)
         while not self.stopped.wait(READING_SECONDS):
@@ -155,18 +155,18 @@ class Readers(threading.Thread):
 
 
 async def test_the_log_stays_short_under_readers_that_come_and_go(place: Place) -> None:
-    """Somebody reads at every instant, and still the log is started anew."""
+    """Although some reader is active at every instant, the log restarts."""
     await place.put(1)
     readers = Readers(place.file)
     readers.start()
     longest = written = 0
     before = place.log_size
-    while written < 2 * LOG_MOST * PAGE:
+    while written < 2 * MAX_LOG_PAGES * PAGE:
         await place.put(1, tenants=BATCH)
         written += abs(place.log_size - before)
         before = place.log_size
         longest = max(longest, before)
-        assert longest <= 1.5 * LOG_MOST * PAGE
+        assert longest <= 1.5 * MAX_LOG_PAGES * PAGE
     readers.stopped.set()
     readers.join()
     assert readers.readings > 1

@@ -1,4 +1,4 @@
-"""A store's files are their owner's, or also a group's if the URL says so, and nobody else's (S56)."""
+"""A store's files belong to their owner, and to a group if the URL says so, and to nobody else (S56)."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """Give a folder that is not inside one which only its owner may enter."""
+    """A folder that other users can reach."""
     with TemporaryDirectory() as name:
         yield Path(name)
 
 
 def share(folder: Path, group: int) -> None:
-    """Let a group make files in a folder, which then are the group's, too."""
+    """Let a group create files in a folder, which then belong to the group."""
     os.chown(folder, -1, group)
     folder.chmod(0o2770)
 
 
-async def hear(store: SqliteStore) -> None:
-    """Wait for a hint, but not for long: the socket is there then."""
+async def add(store: SqliteStore) -> None:
+    """Wait briefly for a hint, which creates the socket."""
     await store.registry.wait(WaitRequest(scope=ALL, worker="w1", queues=("default",), at_most=1))
 
 
 def modes(file: Path) -> dict[str, int]:
-    """Give who may do what with the file, its log, the folder of sockets and the one socket in it."""
+    """Return the modes of the file, its log, the folder of sockets and the socket in it."""
     sockets = Path(f"{file}.wake")
     (socket,) = sockets.iterdir()
     logs = {end: Path(f"{file}-{end}") for end in ("wal", "shm")}
@@ -71,7 +71,7 @@ async def test_files_and_sockets_are_for_their_owner_or_for_a_group(
     before = os.umask(umask)
     try:
         store = SqliteStore(f"sqlite:///{file}{options}")
-        await hear(store)
+        await add(store)
         found = modes(file)
         await store.upkeep.aclose()
     finally:
@@ -81,7 +81,7 @@ async def test_files_and_sockets_are_for_their_owner_or_for_a_group(
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o664])
 async def test_a_file_that_is_there_keeps_its_mode(folder: Path, mode: int) -> None:
-    """Somebody has chosen it; `fairlane doctor` says what it thinks of it."""
+    """Somebody chose it; `fairlane doctor` comments on it."""
     file = folder / "fairlane.db"
     file.touch()
     file.chmod(mode)
@@ -93,7 +93,7 @@ async def test_a_file_that_is_there_keeps_its_mode(folder: Path, mode: int) -> N
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
 def test_the_log_is_the_groups_too_where_the_folder_does_not_pass_it_on(folder: Path) -> None:
-    """A user's files are made for his first group, which the others are not in."""
+    """A user's files get the user's first group, which the other users are not in."""
     group = next(one for one in grp.getgrall() if one.gr_gid not in {0, 65534})
     folder.chmod(0o777)
     url = f"sqlite:///{folder}/fairlane.db?group={group.gr_name}"
@@ -103,13 +103,13 @@ def test_the_log_is_the_groups_too_where_the_folder_does_not_pass_it_on(folder: 
 
 
 def test_an_unknown_group_is_refused() -> None:
-    """The message says what is wrong and which groups there are."""
+    """The message says what is wrong and lists the user's groups."""
     with pytest.raises(ConfigError, match=rf"no group 'nobodies-own'.*{OWN}"):
         Location("sqlite:///x.db?group=nobodies-own")
 
 
 def test_a_group_of_others_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file cannot be given to it; root alone could, so this asks as somebody else."""
+    """Only root could give it a file, so this runs as another user."""
     others = next(one for one in grp.getgrall() if one.gr_gid not in {os.getegid(), *os.getgroups()})
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(ConfigError, match=f"not in group '{others.gr_name}'"):
@@ -121,7 +121,7 @@ def test_a_group_of_others_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_another_user_of_the_group_wakes_a_worker(
     folder: Path, monkeypatch: pytest.MonkeyPatch, *, is_shared: bool
 ) -> None:
-    """S56: the hint itself gets through, and only with the group; the look every 250 ms is put off here."""
+    """S56: the hint itself gets through, and only with the group; polling is disabled here."""
     monkeypatch.setattr(wake, "POLL_SECONDS", 3600)
     group = next(one for one in grp.getgrall() if one.gr_gid not in {0, 65534})
     share(folder, group.gr_gid)
@@ -129,18 +129,18 @@ async def test_another_user_of_the_group_wakes_a_worker(
     store = SqliteStore(shared)
     await store.upkeep.census(CensusRequest(scope=ALL))
     waiting = SqliteStore(shared if is_shared else f"sqlite:///{folder}/fairlane.db")
-    await hear(waiting)
-    before = waiting._wake._hearing._heard.total()
+    await add(waiting)
+    before = waiting._wake._hints._received.total()
     assert await asyncio.to_thread(enqueue_as_nobody, shared, group.gr_gid) == "ok"
-    for _ in range(20):  # what was sent lies in the socket by now; let the loop see it
+    for _ in range(20):  # the datagram is in the socket by now; let the event loop receive it
         await asyncio.sleep(0)
-    assert (waiting._wake._hearing._heard.total() > before) is is_shared
+    assert (waiting._wake._hints._received.total() > before) is is_shared
     for one in (store, waiting):
         await one.upkeep.aclose()
 
 
 def enqueue_as_nobody(url: str, group: int, *more: str) -> str:
-    """Run the other user's program to its end and give what it said."""
+    """Run the other user's program and return its output."""
     command = (sys.executable, "-m", "tests.sqlite.other_user", url, str(group), *more)
     done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)  # noqa: S603 (our own program)
     assert done.returncode == 0, done.stderr

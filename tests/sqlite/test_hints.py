@@ -1,12 +1,12 @@
-"""Whom the end of a job tells: mostly nobody, since it makes nothing claimable that was not."""
+"""Whom the end of a job wakes: mostly nobody, because it makes nothing claimable."""
 
 from __future__ import annotations
 
 import pytest
 
-from fairlane.model.judge import Ending
-from fairlane.model.lifecycle import State
-from tests.contract.test_wake import falls_quiet, wait
+from fairlane.model.lifecycle.states import State
+from fairlane.model.retry.decision import AttemptResult
+from tests.contract.registry.test_wake import falls_quiet, wait
 from tests.contract.world import SUCCEEDED, World, failed, ruined
 
 
@@ -20,9 +20,9 @@ from tests.contract.world import SUCCEEDED, World, failed, ruined
     ids=["success", "death", "retry"],
 )
 async def test_an_end_that_makes_nothing_claimable_tells_nobody(
-    world: World, ending: Ending, state: State, is_told: bool
+    world: World, ending: AttemptResult, state: State, is_told: bool
 ) -> None:
-    """S56: a job that comes back is told, as it may be the next thing that is due."""
+    """S56: a job that comes back wakes workers, because it may be the next due job."""
     await world.enqueue()
     claim = await world.claim_one()
     assert await falls_quiet(world)

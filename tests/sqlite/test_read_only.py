@@ -1,4 +1,4 @@
-"""A store on a file system that is mounted read-only: one sentence says so, whatever was asked."""
+"""A store on a file system that is mounted read-only: every command says so in one sentence."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlane.store.sqlite.location import hindrance
+from fairlane.store.sqlite.location import access_problem
 
 STORY = """
 set -e
@@ -34,7 +34,7 @@ def _can_mount() -> bool:
 
 @pytest.mark.skipif(not _can_mount(), reason="only root can mount something, in a namespace of its own")
 def test_every_command_says_that_the_file_system_is_read_only(tmp_path: Path) -> None:
-    """Also those that only look: SQLite keeps beside the file who reads what."""
+    """Also commands that only read: SQLite writes its list of readers beside the file."""
     story = STORY.format(folder=tmp_path, fairlane=f"{sys.executable} -m fairlane")
     done = subprocess.run(("unshare", "-m", "sh", "-c", story), check=True, capture_output=True, text=True)  # noqa: S603, S607 (our own text)
     first, *said = [line for line in done.stdout.splitlines() if str(tmp_path) in line or "igrated" in line]
@@ -43,12 +43,16 @@ def test_every_command_says_that_the_file_system_is_read_only(tmp_path: Path) ->
     assert said[:3] == [f"Error: {tmp_path}/fairlane.db: cannot be opened; {why}"] * 3
     assert f"{tmp_path}/fairlane.db cannot be read and written: {why}." in said[3]
     assert said[-1].startswith(
-        f"Error: {tmp_path}/new.db cannot be made: Read-only file system; choose a folder"
+        f"Error: {tmp_path}/new.db cannot be created: Read-only file system; choose a folder"
     )
     assert "Traceback" not in done.stdout + done.stderr
 
 
 def test_nothing_hinders_a_usual_file(tmp_path: Path) -> None:
-    """And of what is not there, nothing is claimed."""
+    """And it claims nothing about a missing file."""
     (tmp_path / "x.db").touch()
-    assert [hindrance(name) for name in (str(tmp_path / "x.db"), "/nowhere/at/all.db", "")] == ["", "", ""]
+    assert [access_problem(name) for name in (str(tmp_path / "x.db"), "/nowhere/at/all.db", "")] == [
+        "",
+        "",
+        "",
+    ]

@@ -1,4 +1,4 @@
-"""Programs from Debian's packages: fetched once, whoever asks, and never half; otherwise a reason."""
+"""Programs from Debian's packages: fetched once and completely, or a reason."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_where_there_is_no_apt_that_is_said(tools: Path) -> None:
 
 
 def test_a_failed_fetch_says_why_and_leaves_nothing(tools: Path, tmp_path: Path) -> None:
-    """The next run begins anew; in this one nobody waits for it again."""
+    """The next run tries again; this one does not wait a second time."""
     put(tools, apt_get="#!/bin/sh\necho no network >&2\necho tried >>$LEDGER\nexit 100\n", dpkg=DPKG)
     for _ in range(2):
         with pytest.raises(

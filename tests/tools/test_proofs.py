@@ -8,16 +8,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fairlane.bench.report import Amount, Goal, Measure, Round, conclude
+from fairlane.lab.bench.report import Amount, Goal, Measure, RoundResult, conclude
 from tests.postgres.old_snapshot import Course, Courses, Pace
 from tools.proofs import __main__ as command
-from tools.proofs import kept as keeping
+from tools.proofs import measurement as keeping
 from tools.proofs import snapshot_page, worker_page
 from tools.proofs.bench_page import figures, report_of
-from tools.proofs.goals import Asked, sections_of
+from tools.proofs.goals import ProofGoal, sections_of
 from tools.proofs.headline import BEGIN, END, replaced
 from tools.proofs.index import count, index, met
-from tools.proofs.kept import PLOTS, PROOFS, ROOT, Kept, read
+from tools.proofs.measurement import PLOTS, PROOFS, ROOT, Measurement, read
 from tools.proofs.pages import render
 from tools.proofs.stores import STORES, Store, prefix
 from tools.proofs.suite import PAGES, Page
@@ -27,7 +27,7 @@ FILES = render()
 KEPT = {page.name: found for page in PAGES if (found := read(page.name)) is not None}
 
 
-def named(goal: tuple[Store, Asked]) -> str:
+def named(goal: tuple[Store, ProofGoal]) -> str:
     """Name a goal of a store."""
     return f"{goal[0]}: {goal[1].what}"
 
@@ -40,9 +40,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def figure(name: str, value: float | None, goal: Goal | None, scenario: str = "claims") -> Measure:
-    """Give one figure."""
+    """Return one figure."""
     (one,) = conclude(
-        scenario, [Round({name: Amount(value, "ms")})], lambda _: {} if goal is None else {name: goal}
+        scenario, [RoundResult({name: Amount(value, "ms")})], lambda _: {} if goal is None else {name: goal}
     )
     return one
 
@@ -52,15 +52,15 @@ def figure(name: str, value: float | None, goal: Goal | None, scenario: str = "c
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_a_page_is_what_the_kept_measurement_says(file: Path) -> None:
-    """Nobody has typed a figure; `make proofs ARGS=--render` writes them anew."""
+    """No figure is typed by hand; `make proofs ARGS=--render` writes them again."""
     assert file.read_text(encoding="utf-8") == FILES[file]
 
 
 def test_every_page_has_a_kept_measurement() -> None:
     """And there is none that no page shows."""
-    kept = {file.stem for file in PROOFS.glob("*.json")}
-    assert kept >= {page.name for page in PAGES if page.store == "sqlite"}
-    assert kept <= {file.stem for file in PROOFS.glob("*.md")}
+    measurement = {file.stem for file in PROOFS.glob("*.json")}
+    assert measurement >= {page.name for page in PAGES if page.store == "sqlite"}
+    assert measurement <= {file.stem for file in PROOFS.glob("*.md")}
 
 
 def test_every_picture_belongs_to_a_page() -> None:
@@ -73,8 +73,8 @@ def test_every_picture_belongs_to_a_page() -> None:
 
 
 @pytest.mark.parametrize("goal", [goal for goal in GOALS if goal[1].page], ids=named)
-def test_a_goal_that_names_a_page_is_answered_by_its_figures(goal: tuple[Store, Asked]) -> None:
-    """A figure that was given another name would else be 'not measured' without anybody noticing."""
+def test_a_goal_that_names_a_page_is_answered_by_its_figures(goal: tuple[Store, ProofGoal]) -> None:
+    """Otherwise a renamed figure would silently become 'not measured'."""
     store, asked = goal
     name = asked.page if asked.page == "peers" else prefix(store) + asked.page
     (page,) = [page for page in PAGES if page.name == name]
@@ -85,7 +85,7 @@ def test_a_goal_that_names_a_page_is_answered_by_its_figures(goal: tuple[Store, 
 
 
 @pytest.mark.parametrize("goal", [goal for goal in GOALS if not goal[1].page], ids=named)
-def test_a_goal_that_is_not_measured_says_why(goal: tuple[Store, Asked]) -> None:
+def test_a_goal_that_is_not_measured_says_why(goal: tuple[Store, ProofGoal]) -> None:
     """Silence looks like success."""
     assert goal[1].why
 
@@ -113,7 +113,7 @@ def test_a_kept_measurement_says_of_what_and_on_what_it_is() -> None:
 )
 def test_a_goal_is_met_if_all_its_figures_are(values: tuple[float | None, ...], answer: bool | None) -> None:
     """One that is not valid meets nothing; none at all is not measured."""
-    asked = Asked("what", "goal", "latency", "idle", "p.*")
+    asked = ProofGoal("what", "goal", "latency", "idle", "p.*")
     found = [figure(f"p{at}", value, Goal("", 5), "idle") for at, value in enumerate(values)]
     context = [figure("p99", 99, None, "idle"), figure("q", 99, Goal("", 5), "idle")]
     assert met(asked, {"latency": [*found, *context]}) is answer
@@ -132,7 +132,7 @@ def test_figures_of_scale_answer_for_what_has_grown_in_their_case() -> None:
     }
     found = [figure(name, 1, Goal("", 5)) for name in names.values()]
     for kind, name in names.items():
-        asked = Asked("what", "goal", "scale", "claims", f"{kind} p99")
+        asked = ProofGoal("what", "goal", "scale", "claims", f"{kind} p99")
         assert [one.name for one in asked.answers(found)] == [name]
 
 
@@ -141,8 +141,8 @@ def test_beside_a_snapshot_only_what_must_stay_flat_has_a_goal_and_both_clocks_c
     start, slower = Pace(10, 0.1, 1_000), Pace(10, 0.1, 500)
     ways = [Course("retries", 400, 60, start, slower), Course("gate", 400, 60, start, slower)]
     report = msgspec.Raw(msgspec.json.encode(Courses({"cores": 2}, tuple(ways))))
-    kept = Kept("0" * 12, "python -m tests.postgres.old_snapshot", small=False, report=report)
-    found = {(one.scenario, one.name): (one.median, one.met) for one in snapshot_page.figures(kept)}
+    measurement = Measurement("0" * 12, "python -m tests.postgres.old_snapshot", small=False, report=report)
+    found = {(one.scenario, one.name): (one.median, one.met) for one in snapshot_page.figures(measurement)}
     assert found == {
         ("retries", snapshot_page.PROCESSOR): (100, True),
         ("retries", snapshot_page.CLOCK): (50, False),
@@ -150,7 +150,7 @@ def test_beside_a_snapshot_only_what_must_stay_flat_has_a_goal_and_both_clocks_c
         ("gate", snapshot_page.CLOCK): (50, None),
     }
     row = "retries 1.0 400 1.00 1.00 10 10 0.100 0.100 100% 1,000 500 50% 80% **no**"
-    assert f"| {' | '.join(row.split())} |" in snapshot_page.page(kept, "postgres-snapshot")
+    assert f"| {' | '.join(row.split())} |" in snapshot_page.page(measurement, "postgres-snapshot")
 
 
 def test_a_machine_that_is_slower_at_the_end_is_not_what_a_snapshot_costs() -> None:
@@ -163,7 +163,7 @@ def test_a_machine_that_is_slower_at_the_end_is_not_what_a_snapshot_costs() -> N
 
 
 def test_an_idle_worker_is_not_charged_for_leaving() -> None:
-    """It asks the store that only because it was told to stop."""
+    """It makes that call only because it was stopped."""
     asked = {"claim": 0.5, "wait": 0.5, "leave": 9.0}
     idle = {
         "cpu_percent": 0.4,
@@ -173,9 +173,9 @@ def test_an_idle_worker_is_not_charged_for_leaving() -> None:
         "connections_busy": 101,
     }
     report = msgspec.json.encode({"host": {}, "idle, duties": idle})
-    kept = Kept("c", "command", small=False, report=msgspec.Raw(report))
-    found = worker_page.figures(kept)
-    listening = {one.name: one.median for one in worker_page.figures(kept, "postgres")}
+    measurement = Measurement("c", "command", small=False, report=msgspec.Raw(report))
+    found = worker_page.figures(measurement)
+    listening = {one.name: one.median for one in worker_page.figures(measurement, "postgres")}
     assert listening["queries"] == 0.5
     assert {one.name: (one.median, one.met) for one in found} == {
         "memory": (24.0, True),
@@ -190,7 +190,7 @@ def test_the_index_counts_what_is_met_and_shows_the_limit() -> None:
     """With nothing kept, nothing is met."""
     for store in STORES:
         goals = len([goal for goal in GOALS if goal[0] == store])
-        assert count({}, store) == f"0 goals are met, 0 are not, {goals} are not measured."
+        assert count({}, store) == f"0 goals met, 0 not met, {goals} not measured"
     text = index({}, {"latency": [figure("p95", 12, Goal("at most 10 ms", 10), "idle pick-up")]})
     assert "| p95: 12.00 ms (≤ 10.00) | **no** |" in text
     assert "not in the kept runs" in text
@@ -235,7 +235,7 @@ def test_a_quick_look_is_called_one_wherever_its_figures_stand() -> None:
 
 def test_a_benchmark_that_fails_leaves_what_was_kept_before(folder: Path) -> None:
     """A figure of a bad run is no figure."""
-    keeping.write("broken", Kept("c", "old", small=False, report=msgspec.Raw(b"{}")))
+    keeping.write("broken", Measurement("c", "old", small=False, report=msgspec.Raw(b"{}")))
     words = ("fairlane", "bench", "latency")
     page = Page("broken", words, "--jobs 0", "--jobs 0", ("--json",), lambda _: "", figures)
     assert not command.measure(page, folder)

@@ -17,16 +17,17 @@ import psycopg
 import pytest
 
 from fairlane.store.postgres.statements import rendered, texts
+from fairlane.store.sql_files import named_statements
 from fairlane.store.sqlite.migrating import migrate
-from fairlane.store.sqlite.statements import _part
+from fairlane.store.sqlite.statements import VALUES
 from tests.servers.postgres import shared_url
 from tests.stores import STORES
 from tools.sabotage import page, witness
 from tools.sabotage.patch import LAYERS, YARDSTICK, MisfitError, Patch, all_patches, judged, read_patches
 from tools.sabotage.run import sabotage
-from tools.sabotage.scratch import Ran
-from tools.sabotage.verdict import Red, Verdict, judge
-from tools.sabotage.witness import Seen
+from tools.sabotage.scratch import PytestRun
+from tools.sabotage.verdict import PatchVerdict, RedTest, judge
+from tools.sabotage.witness import RecordedTest
 
 PATCHES: Final = all_patches()
 SEMANTICS: Final = (page.ROOT / "docs" / "reference" / "semantics.md").read_text(encoding="utf-8")
@@ -48,7 +49,7 @@ def names_in(name: str) -> set[str]:
 
 
 def parse(file: str, text: str) -> None:
-    """Read a source as whoever runs it would: Python by its grammar, SQL against the schema."""
+    """Parse a source: Python by its grammar, SQL against the schema."""
     if file.endswith(".py"):
         ast.parse(text)
         return
@@ -57,9 +58,8 @@ def parse(file: str, text: str) -> None:
         return
     db = apsw.Connection(":memory:")
     migrate(db)
-    for part in text.split("-- name: ")[1:]:
-        _, statement = _part(part)
-        statement = statement.replace("{walk}", "true").replace("{list}", "SELECT seq FROM live")
+    filled = text.replace("{walk}", "true").replace("{list}", "SELECT seq FROM live")
+    for statement in vars(named_statements(filled, VALUES)).values():
         apsw.ext.query_info(db, statement)
 
 
@@ -75,7 +75,7 @@ def parse_for_a_server(file: str, text: str) -> None:
         for _, whole in texts("functions"):
             link.execute(rendered(whole, "sabotage").encode())
         link.execute("SET LOCAL check_function_bodies = on")
-        if folder == "functions":
+        if "/functions/" in file:
             link.execute(rendered(text, "sabotage").encode())
         if folder == "sql":
             for part in set(text.split("-- name: ")) - set(source(file).split("-- name: ")):
@@ -94,7 +94,7 @@ def test_a_patch_applies_and_leaves_source_that_can_be_read(patch: Patch) -> Non
 
 @pytest.mark.parametrize("patch", PATCHES, ids=lambda patch: patch.name)
 def test_a_patch_names_tests_rules_and_stores_that_exist(patch: Patch) -> None:
-    """Nobody notices a promise that is broken in the name of nothing."""
+    """A patch must name what it breaks."""
     assert patch.file.startswith("src/fairlane/")
     assert patch.concerns in LAYERS | judged(frozenset(STORES))
     assert patch.tests
@@ -107,7 +107,7 @@ def test_a_patch_names_tests_rules_and_stores_that_exist(patch: Patch) -> None:
 
 
 def test_every_store_has_patches() -> None:
-    """A store that nobody tries to break has no proof; the oracle is what others are measured by."""
+    """Every store has patches; the oracle, which the others are compared with, has none."""
     assert judged(frozenset(STORES)) <= {patch.concerns for patch in PATCHES}
 
 
@@ -167,17 +167,17 @@ TEST: Final = "tests/test_tiny.py::test_the_limit_holds"
 def test_a_patch_is_caught_by_a_failure_on_every_store(seen: list[tuple[str, str]], why: str) -> None:
     """At least one case a store; and not because the source does not even run."""
     crippled = {"NameError", "IndentationError"}
-    runs = [Seen(TEST, store, (error,) if error else (), error in crippled) for store, error in seen]
-    verdict = judge(make("broken"), Ran(runs, "", is_hung=False), {TEST}, 1.0)
+    runs = [RecordedTest(TEST, store, (error,) if error else (), error in crippled) for store, error in seen]
+    verdict = judge(make("broken"), PytestRun(runs, "", is_hung=False), {TEST}, 1.0)
     assert why in verdict.why
     assert verdict.is_caught is not bool(why)
 
 
 def test_a_test_that_hangs_or_was_never_green_proves_nothing() -> None:
     """The one has not gone red, the other not because of the patch."""
-    red = [Seen(TEST, "one", ("AssertionError",))]
-    assert "hung" in judge(make("broken"), Ran(red, "", is_hung=True), {TEST}, 1.0).why
-    assert "without the patch" in judge(make("broken"), Ran(red, "", is_hung=False), (), 1.0).why
+    red = [RecordedTest(TEST, "one", ("AssertionError",))]
+    assert "hung" in judge(make("broken"), PytestRun(red, "", is_hung=True), {TEST}, 1.0).why
+    assert "without the patch" in judge(make("broken"), PytestRun(red, "", is_hung=False), (), 1.0).why
 
 
 # ── the harness ──────────────────────────────────────────────────────────────
@@ -234,7 +234,7 @@ def test_the_harness_tells_the_caught_from_those_that_survive(tiny: Path) -> Non
         make("crippled", new="usd < limit"),
         make("red anyway", test="tests/test_tiny.py::test_is_red_anyway"),
     ]
-    told: list[Verdict] = []
+    told: list[PatchVerdict] = []
     known = frozenset({YARDSTICK, "one", "two"})
     verdicts = sabotage(tiny, patches, known, told.append)
     assert {one.name: one.why.partition(": ")[0] for one in verdicts} == {
@@ -263,10 +263,10 @@ def test_a_test_that_is_not_there_is_told_before_anything_is_broken(tiny: Path) 
 
 def test_a_run_that_somebody_survived_is_published_as_such() -> None:
     """The page shows what was found, not what was hoped for."""
-    lost = Verdict("lost", "a promise", ("S1",), "model", "src/tiny.py", why="nobody noticed")
-    red = Red("tests/test_tiny.py::test_it", ("two",), ("AssertionError",))
-    kept = Verdict("kept", "another", ("S2",), "two", "src/tiny.py", red=(red,))
-    text = page.page(page.Result("abc", {"Python": "3"}, 2, 1.0, (lost, kept)))
+    lost = PatchVerdict("lost", "a promise", ("S1",), "model", "src/tiny.py", why="nobody noticed")
+    red = RedTest("tests/test_tiny.py::test_it", ("two",), ("AssertionError",))
+    kept = PatchVerdict("kept", "another", ("S2",), "two", "src/tiny.py", red=(red,))
+    text = page.page(page.SabotageResult("abc", {"Python": "3"}, 2, 1.0, (lost, kept)))
     assert "1 of 2 patches were caught" in text
     assert "| test that went red | two |" in text
     assert "| lost | a promise | S1 | model | **not caught**: nobody noticed | – |" in text

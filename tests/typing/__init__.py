@@ -1,1 +1,1 @@
-"""The public face as type checkers see it."""
+"""The public API as type checkers see it."""

@@ -12,7 +12,6 @@ from uuid import UUID
 
 from fairlane import (
     Backoff,
-    Budget,
     Call,
     CancelReply,
     Context,
@@ -46,7 +45,7 @@ app = Fairlane(
     queues=[
         Queue("critical", timeout=60, retry=Backoff.delays(1, 2), limits=Limits(waiting=5, rate=Rate(9)))
     ],
-    lanes=[Lane("main", 4, {"critical": Share(2.0), "default": 1}, poll=5)],
+    lanes=[Lane("main", 4, {"critical": Share(2.0), "default": 1})],
     gates=[Gate("screens", 3)],
     tenancy="required",
     fixed_queues=False,
@@ -115,10 +114,7 @@ async def in_a_transaction(ctx: Context, connection: str) -> None:
     max_attempts=4,
     retry={ErrorClass.RATE_LIMITED: Backoff.exponential(60)},
     classify=lambda error: ErrorClass.TRANSIENT if isinstance(error, OSError) else None,
-    isolation="process",
     gate=Gate("screens", 3),
-    breaker="mailer",
-    budget=Budget("mail", Decimal(5), "USD"),
     rate=Rate(50, "minute", burst=5),
     at_most_once=True,
     keep_result=False,
@@ -212,6 +208,7 @@ def using_keeps_the_type(parent: Job[str]) -> None:
         on_duplicate="replace_dead",
         dedup_key="d",
         correlation_id="c",
+        created_by="ann",
         parent=parent,
         max_attempts=2,
         timeout=None,
@@ -317,7 +314,7 @@ async def steering_awaited() -> None:
 
 
 UNTIL = datetime(2030, 1, 1, tzinfo=UTC)
-by_path = Fairlane(config=Path("fairlane.toml"), namespace="shop")
+by_path = Fairlane(config=Path("fairlane.toml"))
 by_table = Fairlane(config={"worker": {"lease": 20}})
 
 

@@ -1,4 +1,4 @@
-"""Two type checkers agree on the public face: what is right is inferred, what is wrong is refused."""
+"""Two type checkers agree on the public API: right uses are inferred, wrong ones are refused."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def folder_of(folder: Path, **texts: str) -> Path:
 
 
 def marked(text: str) -> set[int]:
-    """Give the lines that say of themselves that they are wrong."""
+    """Return the lines that say of themselves that they are wrong."""
     return {number for number, line in enumerate(text.splitlines(), 1) if line.endswith("# error")}
 
 

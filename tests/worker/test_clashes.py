@@ -61,4 +61,4 @@ async def test_what_may_be_one_application_is_warned_of_and_starts(
     declare(new, module, with_note=with_note)
     async with world.working(old), world.working(old):
         await world.burst(new)
-    assert events(caplog).count("task_clash") == is_told
+    assert events(caplog).count("task_conflict") == is_told

@@ -14,14 +14,13 @@ import pytest
 from fairlane import Backoff, Cancel, Context, ErrorClass, Fairlane, Job, State, Task
 from fairlane.model.instants import SECOND
 from fairlane.model.job import Claim
-from fairlane.model.judge import Ending, Succeeded
-from fairlane.model.judge import judge as judge_attempt
-from fairlane.model.policy import Lane
+from fairlane.model.policy.declared import Lane
+from fairlane.model.retry.decision import AttemptResult, Succeeded
+from fairlane.model.retry.decision import decide_settlement as judge_attempt
 from fairlane.store.contract.claims import SettleRequest
-from fairlane.worker import fetch, floor, report
-from fairlane.worker.attempt import Attempt
-from fairlane.worker.run import Runner
-from fairlane.worker.worker import Worker
+from fairlane.worker import execute, report, round_trip
+from fairlane.worker.attempts.live_attempts import LiveAttempt
+from fairlane.worker.worker import WorkerRuntime
 from tests.worker.world import QUICK, World, changed, events, until
 
 SLOTS = 2
@@ -58,33 +57,33 @@ def _when_bad(patch: pytest.MonkeyPatch, owner: Any, name: str, task_of: Callabl
 
 
 def _in_lookup(patch: pytest.MonkeyPatch) -> None:
-    _when_bad(patch, floor, "in_force", lambda said, _: said.name)
+    _when_bad(patch, execute, "with_task_settings", lambda said, _: said.name)
 
 
 def _in_arguments(patch: pytest.MonkeyPatch) -> None:
-    _when_bad(patch, floor, "read_arguments", lambda job, _: job.task)
+    _when_bad(patch, execute, "read_arguments", lambda job, _: job.task)
 
 
 def _in_start(patch: pytest.MonkeyPatch) -> None:
-    _when_bad(patch, Runner, "start", lambda _, attempt, __: attempt.claim.job.task)
+    _when_bad(patch, execute.Executor, "_launch", lambda _, attempt, __: attempt.claim.job.task)
 
 
 def _in_begin(patch: pytest.MonkeyPatch) -> None:
-    _when_bad(patch, Attempt, "begin", lambda attempt, _: attempt.claim.job.task)
+    _when_bad(patch, LiveAttempt, "begin", lambda attempt, _: attempt.claim.job.task)
 
 
 def _in_ending(patch: pytest.MonkeyPatch) -> None:
-    _when_bad(patch, floor, "ending_of", lambda attempt, *_: attempt.claim.job.task)
+    _when_bad(patch, execute, "result_of", lambda attempt, *_: attempt.claim.job.task)
 
 
 def _in_judging(patch: pytest.MonkeyPatch) -> None:
     real = judge_attempt
 
-    def judge(claim: Claim, ending: Ending, *rest: Any, **named: Any) -> Any:
+    def decide_settlement(claim: Claim, ending: AttemptResult, *rest: Any, **named: Any) -> Any:
         is_bad = _is_bad(claim.job.task) and isinstance(ending, Succeeded)
         return _raise() if is_bad else real(claim, ending, *rest, **named)
 
-    patch.setattr(floor, "judge", judge)
+    patch.setattr(execute, "decide_settlement", decide_settlement)
 
 
 def _in_settling(patch: pytest.MonkeyPatch) -> None:
@@ -96,18 +95,18 @@ def _in_settling(patch: pytest.MonkeyPatch) -> None:
         is_bad = any(one.id in bad and one.outcome == "succeeded" for one in said["settlements"])
         return _raise() if is_bad else real(**said)
 
-    patch.setattr(fetch, "SettleRequest", request)
+    patch.setattr(round_trip, "SettleRequest", request)
 
 
 def _note_bad_ids(patch: pytest.MonkeyPatch, bad: set[object]) -> None:
-    real = floor.Floor._finish
+    real = execute.Executor.settle
 
-    def finish(self: floor.Floor, attempt: Attempt, ending: Ending) -> None:
+    def settle(self: execute.Executor, attempt: LiveAttempt, result: AttemptResult) -> None:
         if _is_bad(attempt.claim.job.task):
             bad.add(attempt.claim.job.id)
-        real(self, attempt, ending)
+        real(self, attempt, result)
 
-    patch.setattr(floor.Floor, "_finish", finish)
+    patch.setattr(execute.Executor, "settle", settle)
 
 
 STEPS: dict[str, Break] = {
@@ -323,9 +322,9 @@ async def test_a_worker_ends_if_an_attempt_cannot_even_be_failed(
     """Better no worker than one that holds slots for nothing and says that it is idle."""
     bad, _ = _tasks(app, "async")
     await bad.using(tenant="acme").aenqueue()
-    monkeypatch.setattr(floor, "judge", _raise)
+    monkeypatch.setattr(execute, "decide_settlement", _raise)
     with pytest.RaisesGroup(pytest.RaisesExc(RuntimeError, match="own code raised Broken")):
-        await asyncio.wait_for(Worker(app, settings=QUICK).run(), 30)
+        await asyncio.wait_for(WorkerRuntime(app, settings=QUICK).run(), 30)
 
 
 async def test_a_worker_ends_if_it_cannot_hear_the_renewing_thread(
@@ -340,10 +339,10 @@ async def test_a_worker_ends_if_it_cannot_hear_the_renewing_thread(
         await asyncio.Event().wait()
 
     job = await long.using(tenant="acme").aenqueue()
-    worker = Worker(app, settings=QUICK)
+    worker = WorkerRuntime(app, settings=QUICK)
     running = asyncio.ensure_future(worker.run())
     await asyncio.wait_for(started.wait(), 30)
-    monkeypatch.setattr("fairlane.worker.watch.Watch.stop", _raise)
+    monkeypatch.setattr("fairlane.worker.timeouts.Timeouts.stop", _raise)
     await job.acancel("enough")
     with pytest.RaisesGroup(pytest.RaisesExc(RuntimeError, match="own code raised Broken")):
         await asyncio.wait_for(running, 30)
@@ -358,8 +357,8 @@ async def test_a_slot_that_nothing_holds_does_not_keep_a_worker_from_its_end(
     async with world.working(app, settings=patient, lanes=LANES) as worker:
         job = await bad.using(tenant="acme").aenqueue()
         await world.ended(job)
-        assert worker._floor is not None
-        worker._floor.desks[0]._taken += 1
+        assert worker._parts is not None
+        worker._parts.lanes[0]._taken += 1
         worker.stop()
         await until(lambda: "worker_left" in events(caplog) or "slots_left" in events(caplog))
     assert "slots_left" in events(caplog)

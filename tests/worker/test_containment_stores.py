@@ -12,8 +12,8 @@ import pytest
 
 from fairlane import Backoff, Cancel, Context, Fairlane, Job, Lane, ResultGone, Snooze, State
 from fairlane.store.contract.claims import SettleRequest
-from fairlane.worker import fetch
-from fairlane.worker.worker import Worker
+from fairlane.worker import round_trip
+from fairlane.worker.worker import WorkerRuntime
 from tests.servers import schemas, valkey
 from tests.stores import MEMORY
 
@@ -43,7 +43,7 @@ async def app(request: pytest.FixtureRequest) -> AsyncIterator[Fairlane]:
 
 
 async def _burst(app: Fairlane) -> None:
-    await Worker(app, burst=True, duties=False, lanes=LANES).run()
+    await WorkerRuntime(app, burst=True, duties=False, lanes=LANES).run()
 
 
 async def _states(jobs: list[Job[Any]]) -> list[State]:
@@ -108,7 +108,7 @@ async def test_a_settlement_that_the_store_raises_on_fails_its_attempt_alone(
             raise Unwritable(message)
         return SettleRequest(**said)
 
-    monkeypatch.setattr(fetch, "SettleRequest", request)
+    monkeypatch.setattr(round_trip, "SettleRequest", request)
     await _burst(app)
     assert await _states(jobs) == [State.DEAD, State.SUCCEEDED] * 3
     assert (await jobs[0].arefresh()).attempts[-1].message == "cannot be written"

@@ -9,39 +9,39 @@ from typing import cast
 import pytest
 
 from fairlane import Fairlane
-from fairlane.cli.diagnosis.finding import Finding
-from fairlane.cli.diagnosis.sight import look
-from fairlane.cli.diagnosis.slots import compare
+from fairlane.cli.diagnosis.result import CheckResult
+from fairlane.cli.diagnosis.slots import check_slots
+from fairlane.cli.diagnosis.snapshot import take_snapshot
 from fairlane.model.instants import SECOND
-from fairlane.model.policy import Lane
+from fairlane.model.policy.declared import Lane
 from fairlane.model.scope import Scope
-from fairlane.store.contract.claims import ClaimRequest, Wish
-from fairlane.worker.attempt import Attempt
-from fairlane.worker.worker import Worker
+from fairlane.store.contract.claims import ClaimRequest, QueueRequest
+from fairlane.worker.attempts.live_attempts import LiveAttempt
+from fairlane.worker.worker import WorkerRuntime
 from tests.worker.world import LONG, World, until, until_async
 
-WELL = [Finding("slots", "ok", "every worker runs what the store says it does")]
+WELL = [CheckResult("slots", "ok", "every worker runs the jobs that the store says it runs")]
 
 
-async def _beaten(app: Fairlane, worker: Worker, running: int) -> None:
+async def _beaten(app: Fairlane, worker: WorkerRuntime, running: int) -> None:
     """Wait until the worker has told the store how much it runs."""
 
     async def told() -> int:
-        (view,) = (await look(app)).workers
-        assert view.card.id == worker.id
+        (view,) = (await take_snapshot(app)).workers
+        assert view.record.id == worker.id
         return view.running
 
     await until_async(told, running)
 
 
-def _one() -> list[Attempt]:
+def _one() -> list[LiveAttempt]:
     """Claim to run one attempt that nobody has heard of."""
-    settled = SimpleNamespace(leased_at=10**18, hard_at=None, soft_at=None, cause=None, desk=None)
-    return [cast("Attempt", settled)]
+    settled = SimpleNamespace(leased_at=10**18, hard_at=None, soft_at=None, cause=None, lane=None)
+    return [cast("LiveAttempt", settled)]
 
 
 async def _has_beaten(app: Fairlane, since: int) -> bool:
-    return (await look(app)).workers[0].beat_at >= since
+    return (await take_snapshot(app)).workers[0].beat_at >= since
 
 
 async def test_a_worker_that_runs_what_it_holds_is_well(world: World, app: Fairlane) -> None:
@@ -57,7 +57,7 @@ async def test_a_worker_that_runs_what_it_holds_is_well(world: World, app: Fairl
         await until(lambda: worker.running == 1)
         world.ahead += 60 * SECOND
         await _beaten(app, worker, 1)
-        assert await compare(app, await look(app)) == WELL
+        assert await check_slots(app, await take_snapshot(app)) == WELL
         release.set()
 
 
@@ -77,16 +77,16 @@ async def test_a_worker_that_holds_more_than_it_runs_is_named(world: World, app:
             scope=Scope.all(),
             worker=worker.id,
             lease=LONG.lease,
-            wishes=(Wish("elsewhere", 1),),
+            queue_requests=(QueueRequest("elsewhere", 1),),
             total=1,
         )
         assert len((await app.client.store.claims.claim(claim)).claims) == 1
         world.ahead += 60 * SECOND
         before = world.now()
         await until_async(lambda: _has_beaten(app, before), wanted=True)
-        (found,) = await compare(app, await look(app))
+        (found,) = await check_slots(app, await take_snapshot(app))
     assert (found.check, found.level) == ("slots", "bad")
-    assert found.what == f"{worker.id} says that it runs 0 jobs, but holds 1 in the store."
+    assert found.what == f"{worker.id} reports 0 running jobs, but holds 1 claims in the store."
 
 
 async def test_a_worker_that_says_more_than_it_holds_is_named(
@@ -98,9 +98,9 @@ async def test_a_worker_that_says_more_than_it_holds_is_named(
     async def noop() -> None: ...
 
     async with world.working(app, settings=LONG) as worker:
-        assert worker._floor is not None
-        monkeypatch.setattr(worker._floor.holdings, "running", _one)
+        assert worker._parts is not None
+        monkeypatch.setattr(worker._parts.attempts, "running", _one)
         await _beaten(app, worker, 1)
-        (found,) = await compare(app, await look(app))
+        (found,) = await check_slots(app, await take_snapshot(app))
         monkeypatch.undo()
-    assert found.what == f"{worker.id} says that it runs 1 jobs, but holds only 0 in the store."
+    assert found.what == f"{worker.id} reports 1 running jobs, but holds only 0 claims in the store."

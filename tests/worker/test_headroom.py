@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from fairlane import Context, Fairlane, Lane, Queue, State
-from fairlane.worker.worker import Worker
+from fairlane.worker.worker import WorkerRuntime
 from tests.acceptance.conftest import PLACES
 from tests.stores import MEMORY
 from tests.worker.world import QUICK, until
@@ -60,9 +60,9 @@ class Office:
         self.import_chunk, self.send_mail = self.tasks(mail_queue)
 
     @asynccontextmanager
-    async def working(self) -> AsyncIterator[Worker]:
+    async def working(self) -> AsyncIterator[WorkerRuntime]:
         """Have a worker run meanwhile; at the end everybody is let go."""
-        worker = Worker(self.app, settings=QUICK)
+        worker = WorkerRuntime(self.app, settings=QUICK)
         running = asyncio.ensure_future(worker.run())
         try:
             await until(lambda: worker.is_ready or running.done())
@@ -73,11 +73,12 @@ class Office:
             await running
 
 
-def has_settled_down(worker: Worker) -> bool:
+def has_settled_down(worker: WorkerRuntime) -> bool:
     """Whether the lane holds something, and has no room for more or found nothing to fill it with."""
-    assert worker._floor is not None
-    (desk, *_) = worker._floor.desks
-    return not desk.free or (desk.free < desk.lane.slots and not desk.is_hungry and not desk.asking)
+    assert worker._parts is not None
+    (lane, *_) = worker._parts.lanes
+    free = lane.free_slots
+    return not free or (free < lane.policy.slots and not lane.may_have_work and not lane.calls_in_flight)
 
 
 @pytest.fixture(params=sorted(PLACES))

@@ -16,7 +16,7 @@ import pytest
 from fairlane import Context, Fairlane, Progress, State
 from fairlane.model.scope import Scope
 from fairlane.store.contract.registry import TasksRequest
-from fairlane.worker.worker import Worker
+from fairlane.worker.worker import WorkerRuntime
 from tests.servers import schemas, valkey
 from tests.stores import MEMORY
 from tests.worker.world import QUICK, until_async
@@ -61,12 +61,12 @@ async def test_a_producer_without_the_handler_sees_its_job_through(store: str) -
         asyncio.TaskGroup() as tasks,
     ):
         app.task(name="bill")(bill)
-        worker = Worker(app, settings=QUICK)
+        worker = WorkerRuntime(app, settings=QUICK)
         tasks.create_task(worker.run())
 
         async def is_published() -> bool:
             known = await stranger.client.store.registry.tasks(TasksRequest(scope=Scope.all()))
-            return "bill" in [one.card.name for one in known]
+            return "bill" in [one.record.name for one in known]
 
         await until_async(is_published, wanted=True)
         given = {"when": "2026-07-01T10:00:00Z", "prices": {"a": "1.20"}, "colour": "RED"}

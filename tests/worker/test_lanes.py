@@ -10,10 +10,11 @@ from itertools import pairwise
 import pytest
 
 from fairlane import ConfigError, Fairlane, Gate, Lane, Limits, Queue, Rate, Share, State
-from fairlane.model.layers import Kind, Subject
+from fairlane.model.policy.overrides import Subject, SubjectKind
 from fairlane.model.scope import Scope
 from fairlane.store.contract.policies import ReadRequest
-from fairlane.worker.lane import Desk, lanes_of
+from fairlane.worker.lane_state import LaneState
+from fairlane.worker.startup.lanes import choose_lanes
 from tests.seconds import counted
 from tests.worker.world import World, until
 
@@ -25,7 +26,7 @@ def test_without_lanes_there_is_one_of_sixteen_slots_over_all_queues() -> None:
     @app.task(name="fax", queue="fax")
     async def fax() -> None: ...
 
-    (lane,) = lanes_of(app, None)
+    (lane,) = choose_lanes(app, None)
     assert (lane.name, lane.slots, lane.queues) == ("main", 16, ("default", "mail", "fax"))
     assert lane.headroom_slots == 2
 
@@ -35,25 +36,28 @@ def test_lanes_are_chosen_by_name_or_given() -> None:
     fast, slow = Lane("fast", 2, ["a"]), Lane("slow", 2, ["b"])
     app = Fairlane(lanes=[fast, slow])
     other = Lane("other", 1, ["c"])
-    assert lanes_of(app, None) == [fast, slow]
-    assert lanes_of(app, ["slow", other]) == [slow, other]
+    assert choose_lanes(app, None) == [fast, slow]
+    assert choose_lanes(app, ["slow", other]) == [slow, other]
     with pytest.raises(ConfigError, match=r"no lane fat. Allowed: fast, slow"):
-        lanes_of(app, ["fat"])
+        choose_lanes(app, ["fat"])
 
 
-@pytest.mark.parametrize(("turns", "asked"), [(1, 3), (2, 2)])
-async def test_a_lane_never_runs_more_than_its_slots(world: World, turns: int, asked: int) -> None:
+@pytest.mark.parametrize(("calls", "asked"), [(1, 3), (2, 2)])
+async def test_a_lane_never_runs_more_than_its_slots(world: World, calls: int, asked: int) -> None:
     """A slot is taken from the claim until the settlement is accepted; one may be taken for long."""
-    world.turns_at_once = turns
+    world.concurrent_calls = calls
     app = world.app(lanes=[Lane("main", 3, ["default"], headroom=0)])
-    now, most, ended = 0, 0, 0
-    release = asyncio.Event()
+    now, limit, ended = 0, 0, 0
+    full, release = asyncio.Event(), asyncio.Event()
 
     @app.task(name="count")
     async def count(*, is_long: bool) -> None:
-        nonlocal now, most, ended
+        nonlocal now, limit, ended
         now += 1
-        most = max(most, now)
+        limit = max(limit, now)
+        if now == 3:
+            full.set()
+        await full.wait()  # every slot has a job in it, however the calls of the lane are timed
         await (release.wait() if is_long else asyncio.sleep(0))
         now, ended = now - 1, ended + 1
         if ended == 20:
@@ -61,7 +65,7 @@ async def test_a_lane_never_runs_more_than_its_slots(world: World, turns: int, a
 
     await app.aenqueue_many(count.using(tenant="acme").bind(is_long=not number) for number in range(50))
     worker = await world.burst(app)
-    assert (worker.settled, most) == (50, 3)
+    assert (worker.settled, limit) == (50, 3)
     assert max(request.total for request in world.requests("claim")) == asked
 
 
@@ -93,7 +97,7 @@ async def test_while_a_server_settles_half_of_the_slots_the_other_half_works(
     world: World, lane: Lane, under_way: int
 ) -> None:
     """A second turn begins before the first is answered, but not if it would have to know the answer."""
-    world.turns_at_once = 2
+    world.concurrent_calls = 2
     app = world.app(lanes=[lane])
     releases = [asyncio.Event() for _ in range(10)]
     began: list[int] = []
@@ -113,7 +117,7 @@ async def test_while_a_server_settles_half_of_the_slots_the_other_half_works(
         await until(lambda: len(world.requests("settle")) == 1)
         for number in (2, 3):
             releases[number].set()
-        await until(lambda: worker._floor is not None and len(worker._floor.holdings.running()) == 0)
+        await until(lambda: worker._parts is not None and len(worker._parts.attempts.running()) == 0)
         await until(lambda: len(world.requests("settle")) == under_way)
         beats = len(world.requests("heartbeat"))
         await until(lambda: len(world.requests("heartbeat")) >= beats + 2)
@@ -267,20 +271,20 @@ async def test_a_full_lane_does_not_spin_when_another_job_falls_due(world: World
 
     async with world.working(app, duties=False) as worker:
         later = await soon.using(tenant="acme", delay=0.3).aenqueue()
-        await until(lambda: worker._floor is not None and worker._floor.desks[0].due_at is not None)
+        await until(lambda: worker._parts is not None and worker._parts.lanes[0].due_at is not None)
         await slow.using(tenant="acme").aenqueue()
         await until(lambda: worker.running == 1)
-        assert worker._floor is not None
-        turns, real = list[int](), worker._floor.is_done
+        assert worker._parts is not None
+        passes, real = list[int](), worker._parts.shutdown.end_if_done
 
-        def counted(desk: Desk) -> bool:
-            turns.append(1)
-            return real(desk)
+        def counted(lane: LaneState) -> bool:
+            passes.append(1)
+            return real(lane)
 
-        worker._floor.is_done = counted  # type: ignore[method-assign]
+        worker._parts.shutdown.end_if_done = counted  # type: ignore[method-assign]
         beats = len(world.requests("heartbeat"))
         await until(lambda: len(world.requests("heartbeat")) >= beats + 4)
-        assert len(turns) < 20
+        assert len(passes) < 20
         release.set()
         await world.ended(later)
 
@@ -307,7 +311,11 @@ async def test_a_worker_declares_queues_tasks_and_gates_and_logs_what_changed(
     await world.burst(app)
     changes = [record for record in caplog.records if record.__dict__.get("event") == "policy_changed"]
     assert [record.__dict__["subject"] for record in changes] == ["queue mail"]
-    subjects = (Subject(Kind.QUEUE, "mail"), Subject(Kind.TASK, "send"), Subject(Kind.GATE, "fax"))
+    subjects = (
+        Subject(SubjectKind.QUEUE, "mail"),
+        Subject(SubjectKind.TASK, "send"),
+        Subject(SubjectKind.GATE, "fax"),
+    )
     views = await app.client.store.policies.read(ReadRequest(scope=Scope.all(), subjects=subjects))
     queue, task, gate = (views[subject].declared for subject in subjects)
     assert queue.limits.running == 8  # type: ignore[union-attr]

@@ -8,7 +8,7 @@ import logging
 import pytest
 
 from fairlane import Context, Fail, Fairlane
-from fairlane.app.attempt_log import BYTES_KEPT, LINES_KEPT, Tail
+from fairlane.app.task.attempt_log import MAX_BYTES, MAX_LINES, LogTail
 from fairlane.runtime.logs import JsonFormatter
 from tests.worker.world import World
 
@@ -126,19 +126,19 @@ async def test_a_handler_that_logs_nothing_leaves_nothing(world: World, app: Fai
 
 def test_the_last_lines_are_kept_up_to_a_number_and_a_size() -> None:
     """200 lines or 16 KB, whichever is less; what is oldest goes."""
-    tail = Tail()
-    for number in range(LINES_KEPT + 50):
+    tail = LogTail()
+    for number in range(MAX_LINES + 50):
         tail.add(f"line {number}")
     kept = str(tail.text()).splitlines()
     assert (len(kept), kept[0], kept[-1]) == (200, "line 50", "line 249")
     for number in range(20):
         tail.add(f"{number:02}" + "ä" * 1_000)
     text = str(tail.text())
-    assert len(text.encode()) <= BYTES_KEPT
+    assert len(text.encode()) <= MAX_BYTES
     assert text.splitlines()[-1].startswith("19")
     assert len(text.splitlines()) == 8
-    tail.add("\U0001f600" * BYTES_KEPT)
-    assert 0 < len(str(tail.text()).encode()) <= BYTES_KEPT
+    tail.add("\U0001f600" * MAX_BYTES)
+    assert 0 < len(str(tail.text()).encode()) <= MAX_BYTES
 
 
 @pytest.mark.parametrize("is_asked", [False, True])

@@ -1,4 +1,4 @@
-"""A store that is away: what runs goes on, settlements are kept, and it is said once (S66)."""
+"""During an outage handlers go on, settlements stay pending, and it is logged once (S66)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from fairlane import Backoff, Context, Fairlane, Lane, Retry, State, StoreUnavailable
 from fairlane.store.opening import open_store
-from fairlane.worker.worker import Worker
+from fairlane.worker.worker import WorkerRuntime
 from tests.worker.world import ALL_VERBS, LONG, QUICK, World, events, until
 
 
@@ -53,7 +53,7 @@ async def test_a_settlement_whose_answer_was_lost_is_not_counted_twice(world: Wo
     world.deaf = ["settle"]
     async with world.working(app) as worker:
         await world.ended(job)
-        await until(lambda: len(world.requests("settle")) >= 2 and not worker._floor.holdings)  # type: ignore[union-attr]
+        await until(lambda: len(world.requests("settle")) >= 2 and not worker._parts.attempts)  # type: ignore[union-attr]
         await world.ended(await noop.using(tenant="acme").aenqueue())
     assert (await job.arefresh()).attempt == 1
     assert worker.settled == 1
@@ -77,14 +77,14 @@ async def test_settlements_that_the_store_did_not_answer_for_are_sent_again(
         world.hears = 1
         release.set()
         await until(lambda: worker.settled == 3)
-        assert not worker._floor.holdings  # type: ignore[union-attr]
+        assert not worker._parts.attempts  # type: ignore[union-attr]
     assert "settlement_stale" not in events(caplog)
     assert [(await job.arefresh()).state for job in jobs] == [State.SUCCEEDED] * 3
 
 
 async def test_a_job_that_came_back_before_its_settlement_was_answered_is_named_once(world: World) -> None:
     """Of its two attempts the older is stale already; the store's answer could not tell them apart."""
-    world.turns_at_once = 2
+    world.concurrent_calls = 2
     app = world.app(lanes=[Lane("main", 4, ["default"], headroom=0)])
     release = asyncio.Event()
 
@@ -101,14 +101,14 @@ async def test_a_job_that_came_back_before_its_settlement_was_answered_is_named_
         await until(lambda: len(world.requests("settle")) == 1)
         (request,) = world.requests("settle")
         await store.claims.settle(msgspec.structs.replace(request, claim=None))  # which nobody answers
-        worker._floor.wake()  # type: ignore[union-attr]
+        worker._parts.shutdown.wake_lanes()  # type: ignore[union-attr]
         await world.when(job, lambda one: one.state is State.RUNNING)
         release.set()
         await until(lambda: len(world.requests("settle")) == 2)
         world.deaf = ["settle", "settle"]
         world.held.clear()
         assert (await world.ended(job)).attempt == 2
-        await until(lambda: not worker._floor.holdings)  # type: ignore[union-attr]
+        await until(lambda: not worker._parts.attempts)  # type: ignore[union-attr]
     await store.upkeep.aclose()
     named = [[one.id for one in request.settlements] for request in world.requests("settle")]
     assert named[:2] == [[job.id], [job.id]]
@@ -132,12 +132,12 @@ async def test_a_worker_whose_store_is_away_at_the_start_says_so(world: World, a
     """It fails at once instead of waiting for nobody knows what."""
     world.away = ALL_VERBS
     with pytest.raises(StoreUnavailable):
-        await Worker(app, settings=QUICK).run()
+        await WorkerRuntime(app, settings=QUICK).run()
     world.away = frozenset()
 
 
 async def test_a_worker_that_was_forgotten_introduces_itself_again(world: World, app: Fairlane) -> None:
-    """The registry was cleaned while it could not be heard."""
+    """The registry was cleaned while its heartbeats could not arrive."""
     from fairlane.model.scope import Scope  # noqa: PLC0415 (only here)
     from fairlane.store.contract.registry import LeaveRequest, WorkersRequest  # noqa: PLC0415
 
@@ -148,4 +148,4 @@ async def test_a_worker_that_was_forgotten_introduces_itself_again(world: World,
         beats = len(world.requests("heartbeat"))
         await until(lambda: len(world.requests("heartbeat")) > beats)
         views = await registry.workers(WorkersRequest(scope=Scope.all()))
-        assert [view.card.id for view in views] == [worker.id]
+        assert [view.record.id for view in views] == [worker.id]

@@ -12,13 +12,13 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from fairlane import Fairlane, Lane
-from fairlane.cli.diagnosis.sight import look
-from fairlane.cli.doctor import judge
+from fairlane.cli.commands.doctor import run_checks
+from fairlane.cli.diagnosis.snapshot import take_snapshot
 from fairlane.model.instants import SECOND
-from fairlane.store.contract.registry import RegisterRequest, WorkerCard
+from fairlane.store.contract.registry import RegisterRequest, WorkerRecord
 from fairlane.worker import overload
-from fairlane.worker.overload import OverloadWatch
-from fairlane.worker.worker import Worker
+from fairlane.worker.overload import OverloadMonitor
+from fairlane.worker.worker import WorkerRuntime
 from tests.acceptance.conftest import PLACES
 from tests.acceptance.world import ALL, World
 from tests.stores import MEMORY
@@ -44,7 +44,7 @@ class Scene:
         self.clock = LeapingClock()
         self.let_go = asyncio.Event()
         self.app = Fairlane(url, config={}, lanes=[LANE])
-        self.worker = Worker(self.app, settings=LONG, clock=self.clock)
+        self.worker = WorkerRuntime(self.app, settings=LONG, clock=self.clock)
 
         @self.app.task(name="hold")
         async def hold() -> None:
@@ -56,22 +56,23 @@ class Scene:
         """Enqueue a job for each of them."""
         await self.app.aenqueue_many(self.hold.using(tenant=tenant).bind() for tenant in tenants)
 
-    def watch(self) -> OverloadWatch:
-        """Give a watch of the test's own, which looks when it is told to."""
-        assert self.worker._floor is not None
-        return OverloadWatch(self.worker._floor, self.app.client, self.clock)
+    def watch(self) -> OverloadMonitor:
+        """Return a watch of the test's own, which looks when it is told to."""
+        parts = self.worker._parts
+        assert parts is not None
+        return OverloadMonitor(self.worker.id, parts.lanes, self.app.client, self.clock, parts.clock_offset)
 
     def has_leapt(self) -> bool:
         """Let some seconds pass; yes, it has."""
         self.clock.leap(7)
         return True
 
-    async def pass_minutes(self, watch: OverloadWatch, number: int) -> None:
+    async def pass_minutes(self, watch: OverloadMonitor, number: int) -> None:
         """Let minutes pass, with looks in each of them."""
         for _ in range(2 * number):
-            await watch.look()
+            await watch.check()
             self.clock.leap(31)
-        await watch.look()
+        await watch.check()
 
 
 @asynccontextmanager
@@ -93,7 +94,7 @@ async def test_a_lane_that_is_full_for_a_minute_while_several_tenants_wait_is_to
     place: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And once that it has caught up: by the worker's own looks."""
-    monkeypatch.setattr(overload, "LOOK_EVERY", SECOND // 100)
+    monkeypatch.setattr(overload, "CHECK_EVERY", SECOND // 100)
     caplog.set_level("INFO")
     async with at_work(place) as scene:
         await scene.bring(*"aaabcdef")
@@ -147,11 +148,13 @@ async def test_doctor_says_what_the_jobs_of_several_tenants_wait_for(place: str)
                 await world.fill(app.task(name=f"work-{tenant}")(_work), 2, tenant)
             await world.ask(3, ("default", 3))
             world.advance(11)
-            card = WorkerCard(
+            record = WorkerRecord(
                 id="w1", host="here", pid=7, version="1", queues=("default",), slots=4, headroom=1
             )
-            await world.store.registry.register(RegisterRequest(scope=ALL, card=card, renew_every=4 * SECOND))
-            findings = judge(await look(app), version("fairlane"))
+            await world.store.registry.register(
+                RegisterRequest(scope=ALL, record=record, renew_every=4 * SECOND)
+            )
+            findings = run_checks(await take_snapshot(app), version("fairlane"))
         finally:
             await world.aclose()
     assert [(one.level, one.what) for one in findings if one.check == "capacity"] == [

@@ -25,10 +25,15 @@ async def test_a_worker_introduces_itself_and_its_tasks(world: World) -> None:
     async with world.working(app) as worker:
         (view,) = await app.client.store.registry.workers(WorkersRequest(scope=Scope.all()))
         (task,) = await app.client.store.registry.tasks(TasksRequest(scope=Scope.all(), names=("mail.send",)))
-    card = view.card
-    assert (card.id, card.pid, card.queues, card.slots) == (worker.id, os.getpid(), ("default", "mail"), 5)
-    assert card.labels == ("app=shop",)
-    assert (task.card.name, task.card.queue, task.card.version) == ("send", "mail", 2)
+    record = view.record
+    assert (record.id, record.pid, record.queues, record.slots) == (
+        worker.id,
+        os.getpid(),
+        ("default", "mail"),
+        5,
+    )
+    assert record.labels == ("app=shop",)
+    assert (task.record.name, task.record.queue, task.record.version) == ("send", "mail", 2)
 
 
 async def test_heartbeats_say_what_the_worker_does(world: World, app: Fairlane) -> None:
@@ -66,18 +71,3 @@ async def test_an_idle_worker_asks_its_store_at_most_twice_a_second(
         await until(lambda: len(world.requests("heartbeat")) == beats + 2)
         asked = [verb for verb, *_ in world.asked[before:] if verb != "wait"]
         assert len(asked) <= most * (time.monotonic() - at) + 2, asked
-
-
-async def test_options_that_are_not_kept_yet_are_warned_of(
-    world: World, app: Fairlane, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Nobody should believe in a budget that nothing watches."""
-
-    @app.task(name="dear", budget="llm", breaker="llm", isolation="process")
-    async def dear() -> None: ...
-
-    await world.burst(app)
-    ignored = [
-        one.__dict__["option"] for one in caplog.records if one.__dict__.get("event") == "option_ignored"
-    ]
-    assert ignored == ["isolation", "breaker", "budget"]

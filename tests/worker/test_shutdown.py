@@ -11,9 +11,10 @@ from fairlane import Context, ErrorClass, Fairlane, Lane, State
 from fairlane.model.instants import SECOND
 from fairlane.model.scope import Scope
 from fairlane.store.contract.registry import WorkersRequest
-from fairlane.worker.worker import Worker
+from fairlane.worker import report
+from fairlane.worker.worker import WorkerRuntime
 from tests.seconds import counted
-from tests.worker.world import ALL_VERBS, LONG, QUICK, LeapingClock, World, changed, until
+from tests.worker.world import ALL_VERBS, LONG, QUICK, LeapingClock, World, changed, events, until
 
 
 async def test_an_idle_worker_stops_within_a_second_and_leaves_the_registry(
@@ -24,11 +25,11 @@ async def test_an_idle_worker_stops_within_a_second_and_leaves_the_registry(
     @app.task(name="noop")
     async def noop() -> None: ...
 
-    worker = Worker(app, settings=QUICK)
+    worker = WorkerRuntime(app, settings=QUICK)
     running = asyncio.ensure_future(worker.run())
     await until(lambda: worker.is_ready)
     request = WorkersRequest(scope=Scope.all())
-    assert [view.card.id for view in await app.client.store.registry.workers(request)] == [worker.id]
+    assert [view.record.id for view in await app.client.store.registry.workers(request)] == [worker.id]
     async with counted() as seconds:
         worker.stop()
         await running
@@ -37,13 +38,24 @@ async def test_an_idle_worker_stops_within_a_second_and_leaves_the_registry(
 
 
 async def test_no_heartbeat_follows_the_leave_of_a_worker(world: World, app: Fairlane) -> None:
-    """Else it would be introduced again and look alive: nothing of it is asked after it has left."""
+    """Otherwise it would be registered again and look alive: it calls nothing after it has left."""
     for _ in range(10):
         worker = await world.burst(app, settings=changed(QUICK, renew_every=2_000), duties=False)
         left = max(number for number, (verb, *_) in enumerate(world.asked) if verb == "leave")
         assert [verb for verb, *_ in world.asked[left + 1 :]] == []
         assert worker.running == 0
     assert await app.client.store.registry.workers(WorkersRequest(scope=Scope.all())) == ()
+
+
+async def test_a_stop_that_comes_while_the_worker_starts_counts_once(
+    world: World, app: Fairlane, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Two would be a fast shutdown, which takes their time from running jobs."""
+    caplog.set_level("INFO")
+    worker = WorkerRuntime(app, settings=QUICK)
+    monkeypatch.setattr(report, "started", lambda _record: worker.stop())
+    await asyncio.wait_for(worker.run(), 20)
+    assert events(caplog).count("worker_stopping") == 1
 
 
 async def test_running_jobs_may_finish_before_the_deadline(world: World, app: Fairlane) -> None:
@@ -57,7 +69,7 @@ async def test_running_jobs_may_finish_before_the_deadline(world: World, app: Fa
         return "finished"
 
     first = await slow.using(tenant="acme").aenqueue()
-    worker = Worker(app, settings=QUICK)
+    worker = WorkerRuntime(app, settings=QUICK)
     running = asyncio.ensure_future(worker.run())
     await began.wait()
     worker.stop()
@@ -107,7 +119,7 @@ async def test_at_the_deadline_jobs_are_handed_back_or_fail_as_their_task_says(
             look(ctx, "fails")
 
     back, failed = await again.using(tenant="acme").aenqueue(), await fails.using(tenant="acme").aenqueue()
-    worker = Worker(app, settings=LONG, clock=clock)
+    worker = WorkerRuntime(app, settings=LONG, clock=clock)
     running = asyncio.ensure_future(worker.run())
     await until(lambda: len(began) == 2)
     worker.stop()
@@ -135,7 +147,7 @@ async def test_a_handler_that_finishes_while_it_is_stopped_has_succeeded(world: 
         return ""
 
     job = await tidy.using(tenant="acme").aenqueue()
-    worker = Worker(app, settings=LONG, clock=clock)
+    worker = WorkerRuntime(app, settings=LONG, clock=clock)
     running = asyncio.ensure_future(worker.run())
     await began.wait()
     worker.stop()
@@ -149,7 +161,7 @@ async def test_a_handler_that_finishes_while_it_is_stopped_has_succeeded(world: 
 async def test_told_twice_a_worker_is_gone_within_about_a_second(
     world: World, app: Fairlane, kind: str
 ) -> None:
-    """What it can stop is handed back or fails; what it cannot is given up and settled all the same."""
+    """What it can stop is handed back or fails; what it cannot is abandoned and settled nevertheless."""
     began, release = threading.Event(), threading.Event()
 
     if kind.endswith("async"):
@@ -174,7 +186,7 @@ async def test_told_twice_a_worker_is_gone_within_about_a_second(
                 threading.Event().wait(0.01)
 
     job = await slow.using(tenant="acme").aenqueue()
-    worker = Worker(app, settings=QUICK)
+    worker = WorkerRuntime(app, settings=QUICK)
     running = asyncio.ensure_future(worker.run())
     await until(began.is_set)
     async with counted() as seconds:
@@ -196,7 +208,7 @@ async def test_claims_that_arrive_after_the_stop_go_back_untouched(world: World,
         ran.append(1)
 
     job = await noop.using(tenant="acme").aenqueue()
-    worker = Worker(app, settings=QUICK)
+    worker = WorkerRuntime(app, settings=QUICK)
     world.before["claim"] = worker.stop
     await asyncio.wait_for(worker.run(), 20)
     back = await job.arefresh()
@@ -206,13 +218,13 @@ async def test_claims_that_arrive_after_the_stop_go_back_untouched(world: World,
 
 async def test_a_worker_that_was_told_before_it_ran_stops_at_once(world: World, app: Fairlane) -> None:
     """A signal during the start is not lost."""
-    worker = Worker(app, settings=QUICK)
+    worker = WorkerRuntime(app, settings=QUICK)
     worker.stop()
     await asyncio.wait_for(worker.run(), 20)
 
 
 async def test_a_worker_without_a_store_still_stops(world: World, app: Fairlane) -> None:
-    """Told twice, it does not wait for a store that is away; the lease brings its job back."""
+    """Told twice, it does not wait for a store that does not answer; the lease brings its job back."""
     began = asyncio.Event()
 
     @app.task(name="slow")
@@ -221,7 +233,7 @@ async def test_a_worker_without_a_store_still_stops(world: World, app: Fairlane)
         await asyncio.Event().wait()
 
     job = await slow.using(tenant="acme").aenqueue()
-    worker = Worker(app, settings=QUICK)
+    worker = WorkerRuntime(app, settings=QUICK)
     running = asyncio.ensure_future(worker.run())
     await began.wait()
     world.away = ALL_VERBS | {"leave"}
@@ -272,7 +284,7 @@ async def test_a_worker_that_has_done_enough_jobs_ends_by_itself(world: World, a
     async def noop() -> None: ...
 
     await app.aenqueue_many(noop.using(tenant="acme").bind() for _ in range(100))
-    worker = Worker(app, settings=changed(QUICK, max_jobs=20, shutdown_deadline=5 * SECOND))
+    worker = WorkerRuntime(app, settings=changed(QUICK, max_jobs=20, shutdown_deadline=5 * SECOND))
     await asyncio.wait_for(worker.run(), 20)
     assert 20 <= worker.settled < 60
     counts = await app.jobs.acount()

@@ -12,7 +12,8 @@ from fairlane import CancelReply, Context, Fairlane, State
 from fairlane.model.instants import SECOND
 from fairlane.model.scope import Scope
 from fairlane.store.contract.claims import ReclaimRequest
-from fairlane.worker.worker import Worker
+from fairlane.worker.renew import LeaseRenewer
+from fairlane.worker.worker import WorkerRuntime
 from tests.seconds import counted
 from tests.worker.world import (
     ALL_VERBS,
@@ -93,7 +94,7 @@ async def test_a_handler_that_returns_although_its_job_was_cancelled_has_succeed
 
 
 async def test_a_handler_that_ignores_its_cancel_is_given_up_in_the_end(world: World, app: Fairlane) -> None:
-    """S30: asked, after ten seconds pressed, after five more given up."""
+    """S30: asked, after ten seconds cancelled by force, after five more abandoned."""
     clock = LeapingClock()
     began, release = asyncio.Event(), asyncio.Event()
     cancels: list[float] = []
@@ -120,6 +121,58 @@ async def test_a_handler_that_ignores_its_cancel_is_given_up_in_the_end(world: W
         assert (gone.state, gone.because) == (State.CANCELLED, "asked: enough")
         release.set()
         await until(lambda: not worker.has_abandoned)
+
+
+async def test_a_cancel_shortly_before_the_timeout_does_not_count_as_a_blocked_loop(
+    world: World, app: Fairlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S31: a deaf handler may outlive its timeout by more than ten seconds while the loop turns."""
+    clock, guards = LeapingClock(), list[int]()
+    began, release = asyncio.Event(), asyncio.Event()
+    cancels: list[float] = []
+    real = LeaseRenewer.guard
+
+    async def counted_guard(renewer: LeaseRenewer) -> int:
+        pause = await real(renewer)
+        guards.append(1)
+        return pause
+
+    monkeypatch.setattr(LeaseRenewer, "guard", counted_guard)
+
+    @app.task(name="deaf", timeout=60)
+    async def deaf() -> None:
+        began.set()
+        while not release.is_set():
+            try:
+                await release.wait()
+            except asyncio.CancelledError:
+                cancels.append(clock.elapsed())
+
+    job = await deaf.using(tenant="acme").aenqueue()
+    async with world.working(app, clock=clock, settings=LONG) as worker:
+        await began.wait()
+        for seconds in (9, 9, 9, 9, 9, 9, 4):
+            await turned_after_leap(worker, clock, seconds)
+        await job.acancel("enough")
+        await until(lambda: len(cancels) == 1)
+        await turned_after_leap(worker, clock, 9)
+        await turned_after_leap(worker, clock, 4)
+        assert len(cancels) == 2
+        guarded = len(guards)
+        await until(lambda: len(guards) > guarded + 1)
+        found = worker.running, worker.is_loop_blocked
+        await turned_after_leap(worker, clock, 5)
+        assert (await world.ended(job)).state is State.CANCELLED
+        release.set()
+        await until(lambda: not worker.has_abandoned)
+    assert (found, worker.is_loop_blocked) == ((1, False), False)
+
+
+async def turned_after_leap(worker: WorkerRuntime, clock: LeapingClock, seconds: float) -> None:
+    """Let time have passed, and wait until the worker's loop has noticed it."""
+    clock.leap(seconds)
+    now = clock.elapsed()
+    await until(lambda: worker._parts is not None and worker._parts.timeouts.checked_at >= now)
 
 
 # ── lost leases ──────────────────────────────────────────────────────────────
@@ -222,8 +275,8 @@ async def test_a_worker_whose_renewing_thread_ends_does_not_go_on(world: World, 
         app.client.portal.close()
 
     await ends_it.using(tenant="acme").aenqueue()
-    worker = Worker(app, settings=QUICK)
-    with pytest.RaisesGroup(pytest.RaisesExc(RuntimeError, match="renewing thread has ended")):
+    worker = WorkerRuntime(app, settings=QUICK)
+    with pytest.RaisesGroup(pytest.RaisesExc(RuntimeError, match="portal thread has ended")):
         await asyncio.wait_for(worker.run(), 20)
 
 
@@ -240,7 +293,7 @@ async def test_a_handler_cannot_close_the_application_under_its_worker(
     job = await closes.using(tenant="acme").aenqueue()
     await world.burst(app)
     dead = await job.arefresh()
-    assert (dead.state, "a worker runs on this" in str(dead.attempts[-1].message)) == (State.DEAD, True)
+    assert (dead.state, "a worker uses this" in str(dead.attempts[-1].message)) == (State.DEAD, True)
     await app.aclose()
 
 
@@ -362,9 +415,9 @@ async def test_leases_are_renewed_only_until_ten_seconds_after_the_hard_limit(
     watcher = threading.Thread(target=watch, args=([],))
     watcher.start()
     async with world.working(app, clock=clock, settings=LONG, duties=False) as worker:
-        worker.on_standstill = told.set
+        worker.on_loop_blocked = told.set
         await until(lambda: bool(facts))
-        assert worker.is_standing_still
+        assert worker.is_loop_blocked
     watcher.join()
     assert facts == [True]
     assert (await job.arefresh()).is_finished

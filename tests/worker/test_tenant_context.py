@@ -23,7 +23,7 @@ from fairlane import (
     current_job,
     current_tenant,
 )
-from fairlane.app.ambient import walled
+from fairlane.app.ambient import require_tenant
 from tests.worker.world import LONG, LeapingClock, World, until
 
 schema: ContextVar[str] = ContextVar("schema", default="none")
@@ -281,7 +281,7 @@ async def test_in_a_worker_a_call_from_a_thread_of_the_handler_s_own_is_refused(
 
     await note.using(tenant="globex").aenqueue()
     await starts.using(tenant="acme").aenqueue()
-    with walled():
+    with require_tenant():
         await world.burst(app)
     assert [type(one) for one in found[:4]] == [OutsideTenant] * 4
     assert found[4].tenant == "acme"

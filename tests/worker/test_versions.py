@@ -15,7 +15,7 @@ from fairlane.model.scope import Scope
 from fairlane.store.contract.registry import WakeRequest, WorkersRequest
 from fairlane.store.opening import open_store
 from fairlane.testing import Trial, dedicate
-from fairlane.worker.older import refuse_unreadable
+from fairlane.worker.startup.version_check import refuse_unreadable_versions
 from tests.acceptance.conftest import PLACES
 from tests.acceptance.working import QUICK, at_work, burst, until
 from tests.acceptance.world import World
@@ -284,14 +284,14 @@ async def test_a_task_with_all_its_steps_costs_a_start_nothing(place: World) -> 
     new_mail(app).upcast(1)(raised)
     gone = open_store(place.place)
     await gone.upkeep.aclose()
-    await refuse_unreadable(app, gone)
+    await refuse_unreadable_versions(app, gone)
 
 
 async def test_too_many_jobs_to_look_at_are_told_and_do_not_stop_a_worker(
     place: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A backlog must not keep an application from starting."""
-    monkeypatch.setattr("fairlane.worker.older.CALLS_MOST", 0)
+    monkeypatch.setattr("fairlane.worker.startup.version_check.MAX_PAGES", 0)
     app = place.app()
     new_mail(app)
     await burst(app, settings=QUICK)

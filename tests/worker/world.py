@@ -1,4 +1,4 @@
-"""A small world for tests of the worker: a real SQLite file, watched, and workers in the test's own loop."""
+"""A small world for tests of the worker: a real SQLite file, observed, and workers in the test's own loop."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fairlane.runtime.clock import MachineClock
 from fairlane.store.contract import Store
 from fairlane.store.contract.jobs import GetRequest
 from fairlane.store.opening import StoreClock, open_store, register_scheme
-from fairlane.worker.worker import Worker
+from fairlane.worker.worker import WorkerRuntime
 
 T = TypeVar("T")
 
@@ -71,16 +71,16 @@ class LeapingClock(MachineClock):
 
 
 class _Facet:
-    """A facet that notes what it is asked, and fails while its store is away."""
+    """A facet that records its requests, and fails during an outage."""
 
     def __init__(self, facet: object, world: World) -> None:
         self._facet = facet
         self._world = world
 
     @property
-    def turns_at_once(self) -> int:
+    def concurrent_calls(self) -> int:
         """Say what the test says: a file may be asked as a server is."""
-        return self._world.turns_at_once
+        return self._world.concurrent_calls
 
     def __getattr__(self, verb: str) -> Callable[..., Awaitable[Any]]:
         real: Callable[..., Awaitable[Any]] = getattr(self._facet, verb)
@@ -88,7 +88,7 @@ class _Facet:
         async def watched(*requests: Any, **said: Any) -> Any:
             self._world.asked.append((verb, *requests))
             if verb in self._world.away and verb != "aclose":
-                message = "the store is away"
+                message = "the store does not answer"
                 raise StoreUnavailable(message)
             if verb in self._world.before:
                 self._world.before.pop(verb)()
@@ -113,8 +113,8 @@ class _WatchedStore:
             setattr(self, name, _Facet(getattr(store, name), world))
 
 
-CLAIMS = {"claim", "renew", "settle", "asked_to_cancel", "reclaim", "promote", "expire"}
-REGISTRY = {"heartbeat", "register", "lead", "pulse", "wait", "prune"}
+CLAIMS = {"claim", "renew", "settle", "cancel_asked", "reclaim", "promote", "expire"}
+REGISTRY = {"heartbeat", "register", "lead", "status", "wait", "prune"}
 ALL_VERBS = frozenset(CLAIMS | REGISTRY)
 """What a worker and its duties ask."""
 
@@ -133,7 +133,7 @@ class World:
         self.held: set[str] = set()
         self.before: dict[str, Callable[[], None]] = {}
         self.opened = 0
-        self.turns_at_once = 1
+        self.concurrent_calls = 1
         self.ahead: Micros = 0
         self.apps: list[Fairlane] = []
         register_scheme("watched", self._open)
@@ -154,14 +154,14 @@ class World:
         return made
 
     def requests(self, verb: str) -> list[Any]:
-        """Give what was asked with a verb."""
+        """Return the requests that were made with a verb."""
         return [request for name, *rest in self.asked for request in rest if name == verb]
 
     @asynccontextmanager
-    async def working(self, app: Fairlane, **said: Any) -> AsyncIterator[Worker]:
+    async def working(self, app: Fairlane, **said: Any) -> AsyncIterator[WorkerRuntime]:
         """Have a worker run meanwhile, and stop it at the end."""
         said.setdefault("settings", QUICK)
-        worker = Worker(app, **said)
+        worker = WorkerRuntime(app, **said)
         running = asyncio.ensure_future(worker.run())
         try:
             await until(lambda: worker.is_ready or running.done())
@@ -171,10 +171,10 @@ class World:
                 worker.stop()
             await asyncio.wait_for(running, PATIENCE)
 
-    async def burst(self, app: Fairlane, **said: Any) -> Worker:
+    async def burst(self, app: Fairlane, **said: Any) -> WorkerRuntime:
         """Run everything that is claimable now."""
         said.setdefault("settings", QUICK)
-        worker = Worker(app, burst=True, **said)
+        worker = WorkerRuntime(app, burst=True, **said)
         await asyncio.wait_for(worker.run(), PATIENCE)
         return worker
 
@@ -205,7 +205,7 @@ class World:
 
 
 def changed(settings: WorkerSettings, **said: Any) -> WorkerSettings:
-    """Give settings with some values changed."""
+    """Return settings with some values changed."""
     return msgspec.structs.replace(settings, **said)
 
 

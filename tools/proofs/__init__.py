@@ -1,1 +1,1 @@
-"""Measure what the documents claim, keep it as JSON, and make the pages of docs/proofs from it."""
+"""Measure what the documents claim, store it as JSON, and make the pages of docs/proofs from it."""

@@ -1,4 +1,4 @@
-"""`make proofs`: measure everything that docs/proofs shows, one after the other; 1 if a run was bad.
+"""`make proofs`: measure everything that docs/proofs shows, one after the other; exit with 1 if a run failed.
 
 Each is written, with its page, the index and the README's figures, as soon as it is done: an interrupted run
 leaves what it has measured.
@@ -14,14 +14,14 @@ from pathlib import Path
 
 import msgspec
 
-from tools.proofs.kept import ROOT, Kept, commit, write
+from tools.proofs.measurement import ROOT, Measurement, commit, write
 from tools.proofs.pages import write_pages
 from tools.proofs.stores import STORES, measured, prefix
 from tools.proofs.suite import PAGES, Page
 
 
 def main() -> int:
-    """Measure what is asked for, then lay everything out."""
+    """Measure the requested pages, then write all pages."""
     parser = ArgumentParser(prog="make proofs", description=__doc__.partition("\n")[0])
     names = list(dict.fromkeys(one.name.removeprefix(prefix(one.store)) for one in PAGES))
     parser.add_argument("--store", choices=list(STORES), default="sqlite", help="what is measured")
@@ -50,7 +50,7 @@ def main() -> int:
 
 
 def measure(page: Page, folder: Path | None, *, small: bool = False, url: str | None = None) -> bool:
-    """Run one benchmark and keep what it prints; nothing is kept of one that failed."""
+    """Run one benchmark and store its report; nothing is stored if it failed."""
     words = page.words(small=small)
     shown = words if words[0] == "fairlane" else ("python -m", *words)
     command = " ".join((*shown, *(() if url is None else ("--url …",))))
@@ -64,7 +64,7 @@ def measure(page: Page, folder: Path | None, *, small: bool = False, url: str | 
     )
     print(f"── {page.name}: {time.monotonic() - began:.0f} s, exit code {ran.returncode}", flush=True)
     if ran.returncode == 0:
-        write(page.name, Kept(commit=of, command=command, small=small, report=msgspec.Raw(ran.stdout)))
+        write(page.name, Measurement(commit=of, command=command, small=small, report=msgspec.Raw(ran.stdout)))
     return ran.returncode == 0
 
 

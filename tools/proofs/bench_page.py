@@ -1,4 +1,4 @@
-"""Lay a report of `fairlane bench` out as a page. Knows the keys of a report, no benchmark by name."""
+"""Render a report of `fairlane bench` as a page. Knows the keys of a report, no benchmark by name."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from typing import Final
 
 import msgspec
 
-from fairlane.bench.report import Measure, Report, show_number
-from tools.proofs.kept import PROOFS, ROOT, SMALL, Kept
+from fairlane.lab.bench.report import Measure, Report, show_number
+from tools.proofs.measurement import PROOFS, ROOT, SMALL, Measurement
 
 _MET: Final = {None: "", True: "yes", False: "**no**"}
 
 
-def report_of(kept: Kept) -> Report:
-    """Read the report of `fairlane bench` out of what was kept."""
-    return msgspec.json.decode(kept.report, type=Report)
+def report_of(measurement: Measurement) -> Report:
+    """Return the stored report of `fairlane bench`."""
+    return msgspec.json.decode(measurement.report, type=Report)
 
 
-def figures(kept: Kept) -> tuple[Measure, ...]:
-    """Give the figures of a report of `fairlane bench`."""
-    return report_of(kept).measures
+def figures(measurement: Measurement) -> tuple[Measure, ...]:
+    """Return the figures of a report of `fairlane bench`."""
+    return report_of(measurement).measures
 
 
-def page(kept: Kept, name: str, title: str, about: str) -> str:
-    """Give the page: what was asked, measured and met, with the command and what it ran on."""
-    return "\n".join(_lines(kept, report_of(kept), name, title, about)) + "\n"
+def page(measurement: Measurement, name: str, title: str, about: str) -> str:
+    """Return the page: goals, figures, the command, and the machine."""
+    return "\n".join(_lines(measurement, report_of(measurement), name, title, about)) + "\n"
 
 
-def _lines(kept: Kept, report: Report, name: str, title: str, about: str) -> Iterator[str]:
+def _lines(measurement: Measurement, report: Report, name: str, title: str, about: str) -> Iterator[str]:
     yield f"# {title}"
     yield ""
     yield f"Generated from `docs/proofs/{name}.json`, which `make proofs` writes; do not edit by hand."
@@ -38,9 +38,9 @@ def _lines(kept: Kept, report: Report, name: str, title: str, about: str) -> Ite
     yield about
     yield "What each row is: [Measure your machine](../how-to/measure-your-machine.md#what-each-scenario-is)."
     yield ""
-    yield from ["```sh", kept.command, "```", ""]
-    yield from [SMALL, ""] if kept.small else []
-    yield from circumstances(kept, report)
+    yield from ["```sh", measurement.command, "```", ""]
+    yield from [SMALL, ""] if measurement.small else []
+    yield from circumstances(measurement, report)
     yield ""
     yield summary(report)
     for scenario, found in groupby(report.measures, key=lambda one: one.scenario):
@@ -52,10 +52,10 @@ def _lines(kept: Kept, report: Report, name: str, title: str, about: str) -> Ite
         yield from ["", f"![{drawn.stem.replace('-', ' ')}]({where})"]
 
 
-def circumstances(kept: Kept, report: Report) -> Iterator[str]:
-    """Say of what and on what it was measured."""
+def circumstances(measurement: Measurement, report: Report) -> Iterator[str]:
+    """Return the commit, the command and the machine of a measurement."""
     yield from ["| | |", "|---|---|"]
-    yield f"| commit | {kept.commit} |"
+    yield f"| commit | {measurement.commit} |"
     for title, told in (("versions", report.versions), ("host", report.host), ("store", report.store)):
         yield f"| {title} | {', '.join(f'{key} {value}' for key, value in told.items())} |"
     yield f"| settings | {', '.join(f'{key} {_plain(value)}' for key, value in report.settings.items())} |"
@@ -64,7 +64,7 @@ def circumstances(kept: Kept, report: Report) -> Iterator[str]:
 
 
 def rounds_of(report: Report) -> str:
-    """Say how many rounds there were."""
+    """Return how many rounds there were, in words."""
     rounds = report.settings["rounds"]
     return "1 round" if rounds == 1 else f"{rounds} rounds"
 
@@ -82,7 +82,7 @@ def summary(report: Report) -> str:
 
 
 def table(found: Iterable[Measure]) -> Iterator[str]:
-    """Give a row for each figure."""
+    """Return a row for each figure."""
     yield from ["| figure | median | low | high | asked | met |", "|---|---:|---:|---:|---|---|"]
     for one in found:
         low, high = (show_number(value, one.unit) for value in (one.low, one.high))
@@ -91,12 +91,12 @@ def table(found: Iterable[Measure]) -> Iterator[str]:
 
 
 def amount(one: Measure) -> str:
-    """Give a median with its unit."""
+    """Return a median with its unit."""
     return show_number(one.median, one.unit) + (f" {one.unit}" if one.unit and one.median is not None else "")
 
 
 def limit(one: Measure) -> str:
-    """Give the number that a figure is held to."""
+    """Return the goal's number of a figure."""
     if one.goal is None:
         return ""
     return f"{'≥' if one.goal.is_least else '≤'} {show_number(one.goal.limit, one.unit)}"

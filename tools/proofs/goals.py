@@ -1,4 +1,4 @@
-"""What is asked of Fairlane on each store: every goal, and which figures answer it, or why none does."""
+"""Every goal of Fairlane on each store, and which figures answer it, or why none does."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from benchmarks.peers.report import against
-from fairlane.bench.report import Measure
-from fairlane.bench.throughput import COSTS_MORE, REACHES
+from fairlane.lab.bench.report import Measure
+from fairlane.lab.bench.throughput import COSTS_MORE, REACHES
 from tools.proofs.stores import Store
 
 _CASE: Final = re.compile(
@@ -17,7 +17,7 @@ _CASE: Final = re.compile(
 """How `scale` names its figures."""
 
 
-class Asked(NamedTuple):
+class ProofGoal(NamedTuple):
     """One goal. All figures of the page whose scenario and name fit answer it; without a page, `why` does.
 
     The page is named without its store. Without a scenario those of any do. For `scale` the name begins with
@@ -45,7 +45,7 @@ class Asked(NamedTuple):
 
 
 def grown(figures: Iterable[Measure]) -> list[tuple[Measure, str, str]]:
-    """Say of each figure of `scale` what has grown in its case, and what of it was measured."""
+    """Return, for each figure of `scale`, what has grown in its case and what was measured."""
     read = [(one, found) for one in figures if (found := _CASE.fullmatch(one.name))]
     few = min((_number(found["tenants"]) for _, found in read), default=0)
     shallow = min((_number(found["jobs"]) for _, found in read), default=0)
@@ -68,8 +68,8 @@ _NO_DASHBOARD: Final = "there is no dashboard yet"
 _CAMPAIGNS: Final = "`make prove` restarts servers under load; it is not measured here"
 
 
-class _Asks(NamedTuple):
-    """What differs from store to store: the peers, how many times theirs, milliseconds, megabytes.
+class _StoreGoals(NamedTuple):
+    """The goals that differ between stores: the peers, the factors, milliseconds, megabytes.
 
     `drained` is for 1, 1,000 and 100,000 tenants.
     """
@@ -83,9 +83,9 @@ class _Asks(NamedTuple):
     restart: str
 
 
-_ASKS: Final[dict[Store, _Asks]] = {
-    "sqlite": _Asks("Huey on SQLite", "huey-sqlite", (6,), 10, 10, 50, "SQLite has no server"),
-    "postgres": _Asks(
+_ASKS: Final[dict[Store, _StoreGoals]] = {
+    "sqlite": _StoreGoals("Huey on SQLite", "huey-sqlite", (6,), 10, 10, 50, "SQLite has no server"),
+    "postgres": _StoreGoals(
         "every peer on PostgreSQL",
         r"pgqueuer-\d+|procrastinate|saq-postgres",
         (2, 2, 1),
@@ -94,7 +94,7 @@ _ASKS: Final[dict[Store, _Asks]] = {
         50,
         _CAMPAIGNS,
     ),
-    "redis": _Asks(
+    "redis": _StoreGoals(
         "every peer on Redis",
         "dramatiq|huey-redis|saq-redis|taskiq|celery|rq",
         (6, 6, 3),
@@ -106,11 +106,11 @@ _ASKS: Final[dict[Store, _Asks]] = {
 }
 
 
-def _speed(store: Store) -> tuple[Asked, ...]:
+def _speed(store: Store) -> tuple[ProofGoal, ...]:
     asks = _ASKS[store]
     return (
         *(
-            Asked(
+            ProofGoal(
                 against(f"throughput, against {asks.against}", tenants),
                 f"at least {least} ×",
                 "peers",
@@ -119,115 +119,119 @@ def _speed(store: Store) -> tuple[Asked, ...]:
             )
             for tenants, least in zip((1, 1_000, 100_000), asks.drained, strict=False)
         ),
-        Asked(
+        ProofGoal(
             f"bulk enqueue, against {asks.against}",
             f"at least {asks.bulk} ×",
             "peers",
             asks.peers,
             "bulk enqueue",
         ),
-        Asked(
+        ProofGoal(
             "pick-up by an idle worker, p95", f"at most {asks.most_ms} ms", "latency", "idle pick-up", "p95"
         ),
-        Asked("enqueue of one job, p99", f"at most {asks.most_ms} ms", "latency", "enqueue", "p99"),
-        Asked("worker memory at rest", f"at most {asks.memory} MB", "worker", "at rest", "memory"),
+        ProofGoal("enqueue of one job, p99", f"at most {asks.most_ms} ms", "latency", "enqueue", "p99"),
+        ProofGoal("worker memory at rest", f"at most {asks.memory} MB", "worker", "at rest", "memory"),
         *_SPEED,
-        Asked("working again after a server restart", "within 5 min", why=asks.restart),
+        ProofGoal("working again after a server restart", "within 5 min", why=asks.restart),
     )
 
 
 _SPEED: Final = (
-    Asked("idle worker, processor", "at most 1 % of a core", "worker", "at rest", "processor"),
-    Asked("idle worker, queries", "at most 2 a second", "worker", "at rest", "queries"),
-    Asked(
+    ProofGoal("idle worker, processor", "at most 1 % of a core", "worker", "at rest", "processor"),
+    ProofGoal("idle worker, queries", "at most 2 a second", "worker", "at rest", "queries"),
+    ProofGoal(
         "processor time of a job with two workers, against one",
         "at most 10 % more",
         "throughput",
         "async",
         f".*: {re.escape(COSTS_MORE)}",
     ),
-    Asked("each worker process", "at least 1,000 jobs/s", "throughput", "async", ".*: drained"),
-    Asked("a claim, p99", "at most 50 ms", "scale", "claims", "smallest p99"),
-    Asked("connections of a worker, idle and busy", "at most 100", "worker", "at rest", "connections.*"),
-    Asked("a page with 10,000 finished jobs", "at most 2 s", why=_NO_DASHBOARD),
+    ProofGoal("each worker process", "at least 1,000 jobs/s", "throughput", "async", ".*: drained"),
+    ProofGoal("a claim, p99", "at most 50 ms", "scale", "claims", "smallest p99"),
+    ProofGoal("connections of a worker, idle and busy", "at most 100", "worker", "at rest", "connections.*"),
+    ProofGoal("a page with 10,000 finished jobs", "at most 2 s", why=_NO_DASHBOARD),
 )
 
 GROWTH: Final = (
-    Asked(
+    ProofGoal(
         "tenants 10² → 10⁵ with ready jobs", "a claim costs at most 2 ×", "scale", "claims", "tenants p50|p95"
     ),
-    Asked("backlog 10⁴ → 10⁶", "a claim costs at most 2 ×", "scale", "claims", "backlog p50|p95"),
-    Asked("the same, enqueue", "flat: at most 25 % more", "scale", "claims", "backlog enqueue.*"),
-    Asked(
+    ProofGoal("backlog 10⁴ → 10⁶", "a claim costs at most 2 ×", "scale", "claims", "backlog p50|p95"),
+    ProofGoal("the same, enqueue", "flat: at most 25 % more", "scale", "claims", "backlog enqueue.*"),
+    ProofGoal(
         "a capped, rate-limited or paused tenant, a paused task, a full gate, with 10⁶ jobs each",
         "others' claims cost at most 10 % more",
         "scale",
         "claims",
         "held p50|p95",
     ),
-    Asked("the same, overshoot", "none", "scale", "claims", "held claimed.*"),
-    Asked(
+    ProofGoal("the same, overshoot", "none", "scale", "claims", "held claimed.*"),
+    ProofGoal(
         "10⁵ tenants with one job each, against the same jobs under one",
         "at least half the throughput",
         "tenants",
         "async",
         f".*: {re.escape(REACHES)}",
     ),
-    Asked("10⁶ jobs in history", "every page at most 1 s, search at most 500 ms", why=_NO_DASHBOARD),
+    ProofGoal("10⁶ jobs in history", "every page at most 1 s, search at most 500 ms", why=_NO_DASHBOARD),
 )
 
 FAIRNESS: Final = (
-    Asked(
+    ProofGoal(
         "a flood of 10 ms jobs, 16 slots, 50 quiet tenants",
         "p95 at most max(1.5 × alone, alone + 20 ms), p99 at most max(2 × alone, alone + 50 ms)",
         "fairness",
         "flood",
         ".*",
     ),
-    Asked("the same flood over 1,000 task names", "as above", "fairness", "names", ".*"),
-    Asked(
+    ProofGoal("the same flood over 1,000 task names", "as above", "fairness", "names", ".*"),
+    ProofGoal(
         "weights 1:2:5, all backlogged",
         "share error at most 2 % per 1,000 turns, Jain's index at least 0.99",
         "fairness",
         "weights",
         ".*",
     ),
-    Asked(
+    ProofGoal(
         "340 ms jobs against 10 ms jobs, counted in seconds",
         "shares of worker seconds within 5 %",
         "fairness",
         "seconds",
         ".*",
     ),
-    Asked(
+    ProofGoal(
         "one backlogged tenant and five that drain and return",
         "at least 90 % of its share",
         "fairness",
         "returning",
         ".*",
     ),
-    Asked(
+    ProofGoal(
         "all slots on long jobs of one tenant",
         "headroom 1: p99 at most 2 × alone",
         "fairness",
         "headroom",
         ".*",
     ),
-    Asked("weight × 10 beside a backlog", "new share within 1 s", "fairness", "reweighed", ".*"),
-    Asked("high-priority flood inside a tenant", "low waits at most its boost", "fairness", "priority", ".*"),
-    Asked("strict queue flood", "bulk has at least its minimum share", "fairness", "strict", ".*"),
-    Asked("jobs behind a full gate or a paused task", "other work unaffected", "fairness", "held", ".*"),
-    Asked("jobs behind an open breaker", "other work unaffected", why="there are no breakers yet"),
-    Asked("32 claimers, one tenant", "no empty claim beside a backlog", "fairness", "claimers", ".*"),
+    ProofGoal("weight × 10 beside a backlog", "new share within 1 s", "fairness", "reweighed", ".*"),
+    ProofGoal(
+        "high-priority flood inside a tenant", "low waits at most its boost", "fairness", "priority", ".*"
+    ),
+    ProofGoal("strict queue flood", "bulk has at least its minimum share", "fairness", "strict", ".*"),
+    ProofGoal("jobs behind a full gate or a paused task", "other work unaffected", "fairness", "held", ".*"),
+    ProofGoal("jobs behind an open breaker", "other work unaffected", why="there are no breakers yet"),
+    ProofGoal("32 claimers, one tenant", "no empty claim beside a backlog", "fairness", "claimers", ".*"),
 )
 
 
 _BESIDE_A_SNAPSHOT: Final = (
-    Asked("ten minutes of churn beside an old snapshot", "at least 80 % of before", "snapshot", ".*", ".*"),
+    ProofGoal(
+        "ten minutes of churn beside an old snapshot", "at least 80 % of before", "snapshot", ".*", ".*"
+    ),
 )
 
 
-def sections_of(store: Store) -> dict[str, tuple[Asked, ...]]:
-    """Give all that is asked of one store, by section."""
+def sections_of(store: Store) -> dict[str, tuple[ProofGoal, ...]]:
+    """Return all goals of one store, by section."""
     growth = GROWTH + _BESIDE_A_SNAPSHOT if store == "postgres" else GROWTH
     return {"Speed": _speed(store), "Cost as work grows": growth, "Fairness": FAIRNESS}

@@ -1,4 +1,4 @@
-"""The figures of README.md, between two marks. Knows which figures people ask for first."""
+"""The five figures of README.md, between two marks, each with the command that repeats it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from tools.proofs.bench_page import amount, report_of, rounds_of
-from tools.proofs.index import Figures, count
-from tools.proofs.kept import SMALL, Kept
+from tools.proofs.index import Figures, unmet
+from tools.proofs.measurement import SMALL, Measurement
+from tools.proofs.stores import STORES
 
 BEGIN: Final = "<!-- figures: `make proofs` writes what stands up to the next mark -->"
 END: Final = "<!-- end of figures -->"
 
 
 class Row(NamedTuple):
-    """One line of the table: its words, and whose figures stand in it."""
+    """One figure: its words, where `{}` stands for each value, and whose values they are."""
 
     text: str
     page: str
@@ -24,65 +25,65 @@ class Row(NamedTuple):
 
 ROWS: Final = (
     Row(
-        "whole jobs through one worker process, one tenant",
+        "Wait of the quiet tenants while one tenant floods the queue, p95 | "
+        "**{}** with fair turns, {} first in, first out",
+        "fairness",
+        "flood",
+        ("fair p95", "fifo p95"),
+    ),
+    Row(
+        "Cost of a claim of ten jobs, p95: with 10,000 jobs waiting, and with 1,000,000 | **{}**, **{}**",
+        "scale",
+        "claims",
+        ("100 tenants, 10,000 jobs: p95", "100 tenants, 1,000,000 jobs: p95"),
+    ),
+    Row(
+        "Whole jobs through one worker process: one tenant, and 1,000 tenants | **{}**, **{}**",
         "throughput",
         "async",
-        ("1 process, 1 tenant: drained",),
+        ("1 process, 1 tenant: drained", "1 process, 1,000 tenants: drained"),
     ),
-    Row("… of 1,000 tenants", "throughput", "async", ("1 process, 1,000 tenants: drained",)),
-    Row("… plain functions, which run in threads", "throughput", "plain", ("1 process, 1 tenant: drained",)),
-    Row("enqueued in bulk", "throughput", "async", ("1 process, 1 tenant: enqueued in bulk",)),
-    Row("one durable enqueue, p50 and p99", "latency", "enqueue", ("p50", "p99")),
-    Row("an idle worker picks a job up, p50 and p95", "latency", "idle pick-up", ("p50", "p95")),
-    Row("memory of an idle worker", "worker", "at rest", ("memory",)),
-    Row("quiet tenants' wait, p95: alone", "fairness", "flood", ("alone p95",)),
-    Row("… beside a flood of one tenant, with fair turns", "fairness", "flood", ("fair p95",)),
-    Row("… beside the same flood, first in, first out", "fairness", "flood", ("fifo p95",)),
+    Row(
+        "From the enqueue to the start of the handler, in an idle worker, p50 and p95 | **{}**, **{}**",
+        "latency",
+        "idle pick-up",
+        ("p50", "p95"),
+    ),
+    Row("Memory of an idle worker | **{}**", "worker", "at rest", ("memory",)),
 )
 
 
-def replaced(readme: str, kept: Mapping[str, Kept], figures: Figures) -> str:
-    """Give the README with new figures between the marks; `ValueError` if it has none."""
+def replaced(readme: str, measurement: Mapping[str, Measurement], figures: Figures) -> str:
+    """Return the README with new figures between the marks; `ValueError` if it has no marks."""
     head, begin, rest = readme.partition(BEGIN)
     _, end, tail = rest.partition(END)
     if not begin or not end:
         message = f"README.md has no place for figures: {BEGIN} … {END}"
         raise ValueError(message)
-    return head + "\n".join([BEGIN, "", *_lines(kept, figures), "", END]) + tail
+    return head + "\n".join([BEGIN, "", *_lines(measurement, figures), "", END]) + tail
 
 
-def _lines(kept: Mapping[str, Kept], figures: Figures) -> Iterator[str]:
-    if any(one.small for one in kept.values()):
+def _lines(measurement: Mapping[str, Measurement], figures: Figures) -> Iterator[str]:
+    if any(one.small for one in measurement.values()):
         yield f"{SMALL} See [Proofs](docs/proofs/README.md)."
         yield ""
-    yield from _circumstances(kept)
-    yield from ["", "| `fairlane bench` | median |", "|---|---:|"]
+    yield from _circumstances(measurement)
+    yield from ["", "| what | measured | command |", "|---|---|---|"]
     for row in ROWS:
         values = {one.name: amount(one) for one in figures.get(row.page, ()) if one.scenario == row.scenario}
-        shown = [values[name] for name in row.names if name in values]
-        if shown:
-            yield f"| {row.text} | {', '.join(shown)} |"
-    yield from _claims(figures)
+        if all(name in values for name in row.names) and row.page in measurement:
+            shown = row.text.format(*(values[name] for name in row.names))
+            yield f"| {shown} | `{measurement[row.page].command}` |"
     yield ""
-    yield f"Of what is asked for, {count(figures)}"
-    yield "[Every goal, with what was measured](docs/proofs/README.md)."
+    missed = ", ".join(f"{title} {unmet(figures, store)}" for store, title in STORES.items())
+    yield f"Goals not met: {missed}."
+    yield "[Proofs](docs/proofs/README.md) has every goal and every figure, for all three stores."
 
 
-def _claims(figures: Figures) -> Iterator[str]:
-    """Show what a claim costs in every case of `scale`."""
-    read = {one.name: amount(one) for one in figures.get("scale", ())}
-    if read:
-        yield from ["", "| a claim of ten, in a store with | p50 | p95 |", "|---|---:|---:|"]
-    for name, value in read.items():
-        case, _, cut = name.partition(": ")
-        if cut == "p50":
-            yield f"| {case} | {value} | {read[f'{case}: p95']} |"
-
-
-def _circumstances(kept: Mapping[str, Kept]) -> Iterator[str]:
-    if "throughput" in kept:
-        report = report_of(kept["throughput"])
+def _circumstances(measurement: Mapping[str, Measurement]) -> Iterator[str]:
+    if "throughput" in measurement:
+        report = report_of(measurement["throughput"])
         host, versions = report.host, report.versions
-        yield f"On {host['cores']} cores with Python {versions['python']} and SQLite {versions['sqlite']},"
-        yield f"everything on (durable `synchronous={report.store['synchronous']}`, fair claims, fences,"
-        yield f"history, counters); medians of {rounds_of(report)}."
+        yield f"SQLite {versions['sqlite']} on {host['cores']} cores with Python {versions['python']}."
+        yield f"With durable commits (`synchronous={report.store['synchronous']}`), fair claims, fences,"
+        yield f"history and counters. Medians of {rounds_of(report)}."

@@ -1,4 +1,4 @@
-"""Lay out what `benchmarks.peers` prints: Fairlane beside other job queues."""
+"""Render the output of `benchmarks.peers`: Fairlane beside other job queues."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import msgspec
 
 from benchmarks.peers.page import render
 from benchmarks.peers.report import PeersReport
-from fairlane.bench.report import Measure
-from tools.proofs.kept import SMALL, Kept
+from fairlane.lab.bench.report import Measure
+from tools.proofs.measurement import SMALL, Measurement
 
 _HEAD: Final = """\
 # Fairlane beside other job queues
@@ -19,14 +19,14 @@ What the figures mean: [Compare with other job queues](../how-to/compare-with-ot
 """
 
 
-def figures(kept: Kept) -> list[Measure]:
-    """Give how many times each peer's figures Fairlane's are; the scenario is the peer."""
-    return list(msgspec.json.decode(kept.report, type=PeersReport).ratios)
+def figures(measurement: Measurement) -> list[Measure]:
+    """Return the ratio of Fairlane's figures to each peer's; the scenario is the peer."""
+    return list(msgspec.json.decode(measurement.report, type=PeersReport).ratios)
 
 
-def page(kept: Kept) -> str:
-    """Give the page."""
-    report = msgspec.json.decode(kept.report, type=PeersReport)
-    small = [SMALL, ""] if kept.small else []
-    head = [_HEAD, "```sh", kept.command, "```", "", *small, f"Commit {kept.commit}.", ""]
+def page(measurement: Measurement) -> str:
+    """Return the page."""
+    report = msgspec.json.decode(measurement.report, type=PeersReport)
+    small = [SMALL, ""] if measurement.small else []
+    head = [_HEAD, "```sh", measurement.command, "```", "", *small, f"Commit {measurement.commit}.", ""]
     return "\n".join([*head, *render(report)]) + "\n"

@@ -1,4 +1,4 @@
-"""Lay out what `tests.postgres.old_snapshot` prints: what jobs cost beside a snapshot that nobody closes."""
+"""Render the output of `tests.postgres.old_snapshot`: the cost of jobs beside a snapshot that stays open."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Final
 
 import msgspec
 
-from fairlane.bench.report import Amount, Goal, Measure, Round, conclude
+from fairlane.lab.bench.report import Amount, Goal, Measure, RoundResult, conclude
 from tests.postgres.old_snapshot import FLAT, GOAL, Course, Courses
-from tools.proofs.kept import Kept, circumstances
+from tools.proofs.measurement import Measurement, circumstances
 
 PROCESSOR: Final = "speed at the end, by the processor"
 CLOCK: Final = "jobs a second at the end"
@@ -33,26 +33,26 @@ _NUMBERS: Final = (
 )
 
 
-def figures(kept: Kept) -> list[Measure]:
-    """Give what is left of the speed of the start, for each way."""
+def figures(measurement: Measurement) -> list[Measure]:
+    """Return what is left of the initial speed, for each way."""
     found: list[Measure] = []
-    for course in _courses(kept).courses:
+    for course in _courses(measurement).courses:
         amounts = {
             PROCESSOR: Amount(100 * course.by_processor, "%"),
             CLOCK: Amount(100 * course.by_clock, "%"),
         }
         least = Goal(f"at least {GOAL:.0%}", 100 * GOAL, is_least=True)
         goals = dict.fromkeys(amounts, least) if course.way in FLAT else {}
-        found += conclude(course.way, [Round(amounts)], lambda _, goals=goals: goals)  # type: ignore[misc]
+        found += conclude(course.way, [RoundResult(amounts)], lambda _, goals=goals: goals)  # type: ignore[misc]
     return found
 
 
-def page(kept: Kept, name: str) -> str:
-    """Give the page."""
-    courses = _courses(kept)
+def page(measurement: Measurement, name: str) -> str:
+    """Return the page."""
+    courses = _courses(measurement)
     lines = [
         _HEAD.format(name=name, goal=GOAL, duties=courses.duties),
-        *circumstances(kept, courses.host),
+        *circumstances(measurement, courses.host),
         f"| way | {' | '.join(_NUMBERS)} | goal | met |",
         f"|---|{'---:|' * len(_NUMBERS)}---|---|",
         *(f"| {' | '.join(_cells(course))} |" for course in courses.courses),
@@ -60,8 +60,8 @@ def page(kept: Kept, name: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _courses(kept: Kept) -> Courses:
-    return msgspec.json.decode(kept.report, type=Courses)
+def _courses(measurement: Measurement) -> Courses:
+    return msgspec.json.decode(measurement.report, type=Courses)
 
 
 def _cells(course: Course) -> list[str]:

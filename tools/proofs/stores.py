@@ -1,4 +1,4 @@
-"""The stores that are measured: their names, and a server for those that need one. Knows no benchmark."""
+"""The measured stores: their names, and a server for those that need one. Knows no benchmark."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Final, Literal
 
-from benchmarks.stage import clean, own_url
+from benchmarks.measured_store import clean, own_url
 from tests.servers.postgres import PostgresServer
 from tests.servers.valkey import ValkeyServer
 from tests.servers.valkey import free_port as free_valkey_port
-from tools.proofs.kept import ROOT
+from tools.proofs.measurement import ROOT
 
 Store = Literal["sqlite", "postgres", "redis"]
 STORES: Final[dict[Store, str]] = {"sqlite": "SQLite", "postgres": "PostgreSQL", "redis": "Redis"}
@@ -27,13 +27,13 @@ _EVERY_SECOND: Final = ("--appendonly", "yes", "--appendfsync", "everysec", "--s
 
 
 def prefix(store: Store) -> str:
-    """Give what the names of a store's pages begin with; SQLite's were there first."""
+    """Return the prefix of the names of a store's pages; SQLite has none."""
     return "" if store == "sqlite" else f"{store}-"
 
 
 @contextmanager
 def measured(store: Store) -> Iterator[NewUrl]:
-    """Lend a store to measure: files, the server that the environment names, or one of our own.
+    """Provide a store to measure: files, the server that the environment names, or a private one.
 
     FAIRLANE_PROOFS_POSTGRES_URL and FAIRLANE_PROOFS_REDIS_URL name servers; what is made there is removed.
     """

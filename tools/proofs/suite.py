@@ -1,4 +1,4 @@
-"""The pages of docs/proofs that are measured: what each runs, and who lays it out.
+"""The measured pages of docs/proofs: what each runs, and what renders it.
 
 A page of another benchmark joins here: a command that prints one JSON object, a function that lays that
 object out, and one that gives the figures which answer goals of the index.
@@ -11,16 +11,16 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from fairlane.bench.report import Measure
+from fairlane.lab.bench.report import Measure
 from tools.proofs import bench_page, peers_page, snapshot_page, worker_page
-from tools.proofs.kept import PLOTS, ROOT, Kept
+from tools.proofs.measurement import PLOTS, ROOT, Measurement
 from tools.proofs.stores import STORES, Store, prefix
 
 ROUNDS: Final = 5
 
 
 class Page(NamedTuple):
-    """docs/proofs/<name>.json and .md: the words after `python -m` that measure it, and how it is laid out.
+    """docs/proofs/<name>.json and .md: the words after `python -m` that measure it, and what renders it.
 
     `full` and `small` are the sizes for figures and for a quick look; `hidden` is what changes no figure:
     that the answer is JSON, and where pictures go.
@@ -31,22 +31,22 @@ class Page(NamedTuple):
     full: str
     small: str
     hidden: tuple[str, ...]
-    render: Callable[[Kept], str]
-    figures: Callable[[Kept], Sequence[Measure]]
+    render: Callable[[Measurement], str]
+    figures: Callable[[Measurement], Sequence[Measure]]
     store: Store = "sqlite"
 
     def words(self, *, small: bool = False) -> tuple[str, ...]:
-        """Give the words that repeat it, as they are shown."""
+        """Return the command line that repeats it, as shown."""
         return (*self.command, *(self.small if small else self.full).split())
 
     def hidden_words(self, folder: Path | None, url: str | None = None) -> tuple[str, ...]:
-        """Give the words that are not shown: where files go, and where the store is."""
+        """Return the arguments that are not shown: the folder of files, and the store."""
         where = () if folder is None else ("--folder", str(folder.resolve()))
         return (*where, *(() if url is None else ("--url", url)), *self.hidden)
 
 
 def pages_of(store: Store) -> tuple[Page, ...]:
-    """Give the pages of one store, in the order in which they run: the short ones first."""
+    """Return the pages of one store in the order in which they run: short ones first."""
     on = "" if store == "sqlite" else f" on {STORES[store]}"
     plots = PLOTS if store == "sqlite" else PLOTS / store
 

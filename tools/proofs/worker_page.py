@@ -1,4 +1,4 @@
-"""Lay out what `benchmarks.worker` prints: what a worker costs that has nothing to do."""
+"""Render the output of `benchmarks.worker`: the cost of an idle worker."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Final
 
 import msgspec
 
-from fairlane.bench.report import Amount, Goal, Measure, Round, conclude
+from fairlane.lab.bench.report import Amount, Goal, Measure, RoundResult, conclude
 from tools.proofs.bench_page import table
-from tools.proofs.kept import Kept, circumstances
+from tools.proofs.measurement import Measurement, circumstances
 from tools.proofs.stores import STORES, Store
 
 _HEAD: Final = """\
@@ -44,9 +44,9 @@ class _Report(msgspec.Struct):
     idle: _Idle = msgspec.field(name="idle, duties")
 
 
-def figures(kept: Kept, store: Store = "sqlite") -> list[Measure]:
-    """Give what an idle worker takes, each figure with its goal."""
-    idle = msgspec.json.decode(kept.report, type=_Report).idle
+def figures(measurement: Measurement, store: Store = "sqlite") -> list[Measure]:
+    """Return the figures of an idle worker, each with its goal."""
+    idle = msgspec.json.decode(measurement.report, type=_Report).idle
     unasked = _AT_THE_END | _LISTENING.get(store, frozenset())
     amounts = {
         "memory": Amount(idle.pss_mb, "MB"),
@@ -55,17 +55,17 @@ def figures(kept: Kept, store: Store = "sqlite") -> list[Measure]:
         "connections": Amount(idle.connections, ""),
         "connections while busy": Amount(idle.connections_busy, ""),
     }
-    return conclude("at rest", [Round(amounts)], lambda _: _goals(_MEMORY[store]))
+    return conclude("at rest", [RoundResult(amounts)], lambda _: _goals(_MEMORY[store]))
 
 
-def page(kept: Kept, name: str = "worker", store: Store = "sqlite") -> str:
-    """Give the page."""
-    host = msgspec.json.decode(kept.report, type=_Report).host
+def page(measurement: Measurement, name: str = "worker", store: Store = "sqlite") -> str:
+    """Return the page."""
+    host = msgspec.json.decode(measurement.report, type=_Report).host
     lines = [
         _HEAD.format(name=name, on="" if store == "sqlite" else f" on {STORES[store]}"),
-        *circumstances(kept, host),
+        *circumstances(measurement, host),
     ]
-    return "\n".join([*lines, *table(figures(kept, store))]) + "\n"
+    return "\n".join([*lines, *table(figures(measurement, store))]) + "\n"
 
 
 def _goals(memory: float) -> dict[str, Goal]:

@@ -1,6 +1,7 @@
-"""`make sabotage`: try all patches, or those whose name holds a word; 1 if any was not caught.
+"""`make sabotage`: try all patches, or those whose name contains a word; exit with 1 if any was not caught.
 
-A line for each as it ends, a table at the last. Only a run of all patches writes docs/proofs/sabotage.md.
+Prints a line for each patch as it ends, then a table. Only a run of all patches writes
+docs/proofs/sabotage.md.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from tests.stores import STORES
 from tools.sabotage.page import PAGE, ROOT, result, write
 from tools.sabotage.patch import MisfitError, all_patches
 from tools.sabotage.run import sabotage
-from tools.sabotage.verdict import Verdict
+from tools.sabotage.verdict import PatchVerdict
 
 
 def main() -> int:
-    """Run, tell, and say by the exit code whether every patch was caught."""
+    """Try the patches; return exit code 0 if every one was caught."""
     parser = ArgumentParser(prog="make sabotage", description=__doc__.partition("\n")[0])
-    parser.add_argument("-k", metavar="WORD", default="", help="only patches whose name holds this")
-    parser.add_argument("--at-once", type=int, default=2, help="how many are tried at a time (2)")
+    parser.add_argument("-k", metavar="WORD", default="", help="only patches whose name contains this")
+    parser.add_argument("--at-once", type=int, default=2, help="how many to try at a time (2)")
     given = parser.parse_args()
     patches = [patch for patch in all_patches() if given.k in patch.name]
     if not patches:
@@ -41,12 +42,12 @@ def main() -> int:
     return 1 if survived else 0
 
 
-def _tell(verdict: Verdict) -> None:
+def _tell(verdict: PatchVerdict) -> None:
     word = "caught" if verdict.is_caught else "SURVIVED"
     print(f"{word:8}  {verdict.seconds:5.1f} s  {verdict.name}  {verdict.why}".rstrip(), flush=True)
 
 
-def _table(verdicts: list[Verdict]) -> None:
+def _table(verdicts: list[PatchVerdict]) -> None:
     width = max(len(one.name) for one in verdicts)
     print(f"\n{'PATCH':{width}}  {'RULES':12}  {'OF':8}  TEST THAT WENT RED")
     for one in verdicts:

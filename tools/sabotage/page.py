@@ -13,7 +13,7 @@ from typing import Final
 import apsw
 import msgspec
 
-from tools.sabotage.verdict import Verdict
+from tools.sabotage.verdict import PatchVerdict
 
 ROOT: Final = Path(__file__).parent.parent.parent
 RESULT: Final = ROOT / "docs" / "proofs" / "sabotage.json"
@@ -32,17 +32,17 @@ run on; there is a column for each store, and tests that need no choice of store
 """
 
 
-class Result(msgspec.Struct, frozen=True):
+class SabotageResult(msgspec.Struct, frozen=True):
     """One full run: of what, on what, how long, and what was found."""
 
     commit: str
     versions: dict[str, str]
     cores: int
     seconds: float
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[PatchVerdict, ...]
 
 
-def result(verdicts: Sequence[Verdict], seconds: float) -> Result:
+def result(verdicts: Sequence[PatchVerdict], seconds: float) -> SabotageResult:
     """Put a run beside what it was a run of."""
     versions = {
         "Fairlane": version("fairlane"),
@@ -50,26 +50,26 @@ def result(verdicts: Sequence[Verdict], seconds: float) -> Result:
         "SQLite": apsw.sqlite_lib_version(),
         "pytest": version("pytest"),
     }
-    return Result(_commit(), versions, os.cpu_count() or 1, round(seconds, 1), tuple(verdicts))
+    return SabotageResult(_commit(), versions, os.cpu_count() or 1, round(seconds, 1), tuple(verdicts))
 
 
-def write(found: Result) -> None:
+def write(found: SabotageResult) -> None:
     """Keep a run, and the page that shows it."""
     RESULT.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
     PAGE.write_text(page(found), encoding="utf-8")
 
 
-def read() -> Result:
-    """Give the run that was kept last."""
-    return msgspec.json.decode(RESULT.read_bytes(), type=Result)
+def read() -> SabotageResult:
+    """Return the run that was kept last."""
+    return msgspec.json.decode(RESULT.read_bytes(), type=SabotageResult)
 
 
-def page(found: Result) -> str:
+def page(found: SabotageResult) -> str:
     """Lay a run out for readers."""
     return "\n".join(_lines(found)) + "\n"
 
 
-def _lines(found: Result) -> Iterator[str]:
+def _lines(found: SabotageResult) -> Iterator[str]:
     caught = sum(one.is_caught for one in found.verdicts)
     versions = ", ".join(f"{name} {number}" for name, number in found.versions.items())
     yield _HEAD

@@ -1,4 +1,4 @@
-"""Try patches, some at a time, each in a copy that nobody else uses. Prints nothing; what ends is told."""
+"""Try patches, some at a time, each in its own copy of the tree. Prints nothing."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from queue import SimpleQueue
 from tempfile import TemporaryDirectory
 
 from tools.sabotage.patch import MisfitError, Patch, judged
-from tools.sabotage.scratch import ALL_TOO_LONG, Scratch
-from tools.sabotage.verdict import Verdict, green_tests, judge, unfit
+from tools.sabotage.scratch import ALL_TOO_LONG, ScratchTree
+from tools.sabotage.verdict import PatchVerdict, green_tests, judge, unfit
 
 
 def sabotage(
     tree: Path,
     patches: Sequence[Patch],
     known: frozenset[str],
-    tell: Callable[[Verdict], None],
+    tell: Callable[[PatchVerdict], None],
     at_once: int = 2,
-) -> list[Verdict]:
-    """Try all patches on copies of a tree whose stores are known; give the verdicts in the order of the list.
+) -> list[PatchVerdict]:
+    """Try all patches on copies of a tree; return the verdicts in the order of the list.
 
-    First all named tests are run on the tree as it is: one that is not green then proves nothing.
+    First all named tests run on the unchanged tree: a test that is not green there proves nothing.
     """
     with TemporaryDirectory(prefix="sabotage-") as folder, ThreadPoolExecutor(at_once) as pool:
-        copies: SimpleQueue[Scratch] = SimpleQueue()
+        copies: SimpleQueue[ScratchTree] = SimpleQueue()
         for number in range(at_once):
-            copies.put(Scratch(tree, Path(folder, str(number))))
+            copies.put(ScratchTree(tree, Path(folder, str(number))))
         tests = sorted({test for patch in patches for test in patch.tests})
         parts = [tests[start::at_once] for start in range(at_once) if tests[start::at_once]]
         whole = pool.map(lambda part: _whole(copies, part, known), parts)
@@ -36,24 +36,24 @@ def sabotage(
         return list(pool.map(lambda patch: _one(copies, patch, known, green, tell), patches))
 
 
-def _whole(copies: SimpleQueue[Scratch], tests: Iterable[str], known: frozenset[str]) -> set[str]:
+def _whole(copies: SimpleQueue[ScratchTree], tests: Iterable[str], known: frozenset[str]) -> set[str]:
     copy = copies.get()
     try:
         ran = copy.run(tests, judged(known), known, patience=ALL_TOO_LONG)
     finally:
         copies.put(copy)
     if not ran.seen:
-        raise MisfitError(f"the named tests cannot be run: {ran.last_word}")
+        raise MisfitError(f"the named tests cannot be run: {ran.last_line}")
     return green_tests(ran.seen)
 
 
 def _one(
-    copies: SimpleQueue[Scratch],
+    copies: SimpleQueue[ScratchTree],
     patch: Patch,
     known: frozenset[str],
     green: set[str],
-    tell: Callable[[Verdict], None],
-) -> Verdict:
+    tell: Callable[[PatchVerdict], None],
+) -> PatchVerdict:
     copy = copies.get()
     started = time.monotonic()
     try:

@@ -1,4 +1,4 @@
-"""A copy of the tree to break things in: what git has of it, patched, tested and put right again."""
+"""A copy of the tree to break: the files that git tracks, patched, tested and restored."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from typing import Final, NamedTuple
 import msgspec
 
 from tools.sabotage.patch import Patch
-from tools.sabotage.witness import Seen
+from tools.sabotage.witness import RecordedTest
 
 TOO_LONG: Final = 180.0
-"""Seconds after which a run of tests is given up: a promise whose test hangs has no test that goes red."""
+"""Seconds after which a run of tests is killed: a test that hangs does not count as red."""
 
 ALL_TOO_LONG: Final = 1_200.0
 """The same, for all named tests together."""
 
-_decode = msgspec.json.Decoder(Seen).decode
+_decode = msgspec.json.Decoder(RecordedTest).decode
 
 
-class Ran(NamedTuple):
-    """What tests did, and what pytest said about it; `is_hung` if they were given up."""
+class PytestRun(NamedTuple):
+    """The results of some tests and pytest's output; `is_hung` if they were killed."""
 
-    seen: list[Seen]
+    seen: list[RecordedTest]
     said: str
     is_hung: bool
 
     @property
-    def last_word(self) -> str:
-        """The last line that pytest said."""
+    def last_line(self) -> str:
+        """The last line of pytest's output."""
         return self.said.strip().rpartition("\n")[2]
 
 
-class Scratch:
+class ScratchTree:
     """One copy. Used by one thread at a time."""
 
     def __init__(self, tree: Path, folder: Path) -> None:
-        """Copy the files that git knows, as they are now; whatever else lies around stays out."""
+        """Copy the files that git tracks, as they are now, and nothing else."""
         self._folder = folder
         for name in _tracked(tree):
             target = folder / name
@@ -53,7 +53,7 @@ class Scratch:
 
     @contextmanager
     def broken(self, patch: Patch) -> Generator[None]:
-        """Have the patch applied for a while; the file is put right whatever happens."""
+        """Apply the patch for the length of a block; the file is restored whatever happens."""
         path = self._folder / patch.file
         whole = path.read_bytes()
         broken = patch.applied(whole.decode()).encode()
@@ -65,13 +65,14 @@ class Scratch:
 
     def _write(self, path: Path, text: bytes) -> None:
         path.write_bytes(text)
-        # Python compares seconds and sizes: of two texts of one size within a second it would run the first.
+        # Python's cache compares seconds and sizes: it would not notice a change of equal size within a
+        # second.
         Path(cache_from_source(str(path))).unlink(missing_ok=True)
 
     def run(
         self, tests: Iterable[str], wanted: Iterable[str], known: Iterable[str], patience: float = TOO_LONG
-    ) -> Ran:
-        """Run tests with the copy's own source, on the wanted stores of those that are known."""
+    ) -> PytestRun:
+        """Run tests with the copy's own source, on the wanted stores."""
         witness = self._folder / ".witness"
         witness.unlink(missing_ok=True)
         options = ["-q", "--tb=line", "-p", "no:cacheprovider", "-p", "tools.sabotage.witness"]
@@ -94,7 +95,7 @@ class Scratch:
             said, _ = process.communicate()
             is_hung = True
         lines = witness.read_bytes().splitlines() if witness.exists() else []
-        return Ran([_decode(line) for line in lines], said, is_hung)
+        return PytestRun([_decode(line) for line in lines], said, is_hung)
 
 
 def _tracked(tree: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""Decide whether a patch was caught, from what its tests did. Runs nothing."""
+"""Decide whether a patch was caught, from the results of its tests. Runs nothing."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Collection, Sequence
 import msgspec
 
 from tools.sabotage.patch import Patch
-from tools.sabotage.scratch import Ran
-from tools.sabotage.witness import Seen
+from tools.sabotage.scratch import PytestRun
+from tools.sabotage.witness import RecordedTest
 
 
-class Red(msgspec.Struct, frozen=True):
-    """A test that went red, the stores on which it did, and the errors that told."""
+class RedTest(msgspec.Struct, frozen=True):
+    """A test that went red, on which stores, and with which errors."""
 
     test: str
     stores: tuple[str, ...]
     errors: tuple[str, ...]
 
 
-class Verdict(msgspec.Struct, frozen=True):
-    """What became of one patch: caught if `why` is empty."""
+class PatchVerdict(msgspec.Struct, frozen=True):
+    """The verdict on one patch: caught if `why` is empty."""
 
     name: str
     promise: str
@@ -28,7 +28,7 @@ class Verdict(msgspec.Struct, frozen=True):
     concerns: str
     file: str
     seconds: float = 0.0
-    red: tuple[Red, ...] = ()
+    red: tuple[RedTest, ...] = ()
     why: str = ""
 
     @property
@@ -37,9 +37,9 @@ class Verdict(msgspec.Struct, frozen=True):
         return not self.why
 
 
-def judge(patch: Patch, ran: Ran, green: Collection[str], seconds: float) -> Verdict:
-    """Demand of each named test that it ran, is green without the patch, and is red on each store."""
-    reds: list[Red] = []
+def judge(patch: Patch, ran: PytestRun, green: Collection[str], seconds: float) -> PatchVerdict:
+    """Require of each named test that it ran, is green without the patch, and red on each store."""
+    reds: list[RedTest] = []
     whys: list[str] = []
     for test in patch.tests:
         seen = [one for one in ran.seen if one.test == test]
@@ -48,24 +48,24 @@ def judge(patch: Patch, ran: Ran, green: Collection[str], seconds: float) -> Ver
             whys.append(why)
         else:
             errors = {error for one in seen for error in one.errors}
-            reds.append(Red(test, tuple(sorted({one.store for one in seen})), tuple(sorted(errors))))
+            reds.append(RedTest(test, tuple(sorted({one.store for one in seen})), tuple(sorted(errors))))
     return msgspec.structs.replace(unfit(patch, "; ".join(whys)), red=tuple(reds), seconds=round(seconds, 1))
 
 
-def unfit(patch: Patch, why: str) -> Verdict:
-    """Give the verdict on a patch that could not be tried."""
-    return Verdict(patch.name, patch.promise, patch.rules, patch.concerns, patch.file, why=why)
+def unfit(patch: Patch, why: str) -> PatchVerdict:
+    """Return the verdict on a patch that could not be tried."""
+    return PatchVerdict(patch.name, patch.promise, patch.rules, patch.concerns, patch.file, why=why)
 
 
-def _complaint(test: str, seen: list[Seen], ran: Ran, *, is_green_before: bool) -> str:
-    """Say why a test does not prove anything; nothing if it does."""
+def _complaint(test: str, seen: list[RecordedTest], ran: PytestRun, *, is_green_before: bool) -> str:
+    """Return why a test does not prove anything; an empty text if it does."""
     name = test.rpartition("::")[2]
     if not is_green_before:
         return f"{name} is not green without the patch either"
     if ran.is_hung:
-        return f"{name} hung, or one beside it"
+        return f"{name}, or a test beside it, hung"
     if not seen:
-        return f"{name} did not run: {ran.last_word}"
+        return f"{name} did not run: {ran.last_line}"
     crippled = sorted({error for one in seen if one.is_crippled for error in one.errors})
     if crippled:
         return f"{name} met {', '.join(crippled)}: the patch breaks the source, not the promise"
@@ -77,6 +77,6 @@ def _on(stores: list[str]) -> str:
     return f" on {', '.join(stores)}" if any(stores) else ""
 
 
-def green_tests(seen: Sequence[Seen]) -> set[str]:
-    """Name the tests that ran and never failed."""
+def green_tests(seen: Sequence[RecordedTest]) -> set[str]:
+    """Return the tests that ran and never failed."""
     return {one.test for one in seen} - {one.test for one in seen if one.errors}

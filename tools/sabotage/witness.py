@@ -1,6 +1,6 @@
-"""A plugin for pytest that writes down, one line of JSON each, how tests ended and by which errors.
+"""A pytest plugin that records, one line of JSON each, how tests ended and with which errors.
 
-Loaded by name in the scratch copy; knows no patch. Tests of other stores than those asked for are left out.
+Loaded by name in the scratch copy; knows no patch. Tests of stores that are not wanted are left out.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ import pytest
 CRIPPLED: Final = (SyntaxError, ImportError, NameError, AttributeError, TypeError)
 
 
-class Seen(msgspec.Struct, frozen=True):
+class RecordedTest(msgspec.Struct, frozen=True):
     """One run of one test: its id without parameters, its store if it has one, its errors if it is red.
 
-    `is_crippled` if one of them comes from source that does not even run: that shows a bad patch, not a test
-    that keeps a promise.
+    `is_crippled` if one of them comes from source that does not even run: that shows a bad patch.
     """
 
     test: str
@@ -29,7 +28,7 @@ class Seen(msgspec.Struct, frozen=True):
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Say where to write, and which stores count: those wanted, of those there are."""
+    """Add the options: the file to write, the known stores, and the wanted ones."""
     parser.addoption("--witness", type=Path)
     parser.addoption("--stores", default="")
     parser.addoption("--wanted", default="")
@@ -45,20 +44,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[Any]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Note every end of a test, and every failure around it: a fixture may check as well."""
+    """Record every end of a test, and every failure around it: a fixture may check too."""
     report = yield
     if report.when == "call" or report.failed:
         errors = list(_leaves(call.excinfo.value)) if report.failed and call.excinfo is not None else []
         names = tuple(type(error).__name__ for error in errors)
         is_crippled = any(isinstance(error, CRIPPLED) for error in errors)
-        seen = Seen(item.nodeid.partition("[")[0], _store(item), names, is_crippled)
+        seen = RecordedTest(item.nodeid.partition("[")[0], _store(item), names, is_crippled)
         with item.config.getoption("--witness").open("ab") as file:
             file.write(msgspec.json.encode(seen) + b"\n")
     return report
 
 
 def _store(item: pytest.Item) -> str:
-    """Name the store that a test runs on, from its parameters; nothing if it has none."""
+    """Return the store that a test runs on, from its parameters; an empty text if there is none."""
     spec = getattr(item, "callspec", None)
     known = set(item.config.getoption("--stores").split(","))
     values = () if spec is None else spec.params.values()
@@ -66,7 +65,7 @@ def _store(item: pytest.Item) -> str:
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:
-    """Give what was raised, out of any groups."""
+    """Return the exceptions inside any groups."""
     if isinstance(error, BaseExceptionGroup):
         for inner in error.exceptions:
             yield from _leaves(inner)

@@ -7,7 +7,7 @@ from typing import Final
 
 from celery import Celery
 
-from benchmarks.peers.protocol import Driver, Job, slots, url, work
+from benchmarks.peers.protocol import Job, PeerDriver, slots, url, work
 
 _THREADS: Final = slots(10)
 _PREFETCH: Final = 100
@@ -22,7 +22,7 @@ def job(number: int, millis: int) -> None:
     work(number, millis)
 
 
-class Peer(Driver):
+class Peer(PeerDriver):
     """There is no bulk enqueue: jobs go in one by one, over one connection."""
 
     packages = ("celery", "kombu", "redis")

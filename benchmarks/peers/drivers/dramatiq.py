@@ -8,7 +8,7 @@ from typing import Final
 import dramatiq
 from dramatiq.brokers.redis import RedisBroker
 
-from benchmarks.peers.protocol import Driver, Job, slots, url, work
+from benchmarks.peers.protocol import Job, PeerDriver, slots, url, work
 
 _THREADS: Final = slots(8)
 
@@ -21,7 +21,7 @@ def job(number: int, millis: int) -> None:
     work(number, millis)
 
 
-class Peer(Driver):
+class Peer(PeerDriver):
     """There is no bulk enqueue: jobs go in one by one."""
 
     packages = ("dramatiq", "redis")

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from benchmarks.peers.protocol import Driver, Job, in_batches, slots, url, work_async
+from benchmarks.peers.protocol import Job, PeerDriver, in_batches, slots, url, work_async
 from fairlane import Fairlane, Lane
 from fairlane.model.errors import ConfigError
-from fairlane.model.lifecycle import State
+from fairlane.model.lifecycle.states import State
 from fairlane.model.scope import Scope
 from fairlane.store.contract.inspection import InspectRequest
 from fairlane.store.opening import open_store
@@ -30,7 +30,7 @@ async def job(number: int, millis: int) -> None:
     await work_async(number, millis)
 
 
-class Peer(Driver):
+class Peer(PeerDriver):
     """One lane over the default queue; jobs go in by the thousand."""
 
     packages = ("fairlane",)

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from huey import RedisHuey, SqliteHuey
 
-from benchmarks.peers.protocol import Driver, Job, slots, url, work
+from benchmarks.peers.protocol import Job, PeerDriver, slots, url, work
 
 _THREADS: Final = slots(8)
 _FILE: Final = urlsplit(url()).path if url().startswith("sqlite") else None
@@ -22,7 +22,7 @@ def job(number: int, millis: int) -> None:
     work(number, millis)
 
 
-class Peer(Driver):
+class Peer(PeerDriver):
     """There is no bulk enqueue: jobs go in one by one."""
 
     packages = ("huey",)

@@ -17,7 +17,7 @@ from pgqueuer import PgQueuer
 from pgqueuer.db import AsyncpgDriver
 from pgqueuer.queries import Queries
 
-from benchmarks.peers.protocol import Driver, Job, batch, in_batches, slots, url, work_async
+from benchmarks.peers.protocol import Job, PeerDriver, batch, in_batches, slots, url, work_async
 
 _MANY: Final = 1_000
 _SLOTS: Final = slots(0)
@@ -36,7 +36,7 @@ async def serve() -> None:
     await app.run(batch_size=_BATCH, max_concurrent_tasks=_SLOTS or None)
 
 
-class Peer(Driver):
+class Peer(PeerDriver):
     """Jobs go in a thousand to a statement."""
 
     packages = ("pgqueuer", "asyncpg", "uvloop")

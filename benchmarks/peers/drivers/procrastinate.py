@@ -7,7 +7,7 @@ from typing import Final
 
 from procrastinate import App, PsycopgConnector
 
-from benchmarks.peers.protocol import Driver, Job, slots, url, work_async
+from benchmarks.peers.protocol import Job, PeerDriver, slots, url, work_async
 
 _MANY: Final = 1_000
 _SLOTS: Final = slots(50)
@@ -21,7 +21,7 @@ async def job(number: int, millis: int) -> None:
     await work_async(number, millis)
 
 
-class Peer(Driver):
+class Peer(PeerDriver):
     """Jobs go in a thousand to a statement, and are deleted when done, which is faster than keeping them."""
 
     packages = ("procrastinate", "psycopg")

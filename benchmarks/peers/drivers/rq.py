@@ -8,14 +8,14 @@ from typing import Final
 from redis import Redis
 from rq import Queue
 
-from benchmarks.peers.protocol import Driver, Job, url, work
+from benchmarks.peers.protocol import Job, PeerDriver, url, work
 
 _MANY: Final = 500
 _KEEP: Final = 0
 _NAME: Final = "benchmarks.peers.protocol.work"
 
 
-class Peer(Driver):
+class Peer(PeerDriver):
     """Jobs go in by the pipeline."""
 
     packages = ("rq", "redis")

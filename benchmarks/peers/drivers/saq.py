@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from saq import Queue
 
-from benchmarks.peers.protocol import Driver, Job, slots, url, work_async
+from benchmarks.peers.protocol import Job, PeerDriver, slots, url, work_async
 
 _AT_ONCE: Final = 200
 _SLOTS: Final = slots(50)
@@ -26,7 +26,7 @@ async def job(_: Any, *, number: int, millis: int) -> None:
 settings = {"queue": queue, "functions": [("job", job)], "concurrency": _SLOTS}
 
 
-class Peer(Driver):
+class Peer(PeerDriver):
     """There is no bulk enqueue: many are under way at once."""
 
     packages = ("saq",)

@@ -8,7 +8,7 @@ from typing import Final
 
 from taskiq_redis import RedisStreamBroker
 
-from benchmarks.peers.protocol import Driver, Job, slots, url, work_async
+from benchmarks.peers.protocol import Job, PeerDriver, slots, url, work_async
 
 _AT_ONCE: Final = 200
 _SLOTS: Final = slots(100)
@@ -23,7 +23,7 @@ async def job(number: int, millis: int) -> None:
     await work_async(number, millis)
 
 
-class Peer(Driver):
+class Peer(PeerDriver):
     """There is no bulk enqueue: many are under way at once."""
 
     packages = ("taskiq", "taskiq-redis", "uvloop")

@@ -1,7 +1,7 @@
-"""On whose behalf the running code acts: the ambient tenant, and inside a handler its job (S9, S10).
+"""The ambient tenant: on whose behalf the running code acts, and inside a handler its job (S9, S10).
 
-Kept in context variables, so that each thread, asyncio task and request has its own. Asks no store.
-In a worker process nobody acts without a tenant: code that belongs to none is refused, unless it says why.
+Held in context variables, so each asyncio task and each thread has its own. In a worker process, code that
+acts for no tenant is refused unless it uses `as_system`. Asks no store.
 """
 
 from __future__ import annotations
@@ -23,78 +23,78 @@ _log: Final = getLogger("fairlane")
 
 
 class Ambient(msgspec.Struct, frozen=True):
-    """A tenant, what shows the running job if there is one, and whether it may act for any tenant (S8)."""
+    """A tenant, a function that returns the running job, and whether the code may act for any tenant (S8)."""
 
     tenant: str
     show: Callable[[], Job[Any]] | None = None
-    is_wide: bool = False
+    spans_tenants: bool = False
 
     @property
     def job(self) -> Job[Any] | None:
-        """The running job; None outside of a handler."""
+        """The running job; None outside a handler."""
         return None if self.show is None else self.show()
 
     def allow(self, tenant: str) -> None:
         """Raise `TenantMismatch` unless this tenant may be named here."""
-        if tenant != self.tenant and not self.is_wide:
+        if tenant != self.tenant and not self.spans_tenants:
             raise TenantMismatch(tenant, self.tenant)
 
 
 _ambient: Final[ContextVar[Ambient | None]] = ContextVar("fairlane_ambient", default=None)
-_walls: Final[list[object]] = []
-"""Whoever forbids, in this process, to act without a tenant."""
+_tenant_required_by: Final[list[object]] = []
+"""One mark for each worker or trial of this process that forbids acting without a tenant."""
 
-_has_raised_walls: Final[ContextVar[bool]] = ContextVar("fairlane_has_raised_walls", default=False)
-"""Whether the running context is the one that raised the walls, or a part of it: the worker's own."""
+_is_worker_context: Final[ContextVar[bool]] = ContextVar("fairlane_is_worker_context", default=False)
+"""Whether the running context is the worker's own, or derived from it: that one needs no tenant."""
 
 
 @contextmanager
-def walled() -> Generator[None]:
-    """Refuse, in this process and for a while, every call that comes from no tenant (S9)."""
+def require_tenant() -> Generator[None]:
+    """Refuse every call of this process that acts for no tenant, until the block ends (S9)."""
     mark = object()
-    _walls.append(mark)
-    before = _has_raised_walls.set(True)
+    _tenant_required_by.append(mark)
+    before = _is_worker_context.set(True)
     try:
         yield
     finally:
-        _has_raised_walls.reset(before)
-        _walls.remove(mark)
+        _is_worker_context.reset(before)
+        _tenant_required_by.remove(mark)
 
 
-def current() -> Ambient | None:
-    """Give what surrounds the caller; None outside of any tenant, `OutsideTenant` where that is refused."""
+def current_ambient() -> Ambient | None:
+    """Return the caller's ambient tenant; None outside any tenant, `OutsideTenant` where one is required."""
     ambient = _ambient.get()
-    if ambient is None and _walls:
+    if ambient is None and _tenant_required_by:
         raise OutsideTenant
     return ambient
 
 
-def enter(ambient: Ambient) -> None:
-    """Act on behalf of a tenant until the end of the running context, which is a handler's own."""
+def set_ambient(ambient: Ambient) -> None:
+    """Set the ambient tenant of the running context for good: for a handler's own context."""
     _ambient.set(ambient)
 
 
 def current_tenant() -> str:
-    """Name the tenant that this code acts for; LookupError outside a handler or `with app.tenant(...)`."""
+    """Return the tenant that this code acts for; LookupError outside a handler and `with app.tenant(...)`."""
     ambient = _ambient.get()
     if ambient is None:
-        message = "no tenant here: this is neither inside a handler nor inside `with app.tenant(...)`"
+        message = "no tenant here: this code runs neither in a handler nor in `with app.tenant(...)`"
         raise LookupError(message)
     return ambient.tenant
 
 
 def current_job() -> Job[Any]:
-    """Give the job whose handler is running; LookupError outside a handler."""
+    """Return the job whose handler is running; LookupError outside a handler."""
     ambient = _ambient.get()
     if ambient is None or ambient.job is None:
-        message = "no job here: this is not inside a handler"
+        message = "no job here: this code does not run in a handler"
         raise LookupError(message)
     return ambient.job
 
 
 @contextmanager
-def inside(ambient: Ambient) -> Generator[None]:
-    """Act on behalf of a tenant for a while; what was before comes back, whatever happens."""
+def acting_as(ambient: Ambient) -> Generator[None]:
+    """Set the ambient tenant for a block, and restore the previous one."""
     before = _ambient.set(ambient)
     try:
         yield
@@ -104,83 +104,83 @@ def inside(ambient: Ambient) -> Generator[None]:
 
 @contextmanager
 def as_tenant(name: str) -> Generator[None]:
-    """Act for one tenant; inside another one that is refused, since it would leave a tenant's walls."""
+    """Act for one tenant; `TenantMismatch` inside another one, since that would break isolation."""
     hint = tenant_hint(name)
     if hint is not None:
         raise invalid_name("tenant", name, hint)
-    around = current()
-    if around is not None:
-        around.allow(name)
-    if around is None:
-        around = Ambient(name)
-    elif around.tenant != name:
-        around = Ambient(name, around.show)
-    # Inside the same tenant nothing changes: a handler keeps its job and what it may do.
-    with inside(around):
+    outer = current_ambient()
+    if outer is not None:
+        outer.allow(name)
+    if outer is None:
+        outer = Ambient(name)
+    elif outer.tenant != name:
+        outer = Ambient(name, outer.show)
+    # Inside the same tenant nothing changes: a handler keeps its job and its permissions.
+    with acting_as(outer):
         yield
 
 
 @contextmanager
 def as_system(reason: str) -> Generator[None]:
-    """Act for all tenants; the only widening there is, and it is logged with its reason (S9)."""
+    """Act for all tenants. The only way to widen a scope; logged with its reason (S9)."""
     hint = text_hint(reason)
     if hint is not None:
-        message = f"as_system(reason=...) is no reason that can be kept; {hint}"
+        message = f"as_system(reason=...) cannot be logged; {hint}"
         raise ValueError(message)
     if not reason.strip():
-        message = "as_system(reason=...) needs a reason: it is kept for those who ask later"
+        message = "as_system(reason=...) needs a reason: it is logged"
         raise ValueError(message)
-    around = _ambient.get()
-    job = None if around is None else around.job
-    about = {"reason": reason, "tenant": around and around.tenant, "job": job and str(job.id)}
+    outer = _ambient.get()
+    job = None if outer is None else outer.job
+    about = {"reason": reason, "tenant": outer and outer.tenant, "job": job and str(job.id)}
     _log.warning("acting for all tenants: %s", reason, extra={"event": "as_system", **about})
-    show = None if around is None else around.show
-    with inside(Ambient(SYSTEM, show, is_wide=True)):
+    show = None if outer is None else outer.show
+    with acting_as(Ambient(SYSTEM, show, spans_tenants=True)):
         yield
 
 
 @contextmanager
-def for_all() -> Generator[None]:
-    """Act for all tenants: for parts of Fairlane itself that were allowed to, in threads of their own."""
-    with inside(Ambient(SYSTEM, is_wide=True)):
+def acting_for_all_tenants() -> Generator[None]:
+    """Act for all tenants: for threads of Fairlane itself whose starter was checked before."""
+    with acting_as(Ambient(SYSTEM, spans_tenants=True)):
         yield
 
 
 def scope_for(tenant: str | None) -> Scope:
-    """Give the narrowest scope for a call that names this tenant, or none (S9).
+    """Return the narrowest scope for a call that names this tenant, or none (S9).
 
-    `TenantMismatch` if the call comes from inside another tenant; the store is then not asked.
+    `TenantMismatch` if the caller acts for another tenant, before any store is asked.
     """
-    ambient = current()
+    ambient = current_ambient()
     if ambient is None:
         return Scope.all() if tenant is None else Scope(tenant)
     if tenant is not None:
         ambient.allow(tenant)
         return Scope(tenant)
-    return Scope.all() if ambient.is_wide else Scope(ambient.tenant)
+    return Scope.all() if ambient.spans_tenants else Scope(ambient.tenant)
 
 
 def refuse_inside(what: str) -> None:
-    """Raise `InsideTenant` if the caller acts for one tenant: this is not that tenant's to do (S9)."""
-    ambient = current()
-    if ambient is not None and not ambient.is_wide:
+    """Raise `InsideTenant` if the caller acts for one tenant: `what` concerns all of them (S9)."""
+    ambient = current_ambient()
+    if ambient is not None and not ambient.spans_tenants:
         raise InsideTenant(what, ambient.tenant)
 
 
 def refuse_in_handler(what: str) -> None:
-    """Raise if the caller is a tenant's handler, or code in a worker that comes from no tenant (S9).
+    """Raise if the caller is a tenant's handler, or code without a tenant that runs in a worker (S9).
 
-    For what a worker's own code does, which acts for no tenant and has raised the walls itself.
+    The worker's own context is allowed: it acts for no tenant, and set the requirement itself.
     """
     ambient = _ambient.get()
     if ambient is None:
-        if _walls and not _has_raised_walls.get():
+        if _tenant_required_by and not _is_worker_context.get():
             raise OutsideTenant
-    elif ambient.show is not None and not ambient.is_wide:
+    elif ambient.show is not None and not ambient.spans_tenants:
         raise InsideTenant(what, ambient.tenant)
 
 
 def scope_of_all(what: str) -> Scope:
-    """Return the scope of all tenants for what concerns them all; `InsideTenant` from inside one (S9)."""
+    """Return the scope of all tenants; `InsideTenant` if the caller acts for one (S9)."""
     refuse_inside(what)
     return Scope.all()

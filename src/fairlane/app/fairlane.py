@@ -1,4 +1,4 @@
-"""The application: its settings, its tasks, its store. Only joins the parts; each does its own work."""
+"""The application object that users create: settings, tasks, store. Connects the parts, decides nothing."""
 
 from __future__ import annotations
 
@@ -7,32 +7,36 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Self
 
+from fairlane.app.admin.gates import Gates
+from fairlane.app.admin.jobs import Jobs
+from fairlane.app.admin.published_tasks import PublishedTasks
+from fairlane.app.admin.queues import Queues
+from fairlane.app.admin.tenants import Tenants
+from fairlane.app.admin.workers import Workers
 from fairlane.app.ambient import as_system, as_tenant
-from fairlane.app.by_name import call_by_name
-from fairlane.app.call import Call
 from fairlane.app.client import Client, TenantContext
 from fairlane.app.config.configuration import Configuration
-from fairlane.app.form import connection_of, taken_from
-from fairlane.app.gates import Gates
+from fairlane.app.enqueue.by_name import call_by_name
+from fairlane.app.enqueue.call import Call
+from fairlane.app.enqueue.job_builder import connection_of, take_batch
 from fairlane.app.job import Job
-from fairlane.app.jobs import Jobs
-from fairlane.app.published import PublishedTasks
-from fairlane.app.queues import Queues
+from fairlane.app.portal import run_here
 from fairlane.app.settings import Direction, PayloadSettings, Settings, settings_of
-from fairlane.app.sync import run_here
-from fairlane.app.tasks import Tasks
-from fairlane.app.tenants import Tenants
-from fairlane.app.workers import Workers
+from fairlane.app.task.tasks import Tasks
 from fairlane.model.errors import ConfigError
-from fairlane.model.policy import Gate, Lane, Queue, Tenancy
+from fairlane.model.policy.declared import Gate, Lane, Queue, Tenancy
 
 
 class Fairlane(Tasks):
-    """An application's jobs in one store. Making one opens and reads nothing; the first call does.
+    """One application: its tasks, and its jobs in one store.
 
-    `url` names the store. `config` names the file to read, or is its content; else the file is what
-    FAIRLANE_CONFIG names, or ./fairlane.toml. If queues are declared, jobs go to these and to `default` only;
-    if none are, a task declares its home by naming it. `payload` is the table of that name.
+    Creating it opens no connection and reads no file; the first call does both, so an application may be
+    created at import time.
+
+    `url` names the store. `config` is the path of the configuration file, or its content as a dict; without
+    it the file is $FAIRLANE_CONFIG, else ./fairlane.toml if that exists. If `queues` are declared, jobs may
+    only go to these and to `default`; without any, a task declares its queue by naming it. `payload` is the
+    table `[payload]` as a dict.
     """
 
     jobs: Jobs
@@ -48,7 +52,6 @@ class Fairlane(Tasks):
         *,
         name: str = "fairlane",
         config: Path | str | Mapping[str, Any] | None = None,
-        namespace: str | None = None,
         queues: Sequence[Queue] = (),
         lanes: Sequence[Lane] = (),
         gates: Sequence[Gate] = (),
@@ -63,7 +66,6 @@ class Fairlane(Tasks):
         code = settings_of(
             url=url,
             name=name,
-            namespace=namespace,
             queues=queues,
             lanes=lanes,
             gates=gates,
@@ -85,64 +87,71 @@ class Fairlane(Tasks):
 
     @property
     def settings(self) -> Settings:
-        """What holds for the application; `ConfigError` lists what is wrong with its file or environment."""
+        """The effective settings; `ConfigError` lists everything wrong with the file or the environment."""
         return self.configuration.settings
 
     def include(self, *tasks: Tasks) -> None:
-        """Bring in tasks that were declared elsewhere, and those that will be; names must not clash."""
+        """Add the tasks of these `Tasks`, also those declared later; `ConfigError` if a name is taken."""
         for one in tasks:
             one.join(self.client)
 
     def enqueue_many(self, calls: Iterable[Call[Any]], *, connection: Any = None) -> list[Job[Any]]:
-        """Store all jobs or none, at most 1,000 and 16 MB; one job per call, in order (S12).
+        """Store one job per call, all or none, and return the jobs in order (S12).
 
-        With `connection` they are part of the transaction that is open there.
+        A batch holds at most 1,000 jobs and 16 MB; `fairlane.chunks` cuts longer lists. With `connection`
+        the jobs are part of the transaction open on that connection.
         """
-        taken = taken_from(calls)
-        run = self.client.portal.run if connection_of(taken, connection) is None else run_here
-        return run(self.aenqueue_many(taken, connection=connection))
+        batch = take_batch(calls)
+        run = self.client.portal.run if connection_of(batch, connection) is None else run_here
+        return run(self.aenqueue_many(batch, connection=connection))
 
     async def aenqueue_many(self, calls: Iterable[Call[Any]], *, connection: Any = None) -> list[Job[Any]]:
-        """Store all jobs or none, at most 1,000 and 16 MB; one job per call, in order (S12).
+        """Store one job per call, all or none, and return the jobs in order (S12).
 
-        With `connection` they are part of the transaction that is open there.
+        A batch holds at most 1,000 jobs and 16 MB; `fairlane.chunks` cuts longer lists. With `connection`
+        the jobs are part of the transaction open on that connection.
         """
         return await self.client.aenqueue(calls, connection)
 
     def enqueue_by_name(
         self, task: str, /, arguments: Mapping[str, Any], *, tenant: str, **options: Any
     ) -> Job[Any]:
-        """Store a job of a task that workers have published, without its handler; options as in `using()`.
+        """Store one job of a task that workers have published; its handler need not be importable here.
 
-        The arguments are plain JSON values by name, typed and checked as was published: a text becomes the
-        datetime, Decimal or Enum member that the handler's hints name. `UnknownTask` names the nearest one.
+        `arguments` are plain JSON values by parameter name. They are checked against the published schema,
+        and text becomes the datetime, Decimal or Enum member that the handler's type hint asks for. `options`
+        are those of `Task.using`. `UnknownTask` suggests the closest published name.
         """
         return self.client.portal.run(self.aenqueue_by_name(task, arguments, tenant=tenant, **options))
 
     async def aenqueue_by_name(
         self, task: str, /, arguments: Mapping[str, Any], *, tenant: str, **options: Any
     ) -> Job[Any]:
-        """Store a job of a task that workers have published, without its handler; see `enqueue_by_name`."""
+        """Store one job of a task that workers have published; see `enqueue_by_name`."""
         call = await call_by_name(self.client, task, arguments, tenant, options)
         (job,) = await self.client.aenqueue([call], is_batch=False)
         return job
 
     def tenant(self, name: str, /) -> AbstractContextManager[None]:
-        """Act for a tenant inside a `with` block: enqueues go to it, and only its jobs are seen.
+        """Act for one tenant inside a `with` block: jobs are enqueued for it, and only its jobs are visible.
 
-        Inside another tenant this raises `TenantMismatch`.
+        Raises `TenantMismatch` inside another tenant's block or handler.
         """
         return as_tenant(name)
 
     def as_system(self, *, reason: str) -> AbstractContextManager[None]:
-        """Act for all tenants inside a `with` block; the reason is logged. The only way to, in a handler."""
+        """Act for all tenants inside a `with` block; the reason is logged.
+
+        This is the only way for a handler to leave its tenant. Danger: nothing inside the block is scoped.
+        """
         return as_system(reason)
 
     def tenant_context(self, enter: TenantContext, /) -> TenantContext:
-        """Decorate the function whose context manager, plain or async, surrounds every attempt.
+        """Register a function that returns a context manager, plain or async, to wrap around every attempt.
 
-        It is entered before and left after each handler, in the same context, also on error, timeout and
-        cancel: the place to point a database session or a logger at `ctx.tenant`.
+        It is entered before the handler and left after it, in the handler's own context, also after an
+        error, a timeout or a cancellation. Use it to point a database session or a logger at `ctx.tenant`.
+        An application has one; a second raises `ConfigError`.
         """
         if self.client.tenant_context is not None:
             raise ConfigError("there is one already; let it do both", key="tenant_context")
@@ -150,11 +159,11 @@ class Fairlane(Tasks):
         return enter
 
     def close(self) -> None:
-        """Close what plain calls have opened, and stop their thread. A later call opens anew."""
+        """Close the connections of blocking calls and stop their thread. A later call opens new ones."""
         self.client.close()
 
     async def aclose(self) -> None:
-        """Close what this event loop and what plain calls have opened. A later call opens anew."""
+        """Close the connections of this event loop and of blocking calls. A later call opens new ones."""
         await self.client.aclose()
 
     def __enter__(self) -> Self:

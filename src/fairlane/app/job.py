@@ -1,6 +1,6 @@
-"""A job as callers see it: a snapshot that does not change, and what can be asked of it.
+"""A job as callers see it: an immutable snapshot with methods to refresh it, cancel it or await its result.
 
-Knows no store: it asks the application that it came from.
+Knows no store: it asks the client of its application.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from uuid import UUID
 
 import msgspec
 
+from fairlane.app.portal import Portal
 from fairlane.app.settings import Settings
-from fairlane.app.sync import Portal
 from fairlane.model.errors import JobCancelled, JobFailed, ResultGone
 from fairlane.model.failure import ErrorClass
 from fairlane.model.instants import Duration, Instant, Micros, to_datetime, to_micros
 from fairlane.model.job import AttemptOutcome, AttemptRecord, JobRecord, Progress
-from fairlane.model.lifecycle import CancelReply, State, is_finished
-from fairlane.model.payload import decode_arguments, decode_result, verify
-from fairlane.model.priority import at_edge
+from fairlane.model.lifecycle.states import CancelReply, State, is_finished
+from fairlane.model.payload.encoding import decode_arguments, decode_result, verify
+from fairlane.model.scheduling.priority import at_edge
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
-"""What metadata may hold."""
+"""The values that a job's metadata may hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One execution of a job, ended or still running; the error fields say why, where it did not succeed.
+    """One execution of a job, ended or still running. The error fields are set if it failed.
 
-    `log` has the last lines of what its handler logged with `ctx.log`.
+    `log` holds the last lines that the handler logged with `ctx.log`.
     """
 
     number: int
@@ -46,23 +46,23 @@ class Attempt:
     outcome: AttemptOutcome
     error_class: ErrorClass | None
     error_type: str | None
-    # Free text may quote what is secret (S6), and a job's repr ends up in logs.
+    # Free text may quote secrets (S6), and the repr of a job ends up in logs.
     message: str | None = field(repr=False)
     traceback: str | None = field(repr=False)
     log: str | None = field(repr=False, default=None)
 
 
-class Keeper(Protocol):
-    """What a job asks of the application that it came from."""
+class JobClient(Protocol):
+    """What a job needs from the client of its application."""
 
     @property
     def portal(self) -> Portal:
-        """Where plain callers come in."""
+        """The portal that runs blocking calls."""
         ...
 
     @property
     def settings(self) -> Settings:
-        """What holds for the application."""
+        """The effective settings."""
         ...
 
     def argument_enums(self, task: str) -> Mapping[str, type[Enum]]:
@@ -70,11 +70,11 @@ class Keeper(Protocol):
         ...
 
     def result_enums(self, task: str) -> Mapping[str, type[Enum]]:
-        """Give the Enum classes that a result of this task may hold."""
+        """Return the Enum classes that a result of this task may hold."""
         ...
 
     async def arefresh(self, job: Job[R]) -> Job[R]:
-        """Give a newer snapshot; `JobNotFound` if the job cannot be seen from here."""
+        """Return a newer snapshot; `JobNotFound` if the caller's scope does not contain the job."""
         ...
 
     async def acancel(self, job: Job[Any], reason: str) -> CancelReply:
@@ -82,17 +82,18 @@ class Keeper(Protocol):
         ...
 
     async def afinished(self, job: Job[R], at_most: Micros | None) -> Job[R]:
-        """Wait for the job's end, at most so long."""
+        """Wait until the job has ended; TimeoutError after `at_most`."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job(Generic[R_co]):
-    """One call of a task for one tenant, as it was at one instant; `refresh()` gives a newer snapshot.
+    """A snapshot of one job, that is one call of a task for one tenant; `refresh()` returns a newer one.
 
-    `created` is False if an earlier job answered for this enqueue. `because` says why a job is delayed, dead
-    or cancelled. `attempts` holds the last ones, oldest first; a running job's last is the live one.
-    `progress` is what its handler said last, None unless an attempt runs and has said something (S62).
+    `created` is False if the enqueue found an existing job with the same key and returned that. `because`
+    says why a job is delayed, dead or cancelled. `created_by` is who asked for the job, None if unknown.
+    `attempts` holds the most recent attempts, oldest first; the last one of a running job has not ended.
+    `progress` is the latest report of the running attempt, None without one (S62).
     """
 
     id: UUID
@@ -111,6 +112,7 @@ class Job(Generic[R_co]):
     expires_at: datetime | None
     settled_at: datetime | None
     correlation_id: str
+    created_by: str | None
     idempotency_key: str
     dedup_key: str | None
     parent_id: UUID | None
@@ -123,13 +125,13 @@ class Job(Generic[R_co]):
     _stored: bytes | None = field(repr=False)
     _is_emptied: bool = field(repr=False)
     _enums: Mapping[str, type[Enum]] = field(repr=False, compare=False)
-    _keeper: Keeper = field(repr=False, compare=False)
-    _unread: tuple[Stored, Keeper] | None = field(repr=False, compare=False)
+    _client: JobClient = field(repr=False, compare=False)
+    _unread: tuple[StoreAnswer, JobClient] | None = field(repr=False, compare=False)
 
-    if not TYPE_CHECKING:  # a checker would take any name for an attribute
+    if not TYPE_CHECKING:  # with __getattr__, a type checker accepts any attribute name
 
         def __getattr__(self, name: str) -> Any:
-            """Read the record when a field is first asked for, which of a thousand new jobs few are."""
+            """Fill in all fields at the first access: of a thousand enqueued jobs few are looked at."""
             unread = object.__getattribute__(self, "_unread")
             if unread is not None:
                 for field_, value in _fields(*unread).items():
@@ -142,57 +144,57 @@ class Job(Generic[R_co]):
 
     @property
     def is_finished(self) -> bool:
-        """Whether nothing will ever happen to the job again."""
+        """Whether the job has ended: succeeded, dead or cancelled."""
         return is_finished(self.state)
 
     @property
     def arguments(self) -> Mapping[str, Any]:
-        """The arguments as they are stored, by name; decoded when asked for, anew each time.
+        """The stored arguments by name, decoded anew at each access.
 
-        Datetimes, Decimals and the others come back as they were given; an Enum member does where its task is
-        known, and is its text (`Colour.RED`) elsewhere. Values are in clear. Of a tenant that was forgotten
-        there are none. ValueError if the stored bytes cannot be read.
+        Datetimes, Decimals and the like come back as they were given. An Enum member does so where its task
+        is declared; elsewhere it is text such as `Colour.RED`. A forgotten tenant's jobs have no arguments.
+        ValueError if the stored bytes are damaged. Danger: values are not redacted, secrets included.
         """
         if not self._payload:
             return MappingProxyType({})
         verify(self._payload, self._checksum)
-        enums = self._keeper.argument_enums(self.task)
+        enums = self._client.argument_enums(self.task)
         return MappingProxyType(decode_arguments(self._payload, enums=enums, is_showing=True))
 
     @property
     def logs(self) -> Mapping[int, Sequence[str]]:
-        """The lines that `ctx.log` kept, by number of the attempt; stored when the attempt ends (S62)."""
-        kept = {one.number: tuple(one.log.splitlines()) for one in self.attempts if one.log}
-        return MappingProxyType(kept)
+        """The last lines logged with `ctx.log`, by attempt number; stored when the attempt ends (S62)."""
+        lines = {one.number: tuple(one.log.splitlines()) for one in self.attempts if one.log}
+        return MappingProxyType(lines)
 
     def refresh(self) -> Job[R_co]:
-        """Give the job as it is now; `JobNotFound` if it is no longer kept."""
-        return self._keeper.portal.run(self.arefresh())
+        """Return the job as it is now; `JobNotFound` if it is no longer stored."""
+        return self._client.portal.run(self.arefresh())
 
     async def arefresh(self) -> Job[R_co]:
-        """Give the job as it is now; `JobNotFound` if it is no longer kept."""
-        return await self._keeper.arefresh(self)
+        """Return the job as it is now; `JobNotFound` if it is no longer stored."""
+        return await self._client.arefresh(self)
 
     def cancel(self, reason: str = "") -> CancelReply:
-        """Cancel the job if it waits, ask it to stop if it runs; the answer says which, or that it ended."""
-        return self._keeper.portal.run(self.acancel(reason))
+        """Cancel the job if it waits, ask it to stop if it runs; the reply says which, or that it ended."""
+        return self._client.portal.run(self.acancel(reason))
 
     async def acancel(self, reason: str = "") -> CancelReply:
-        """Cancel the job if it waits, ask it to stop if it runs; the answer says which, or that it ended."""
-        return await self._keeper.acancel(self, reason)
+        """Cancel the job if it waits, ask it to stop if it runs; the reply says which, or that it ended."""
+        return await self._client.acancel(self, reason)
 
     def result(self, timeout: Duration | None = None) -> R_co:
-        """Wait for the job's end and give what its handler returned.
+        """Wait until the job has ended, and return what its handler returned.
 
-        `JobFailed` if it is dead, `JobCancelled` if it was cancelled, `ResultGone` if its result is no longer
-        kept or could not be, `TimeoutError` if it has not ended in time.
+        Raises `JobFailed` if the job is dead, `JobCancelled` if it was cancelled, `ResultGone` if the result
+        has expired or could not be stored, and `TimeoutError` after `timeout` seconds.
         """
-        return self._keeper.portal.run(self.aresult(timeout))
+        return self._client.portal.run(self.aresult(timeout))
 
     async def aresult(self, timeout: Duration | None = None) -> R_co:  # noqa: ASYNC109 (the public word)
-        """Wait for the job's end and give what its handler returned; see `result`."""
+        """Wait until the job has ended, and return what its handler returned; see `result`."""
         if not self.is_finished:
-            ended = await self._keeper.afinished(self, None if timeout is None else to_micros(timeout))
+            ended = await self._client.afinished(self, None if timeout is None else to_micros(timeout))
             return await ended.aresult()
         if self.state is State.DEAD:
             raise JobFailed(self, self.because or "")
@@ -208,42 +210,42 @@ class Job(Generic[R_co]):
         return (last.message or "") if last is not None and last.outcome == "succeeded" else ""
 
 
-class Stored(Protocol):
-    """What a store answers with for one job."""
+class StoreAnswer(Protocol):
+    """A store's answer for one job."""
 
     @property
     def job(self) -> JobRecord:
-        """The job as the store keeps it."""
+        """The stored record."""
         ...
 
     @property
     def is_created(self) -> bool:
-        """Whether this enqueue made it."""
+        """Whether this enqueue created it."""
         ...
 
 
-def job_of(stored: Stored, keeper: Keeper) -> Job[Any]:
-    """Show a stored job."""
-    # Past `__init__`, which would fill in all fields: 0.2 µs instead of 8, for every job of a batch.
+def job_of(stored: StoreAnswer, client: JobClient) -> Job[Any]:
+    """Return the snapshot of a stored job."""
+    # Bypasses `__init__`, which would fill in all fields: 0.2 µs instead of 8 for each job of a batch.
     kind: type[Job[Any]] = Job
     job = object.__new__(kind)
-    object.__setattr__(job, "_unread", (stored, keeper))
+    object.__setattr__(job, "_unread", (stored, client))
     return job
 
 
-def _fields(stored: Stored, keeper: Keeper) -> dict[str, Any]:
-    """Read all fields of a record, its priority as the application counts."""
+def _fields(stored: StoreAnswer, client: JobClient) -> dict[str, Any]:
+    """Return all fields of a snapshot; the priority counts in the application's direction."""
     record = stored.job
     return {
         "created": stored.is_created,
-        "_keeper": keeper,
+        "_client": client,
         "id": record.id,
         "tenant": record.tenant,
         "queue": record.queue,
         "task": record.task,
         "state": record.state,
         "because": record.because,
-        "priority": at_edge(record.priority, lower_first=keeper.settings.is_lower_first),
+        "priority": at_edge(record.priority, lower_first=client.settings.is_lower_first),
         "attempt": record.attempt,
         "failures": record.failures,
         "max_attempts": record.max_attempts,
@@ -252,6 +254,7 @@ def _fields(stored: Stored, keeper: Keeper) -> dict[str, Any]:
         "expires_at": _moment(record.expires_at),
         "settled_at": _moment(record.settled_at),
         "correlation_id": record.correlation_id,
+        "created_by": record.created_by,
         "idempotency_key": record.idempotency_key,
         "dedup_key": record.dedup_key,
         "parent_id": record.parent_id,
@@ -262,10 +265,10 @@ def _fields(stored: Stored, keeper: Keeper) -> dict[str, Any]:
         "_payload": record.payload,
         "_checksum": record.checksum,
         "_stored": record.result,
-        # A succeeded job was claimed at least once, so one without an attempt is the husk of a job that is
-        # no longer kept; a tenant that was forgotten leaves jobs without payload.
+        # A succeeded job was claimed at least once, so one without an attempt is the tombstone of a deleted
+        # job. Jobs of a forgotten tenant have no payload.
         "_is_emptied": not record.attempt or not record.payload,
-        "_enums": keeper.result_enums(record.task),
+        "_enums": client.result_enums(record.task),
     }
 
 

@@ -1,4 +1,4 @@
-"""What holds for an application: the one checked value. Reads no file and no environment."""
+"""The effective settings of an application, as one checked value. Reads no file and no environment."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from fairlane.app.worker_settings import WorkerSettings
 from fairlane.model.checking import flag, instance, is_listed, is_text, shown
 from fairlane.model.errors import ConfigError
 from fairlane.model.instants import Duration
-from fairlane.model.layers import TenantRules
-from fairlane.model.limits import Rate
 from fairlane.model.names import name_hint
-from fairlane.model.payload import PayloadRules
-from fairlane.model.policy import Gate, Lane, Queue, Tenancy
-from fairlane.model.priority import HIGHEST, LOWEST, is_priority
-from fairlane.model.retention import Retention
-from fairlane.model.retry import RetryPolicy
-from fairlane.model.sensitive import SensitivePolicy
+from fairlane.model.payload.encoding import PayloadRules
+from fairlane.model.payload.sensitive import SensitivePolicy
+from fairlane.model.policy.declared import Gate, Lane, Queue, Tenancy
+from fairlane.model.policy.limits import Rate
+from fairlane.model.policy.overrides import TenantRules
+from fairlane.model.policy.retention import Retention
+from fairlane.model.retry.backoff import RetryPolicy
+from fairlane.model.scheduling.priority import HIGHEST, LOWEST, is_priority
 
 DEFAULT_QUEUE: Final = "default"
-"""The home of a task that names none; always there."""
+"""The home queue of a task that names none; always declared."""
 
 Direction: TypeAlias = Literal["higher_first", "lower_first"]
-"""Which of an application's priorities go first (S19)."""
+"""Which priorities run first (S19)."""
 
 Required: TypeAlias = Literal["correlation_id", "idempotency_key"]
 
 
 class PayloadSettings(TypedDict, total=False):
-    """The table `payload`, as in fairlane.toml; sizes in bytes."""
+    """The table `[payload]` of fairlane.toml as a dict; sizes in bytes."""
 
     warn_over: int
     max_size: int
@@ -44,7 +44,7 @@ class PayloadSettings(TypedDict, total=False):
 
 
 class TaskSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What a configuration says of a task, over what its decorator says; UNSET leaves it as it is."""
+    """The values of one task in `[tasks]`. UNSET keeps the value of its decorator."""
 
     timeout: Duration | UnsetType | None = UNSET
     soft_timeout: Duration | UnsetType | None = UNSET
@@ -56,21 +56,19 @@ class TaskSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """One application's values. `queues` holds the declared ones by name, and `default`.
+    """The values of one application. `queues` holds the declared queues by name, and `default`.
 
-    `is_default_url` says that nobody has named a store, so that it is a file in the working directory.
-
-    `has_open_queues` says that none were declared: then tasks declare theirs by naming them, and `usual` is
-    what such a queue is like. `tenants` has `*` for those that are not declared.
+    `is_default_url`: no store is configured, so it is a file in the working directory. `has_open_queues`: no
+    queues are declared, so tasks declare theirs by naming them, with the values of `queue_defaults`. The
+    entry `*` of `tenants` is for undeclared tenants.
     """
 
     url: str | None
     is_default_url: bool = False
     name: str
-    namespace: str | None = None
     import_: str | None = None
     queues: Mapping[str, Queue]
-    usual: Queue = Queue(DEFAULT_QUEUE)
+    queue_defaults: Queue = Queue(DEFAULT_QUEUE)
     has_open_queues: bool
     lanes: tuple[Lane, ...]
     gates: tuple[Gate, ...]
@@ -89,19 +87,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     retention: Retention = Retention()
 
     def __repr__(self) -> str:
-        """Name the application; its URL may hold a password."""
+        """Show the name only; the URL may hold a password."""
         return f"<Settings of {self.name}>"
 
     def queue(self, name: str) -> Queue:
-        """Give a queue's policy; one that only a task has named has the defaults."""
-        return self.queues.get(name) or replace(self.usual, name=name)
+        """Return a queue's policy; a queue that only a task names has the defaults."""
+        return self.queues.get(name) or replace(self.queue_defaults, name=name)
 
 
 def settings_of(
     *,
     url: str | None = None,
     name: str = "fairlane",
-    namespace: str | None = None,
     queues: Sequence[Queue] = (),
     lanes: Sequence[Lane] = (),
     gates: Sequence[Gate] = (),
@@ -112,13 +109,12 @@ def settings_of(
     priority_default: int = 0,
     payload: PayloadSettings | None = None,
 ) -> Settings:
-    """Check what an application was declared with; `ConfigError` names the first key that is wrong."""
+    """Return checked settings; `ConfigError` names the first wrong key."""
     if url is not None and not is_text(url):
         _refuse("url", f"it is of type {type(url).__name__}", "a text such as sqlite:///fairlane.db, or None")
-    for key, given, is_optional in (("name", name, False), ("namespace", namespace, True)):
-        hint = None if given is None and is_optional else name_hint(given)
-        if hint is not None:
-            _refuse(key, f"{shown(given)} is not a legal name", hint)
+    hint = name_hint(name)
+    if hint is not None:
+        _refuse("name", f"{shown(name)} is not a legal name", hint)
     for key, values, kind in (("queues", queues, Queue), ("lanes", lanes, Lane), ("gates", gates, Gate)):
         _all_of(key, values, kind, f"a list of {kind.__name__}(...)")
     _all_of("imports", imports, str, "a list of module names")
@@ -127,7 +123,7 @@ def settings_of(
     _one_of("tenancy", tenancy, get_args(Tenancy))
     _one_of("priority", priority, get_args(Direction))
     if not is_priority(priority_default):
-        _refuse("priority_default", f"{shown(priority_default)} is no priority", f"{LOWEST} to {HIGHEST}")
+        _refuse("priority_default", f"{shown(priority_default)} is not a priority", f"{LOWEST} to {HIGHEST}")
     _once("queues", [queue.name for queue in queues])
     _once("lanes", [lane.name for lane in lanes])
     _once("gates", [gate.name for gate in gates])
@@ -138,7 +134,6 @@ def settings_of(
     return Settings(
         url=url,
         name=name,
-        namespace=namespace,
         queues=known,
         has_open_queues=not queues,
         lanes=tuple(lanes),
@@ -160,10 +155,10 @@ def _payload(table: PayloadSettings) -> tuple[PayloadRules, SensitivePolicy, tup
     for key in table:
         if key not in PayloadSettings.__annotations__:
             _refuse(f"payload.{key}", "there is no such key", allowed)
-    usual = PayloadRules()
+    defaults = PayloadRules()
     sizes: dict[str, int] = {}
     for key in ("warn_over", "max_size", "max_depth"):
-        size: object = table.get(key, getattr(usual, key))
+        size: object = table.get(key, getattr(defaults, key))
         if not isinstance(size, int) or isinstance(size, bool) or size < 1:
             _refuse(f"payload.{key}", f"it is {shown(size)}", "a whole number, 1 or more")
         sizes[key] = size
@@ -201,7 +196,7 @@ def _once(key: str, names: Sequence[str]) -> None:
 
 
 def _all_of(key: str, values: object, kind: type, wanted: str) -> None:
-    """Refuse what is no list of values of one class."""
+    """Refuse anything but a list of values of one class."""
     if not is_listed(values):
         what = "it is one text" if isinstance(values, str) else f"it is {shown(values)}"
         _refuse(key, what, wanted)

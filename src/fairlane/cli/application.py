@@ -1,4 +1,4 @@
-"""Find the application that MODULE:APP names, and say plainly why it cannot be found. Opens no store."""
+"""Import the application that MODULE:APP names, or explain why that failed. Opens no store."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ _FORM: Final = "MODULE:APP, as in shop.jobs:app"
 
 
 def load(name: str) -> Fairlane:
-    """Import MODULE and give its APP; modules are looked for in the current folder first.
+    """Import MODULE and return its APP. The current directory is searched first.
 
-    `ConfigError` says which line failed, or which applications the module does have.
+    `ConfigError` names the line that failed, or the applications that the module does have.
     """
     module, found = find(name, "app", _FORM)
     if isinstance(found, Fairlane):
         return found
-    what = "is no Fairlane" if found is not None else "is not there"
+    what = "is not a Fairlane application" if found is not None else "does not exist"
     known = sorted(key for key, value in vars(module).items() if isinstance(value, Fairlane))
-    allowed = ", ".join(f"{module.__name__}:{key}" for key in known) or "make one with app = Fairlane(...)"
+    allowed = ", ".join(f"{module.__name__}:{key}" for key in known) or "create one with app = Fairlane(...)"
     raise ConfigError(f"{name} {what}.", key="app", allowed=allowed)
 
 
 def find(name: str, key: str, form: str) -> tuple[ModuleType, object]:
-    """Import the module of MODULE:NAME and give it with what NAME is in it, None if nothing."""
+    """Import the module of MODULE:NAME; return it and the value of NAME, None if it has none."""
     module_name, separator, path = name.partition(":")
     if not separator or not module_name or not path:
-        raise ConfigError(f"{name[:80]!r} names nothing.", key=key, allowed=form)
+        raise ConfigError(f"{name[:80]!r} is not a valid name.", key=key, allowed=form)
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
@@ -45,7 +45,7 @@ def find(name: str, key: str, form: str) -> tuple[ModuleType, object]:
 
 
 def import_tasks(app: Fairlane) -> None:
-    """Import the modules that the application names besides its own, so that their tasks are known."""
+    """Import the further modules that the application's configuration names, which register their tasks."""
     for name in app.settings.imports:
         _import(name)
 
@@ -56,11 +56,11 @@ def _import(name: str) -> ModuleType:
     except ConfigError:
         raise
     except Exception as error:  # the application's own code may raise anything
-        raise ConfigError(f"{name} cannot be imported: {_told(error)}", key="app") from error
+        raise ConfigError(f"{name} cannot be imported: {_describe(error)}", key="app") from error
 
 
-def _told(error: Exception) -> str:
-    """Name the error and the line of the application that it comes from."""
+def _describe(error: Exception) -> str:
+    """Describe the error and the line of the application that raised it."""
     if isinstance(error, SyntaxError):
         return f"SyntaxError: {error.msg}{_at(error.filename, error.lineno, error.text)}"
     frames = [

@@ -1,4 +1,4 @@
-"""Commands that load when they are called, take the shared options anywhere, and end with our exit codes."""
+"""The command classes: loaded on first use, with global options everywhere, errors turned into exit codes."""
 
 from __future__ import annotations
 
@@ -11,38 +11,52 @@ from typing import Any, Final, NoReturn
 import click
 
 from fairlane.cli.exits import Exit, exit_of
-from fairlane.cli.session import Session
+from fairlane.cli.invocation import Invocation
 from fairlane.model.errors import FairlaneError, InvalidJob
 
 _WIDEST: Final = 600
-_SHARED_HINT: Final = "The options of `fairlane` itself may be given here, too."
+_SHARED_HINT: Final = "The global options of `fairlane` also work here."
 
 
-def _keep(context: click.Context, option: click.Parameter, value: Any) -> None:
-    session = context.ensure_object(Session)
+def _store_option(context: click.Context, option: click.Parameter, value: Any) -> None:
+    invocation = context.ensure_object(Invocation)
     name = option.name or ""
     if context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT:
-        session.keep({name: value})
+        invocation.set_options({name: value})
 
 
 def shared_options(*, hidden: bool) -> list[click.Parameter]:
-    """Give the options that every command takes; below the root they are taken, but not listed again."""
+    """Return the options that every command takes. Subcommands accept them but do not list them again."""
     texts: tuple[tuple[Sequence[str], str, Mapping[str, Any]], ...] = (
-        (("--app", "application"), "The application, where its tasks matter.", {"metavar": "MODULE:APP"}),
-        (("--url",), "The store [env: FAIRLANE_URL; default: sqlite:///fairlane.db].", {"metavar": "URL"}),
-        (("--config",), "The file fairlane.toml [env: FAIRLANE_CONFIG].", {"metavar": "FILE"}),
-        (("--json", "is_json"), "Answer as JSON; lists one object a line.", {"is_flag": True}),
-        (("--color/--no-color", "has_color"), "Colours on a terminal.", {"default": True}),
-        (("--debug", "is_debug"), "Show where an error comes from.", {"is_flag": True}),
+        (
+            ("--app", "application"),
+            "The application, for commands that need its tasks.",
+            {"metavar": "MODULE:APP"},
+        ),
+        (
+            ("--url",),
+            "The store's URL [env: FAIRLANE_URL; default: sqlite:///fairlane.db].",
+            {"metavar": "URL"},
+        ),
+        (
+            ("--config",),
+            "The configuration file [env: FAIRLANE_CONFIG; default: fairlane.toml].",
+            {"metavar": "FILE"},
+        ),
+        (("--json", "is_json"), "Print JSON; a list is printed as one object per line.", {"is_flag": True}),
+        (("--color/--no-color", "has_color"), "Use colours on a terminal.", {"default": True}),
+        (("--debug", "is_debug"), "Show the traceback of an error.", {"is_flag": True}),
     )
     return [
-        click.Option(list(names), help=text, expose_value=False, callback=_keep, hidden=hidden, **more)
+        click.Option(
+            list(names), help=text, expose_value=False, callback=_store_option, hidden=hidden, **more
+        )
         for names, text, more in texts
     ]
 
 
 class Command(click.Command):
-    """A command that takes the shared options, too."""
+    """A command that also takes the global options."""
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         settings.setdefault("epilog", _SHARED_HINT)
@@ -51,7 +65,7 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """A command with commands below it. One that lists does so when none of them is named."""
+    """A command with subcommands. With `lists` it runs `list` when no subcommand is given."""
 
     command_class = Command
 
@@ -61,7 +75,7 @@ class Group(click.Group):
         self.params += shared_options(hidden=True)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command that was named, or list."""
+        """Run the given subcommand, or `list`."""
         answer = super().invoke(ctx)
         if ctx.invoked_subcommand is None:
             return ctx.invoke(self.commands["list"])
@@ -69,42 +83,42 @@ class Group(click.Group):
 
 
 class Root(click.Group):
-    """The command itself: knows where its commands are, and turns every end into an exit code."""
+    """The `fairlane` command: imports a command when called, and turns every error into an exit code."""
 
-    def __init__(self, *args: Any, places: Mapping[str, str], **settings: Any) -> None:
+    def __init__(self, *args: Any, commands: Mapping[str, str], **settings: Any) -> None:
         super().__init__(*args, **settings)
         self.params += shared_options(hidden=False)
-        self._places = places
+        self._commands = commands
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's shape)
-        """Name the commands in the order of their table."""
-        return list(self._places)
+        """Return the command names in the order of the table."""
+        return list(self._commands)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 (as above)
-        """Load a command's module when it is asked for."""
-        place = self._places.get(cmd_name)
-        if place is None:
+        """Import a command's module when the command is needed."""
+        target = self._commands.get(cmd_name)
+        if target is None:
             return None
-        module, _, name = place.partition(":")
+        module, _, name = target.partition(":")
         command: click.Command = getattr(import_module(module), name)
         return command
 
     def main(self, args: Sequence[str] | None = None, *_: Any, **__: Any) -> NoReturn:
-        """Run a command line and exit with the code that tells how it ended."""
+        """Run a command line, then exit with its exit code."""
         arguments = list(sys.argv[1:] if args is None else args)
-        session = Session()
+        invocation = Invocation()
         try:
-            code = self._run(arguments, session)
+            code = self._run(arguments, invocation)
             sys.stdout.flush()
         except BrokenPipeError:
             _close_output()
             code = Exit.CLOSED
         sys.exit(code)
 
-    def _run(self, arguments: list[str], session: Session) -> int:
+    def _run(self, arguments: list[str], invocation: Invocation) -> int:
         try:
             _refuse_broken(arguments)
-            with self.make_context("fairlane", arguments, obj=session) as context:
+            with self.make_context("fairlane", arguments, obj=invocation) as context:
                 self.invoke(context)
         except click.exceptions.Exit as ended:
             return ended.exit_code
@@ -114,52 +128,55 @@ class Root(click.Group):
             text = error.format_message()
             if len(text) > _WIDEST:
                 error = click.UsageError(_bounded(text), getattr(error, "ctx", None))
-            if session.is_json or "--json" in arguments:  # what comes before it may be what is wrong
-                _tell_json(session, type(error).__name__, error.format_message(), error.exit_code)
+            # Parsing may have failed before it reached --json.
+            if invocation.is_json or "--json" in arguments:
+                _report_json(invocation, type(error).__name__, error.format_message(), error.exit_code)
             else:
                 error.show()
             return error.exit_code
         except FairlaneError as error:
-            if session.is_debug:
+            if invocation.is_debug:
                 raise
-            return _tell(session, error)
+            return _report(invocation, error)
         return Exit.OK
 
 
 def _refuse_broken(arguments: Sequence[str]) -> None:
-    """Refuse bytes that are no text before they reach anything that stores or shows them."""
+    """Refuse arguments that are not valid UTF-8 before anything stores or prints them."""
     for number, argument in enumerate(arguments, 1):
         try:
             argument.encode()
         except UnicodeEncodeError:
-            message = f"word {number} of the command line is no UTF-8"
+            message = f"argument {number} is not valid UTF-8"
             raise click.UsageError(message) from None
 
 
 def _bounded(message: str) -> str:
-    """Leave out the middle of a message that repeats a very long value."""
+    """Cut the middle out of a message that quotes a very long value."""
     return f"{message[:200]} … {message[-200:]}"
 
 
-def _tell(session: Session, error: FairlaneError) -> Exit:
+def _report(invocation: Invocation, error: FairlaneError) -> Exit:
     code = exit_of(error)
-    if session.is_json:
+    if invocation.is_json:
         problems = error.problems if isinstance(error, InvalidJob) else ()
-        _tell_json(session, type(error).__name__, str(error), code, problems)
+        _report_json(invocation, type(error).__name__, str(error), code, problems)
     else:
-        session.output.remark(f"Error: {error}")
+        invocation.output.note(f"Error: {error}")
     return code
 
 
-def _tell_json(session: Session, kind: str, message: str, code: int, problems: Sequence[Any] = ()) -> None:
+def _report_json(
+    invocation: Invocation, kind: str, message: str, code: int, problems: Sequence[Any] = ()
+) -> None:
     import msgspec
 
-    told: dict[str, object] = {"error": kind, "message": message, "exit": int(code)}
+    answer: dict[str, object] = {"error": kind, "message": message, "exit": int(code)}
     if problems:
-        told["problems"] = [msgspec.to_builtins(problem) for problem in problems]
-    session.output.remark(msgspec.json.encode(told).decode())
+        answer["problems"] = [msgspec.to_builtins(problem) for problem in problems]
+    invocation.output.note(msgspec.json.encode(answer).decode())
 
 
 def _close_output() -> None:
-    """Let the interpreter's last flush go nowhere: whoever read the output is gone."""
+    """Send the interpreter's final flush to /dev/null: the reader of the pipe is gone."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

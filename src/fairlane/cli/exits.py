@@ -1,4 +1,4 @@
-"""What the command's exit code means, and which error gives which. Prints nothing."""
+"""The exit codes of the command, and which error leads to which. Prints nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fairlane.runtime import exits
 
 
 class Exit(IntEnum):
-    """How a command ended, for scripts."""
+    """The exit code of a command, for scripts."""
 
     OK = exits.OK
     REFUSED = 1
@@ -28,22 +28,22 @@ class Exit(IntEnum):
     STORE = exits.STORE_GONE
     CONFIG = 5
     UNKNOWN = 6
-    STALLED = exits.STOOD_STILL
+    STALLED = exits.EVENT_LOOP_BLOCKED
     INTERRUPTED = 130
     CLOSED = 141
 
 
 MEANING: Final[Mapping[Exit, str]] = {
-    Exit.OK: "done; for `doctor`, nothing is bad",
-    Exit.REFUSED: "not done: a policy refused it, it came too late, or `doctor` or a check found something",
+    Exit.OK: "success; for `doctor`, nothing is bad",
+    Exit.REFUSED: "not done: a policy refused it, it came too late, or `doctor` or a check found a problem",
     Exit.USAGE: "the command line is wrong; nothing was done",
-    Exit.NOT_FOUND: "what was named is not there: a job, a task, a tenant",
-    Exit.STORE: "the store cannot be used: not there, out of reach, busy, full, damaged, of another version",
+    Exit.NOT_FOUND: "the named job, task or tenant does not exist",
+    Exit.STORE: "the store cannot be used: missing, unreachable, busy, full, damaged, or of another version",
     Exit.CONFIG: "a setting is wrong, or the application could not be imported",
-    Exit.UNKNOWN: "sent and not confirmed: it may have happened or not; look, or repeat with the same key",
-    Exit.STALLED: "a worker whose event loop stood still, or whose code broke, ended; start it again",
+    Exit.UNKNOWN: "sent but not confirmed: it may have happened or not; check, or repeat with the same key",
+    Exit.STALLED: "a worker ended because its event loop was blocked or its own code failed; start it again",
     Exit.INTERRUPTED: "stopped by Ctrl-C",
-    Exit.CLOSED: "whoever read the output stopped reading, as `head` does",
+    Exit.CLOSED: "the reader of the output stopped reading, as `head` does",
 }
 
 
@@ -58,7 +58,7 @@ _BY_ERROR: Final[tuple[tuple[type[FairlaneError], Exit], ...]] = (
 
 
 def exit_of(error: FairlaneError) -> Exit:
-    """Choose the code for an error that Fairlane raised on purpose; the narrowest entry wins.
+    """Return the exit code for one of Fairlane's own errors; the most specific entry wins.
 
     >>> exit_of(StoreError("the disk is full")), exit_of(EnqueueUnknown("sent twice")).name
     (<Exit.STORE: 4>, 'UNKNOWN')

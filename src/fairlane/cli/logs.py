@@ -1,4 +1,4 @@
-"""Show the log of a command that runs on its own: lines for people, objects for programs, no secrets (S6)."""
+"""Format the log of a long-running command: lines for people, JSON for programs, never secrets (S6)."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import sys
 from copy import copy
 from typing import Final
 
-from fairlane.cli.safe import lines, one_line
-from fairlane.model.sensitive import redact_text
+from fairlane.cli.render.escaping import lines, one_line
+from fairlane.model.payload.sensitive import redact_text
 from fairlane.runtime.logs import JsonFormatter
 
 _ABOUT: Final = ("tenant", "job", "attempt", "correlation")
-"""What a line about an attempt is found by."""
+"""The fields that identify the attempt that a line is about."""
 
 _FORM: Final = "%(asctime)s %(levelname)s %(about)s%(message)s"
 
 
 class PlainFormatter(logging.Formatter):
-    r"""Time, level, whose attempt it is about, message; nothing secret, nothing that moves the cursor.
+    r"""Time, level, the attempt it is about, message; without secrets or terminal control characters.
 
-    One record is one line, and says each thing once. Tracebacks stand below it: those that were logged, and
-    with `has_tracebacks` those of failed attempts.
+    One record is one line and says each thing once. Tracebacks follow below it: logged ones, and with
+    `has_tracebacks` also those of failed attempts.
 
     >>> record = logging.LogRecord("fairlane", 30, "", 0, "password=%s \x1b[2J", ("hunter2",), None)
     >>> record.tenant, record.job, record.attempt = "acme", "7", 2
@@ -34,15 +34,15 @@ class PlainFormatter(logging.Formatter):
         self._has_tracebacks = has_tracebacks
 
     def format(self, record: logging.LogRecord) -> str:
-        """Give the text, a traceback below it if there is one."""
+        """Return the line, followed by a traceback if there is one."""
         message = record.getMessage()
         about = {name: getattr(record, name) for name in _ABOUT if hasattr(record, name)}
         if about.get("correlation") == about.get("job"):
-            about.pop("correlation", None)  # it was given none, and has the job's id for one
+            about.pop("correlation", None)  # the default correlation id is the job's id
         if str(about.get("job")) in message:
-            about.pop("job")  # the worker's own messages name job and attempt
+            about.pop("job")  # the worker's own messages already name job and attempt
             about.pop("attempt", None)
-        shown = copy(record)  # others may have to show it, too
+        shown = copy(record)  # other handlers get the same record
         shown.about = _one("".join(f"{name}={value} " for name, value in about.items()))
         shown.msg, shown.args = _one(message), ()
         trace = getattr(record, "traceback", None) if self._has_tracebacks else None
@@ -55,7 +55,7 @@ def _one(text: str) -> str:
 
 
 def log_to_stderr(*, is_json: bool, is_debug: bool, has_tracebacks: bool = False) -> None:
-    """Let everything that is logged be seen, from now on."""
+    """Log everything to standard error from now on."""
     handler = logging.StreamHandler(sys.stderr)
     form = JsonFormatter if is_json else PlainFormatter
     handler.setFormatter(form(has_tracebacks=has_tracebacks))

@@ -1,4 +1,4 @@
-"""The `fairlane` command: its commands and where they are. Loads only what is called."""
+"""The `fairlane` command and the table of its commands. Imports only the command that is called."""
 
 from __future__ import annotations
 
@@ -8,39 +8,39 @@ from typing import Final, NoReturn
 
 from fairlane.cli.command import Root
 
-PLACES: Final = {
-    "init": "fairlane.cli.init:init",
-    "demo": "fairlane.cli.run:demo",
-    "up": "fairlane.cli.run:up",
-    "bench": "fairlane.cli.bench:bench",
-    "worker": "fairlane.cli.run:worker",
-    "scheduler": "fairlane.cli.run:scheduler",
-    "relay": "fairlane.cli.relay:relay",
-    "version": "fairlane.cli.version:version",
-    "migrate": "fairlane.cli.store:migrate",
-    "enqueue": "fairlane.cli.enqueue:enqueue",
-    "jobs": "fairlane.cli.jobs:jobs",
-    "explain": "fairlane.cli.explain:explain",
-    "cancel": "fairlane.cli.steer:cancel",
-    "run-now": "fairlane.cli.steer:run_now",
-    "queues": "fairlane.cli.queues:queues",
-    "tenants": "fairlane.cli.tenants:tenants",
-    "tasks": "fairlane.cli.tasks:tasks",
-    "gates": "fairlane.cli.gates:gates",
-    "limits": "fairlane.cli.limits:limits",
-    "pause": "fairlane.cli.holds:pause",
-    "close": "fairlane.cli.holds:close",
-    "resume": "fairlane.cli.holds:resume",
-    "drain": "fairlane.cli.holds:drain",
-    "workers": "fairlane.cli.workers:workers",
-    "config": "fairlane.cli.configuration:config",
-    "doctor": "fairlane.cli.doctor:doctor",
+COMMANDS: Final = {
+    "init": "fairlane.cli.commands.init:init",
+    "demo": "fairlane.cli.commands.demo:demo",
+    "up": "fairlane.cli.commands.worker:up",
+    "bench": "fairlane.cli.commands.bench:bench",
+    "worker": "fairlane.cli.commands.worker:worker",
+    "scheduler": "fairlane.cli.commands.worker:scheduler",
+    "relay": "fairlane.cli.commands.relay:relay",
+    "version": "fairlane.cli.commands.version:version",
+    "migrate": "fairlane.cli.commands.migrate:migrate",
+    "enqueue": "fairlane.cli.commands.enqueue:enqueue",
+    "jobs": "fairlane.cli.commands.jobs:jobs",
+    "explain": "fairlane.cli.commands.explain:explain",
+    "cancel": "fairlane.cli.commands.cancel:cancel",
+    "run-now": "fairlane.cli.commands.cancel:run_now",
+    "queues": "fairlane.cli.commands.policies.queues:queues",
+    "tenants": "fairlane.cli.commands.policies.tenants:tenants",
+    "tasks": "fairlane.cli.commands.policies.tasks:tasks",
+    "gates": "fairlane.cli.commands.policies.gates:gates",
+    "limits": "fairlane.cli.commands.policies.limits:limits",
+    "pause": "fairlane.cli.commands.policies.pause:pause",
+    "close": "fairlane.cli.commands.policies.pause:close",
+    "resume": "fairlane.cli.commands.policies.pause:resume",
+    "drain": "fairlane.cli.commands.policies.pause:drain",
+    "workers": "fairlane.cli.commands.workers:workers",
+    "config": "fairlane.cli.commands.config:config",
+    "doctor": "fairlane.cli.commands.doctor:doctor",
 }
-"""Each command and the object that it is."""
+"""Each command and the object that implements it."""
 
 cli: Final = Root(
     name="fairlane",
-    places=PLACES,
+    commands=COMMANDS,
     help="Background jobs for multi-tenant Python applications: fair between tenants, durable, observable.",
     epilog="Exit codes and examples are in docs/reference/command-line.md.",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -48,9 +48,9 @@ cli: Final = Root(
 
 
 def main() -> NoReturn:
-    """Run the command line of this process."""
+    """Run this process's command line."""
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a letter shows its code; it never ends the command.
+        # A terminal that cannot show a character shows its code; it must not end the command.
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     cli.main()

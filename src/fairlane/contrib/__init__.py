@@ -1,1 +1,1 @@
-"""Bridges to other people's libraries. Each imports its library when it is used, not before."""
+"""Integrations with other libraries. Each imports its library only when it is used."""

@@ -1,8 +1,8 @@
-"""Tell PostgreSQL for which tenant a transaction is, so that row-level security of your tables can ask.
+"""Set the tenant of a PostgreSQL transaction, for the row-level security policies of your own tables.
 
 The setting `fairlane.tenant` holds the tenant of the running handler, or of `with app.tenant(...)`, until the
-end of a transaction: a connection that goes back to its pool carries nothing along. Where there is no tenant
-nothing is set, and a policy that compares with the setting lets nothing through.
+transaction ends: a connection that returns to its pool carries no tenant. Without a tenant nothing is set,
+and a policy that compares with the setting lets no row through.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from importlib import import_module
 from typing import Any, Final
 
 from fairlane.app.ambient import current_tenant
-from fairlane.app.sync import run_here
-from fairlane.store.postgres.guests import guest
+from fairlane.app.portal import run_here
+from fairlane.store.postgres.app_connections import app_connection
 
 SETTING: Final = "fairlane.tenant"
 
@@ -22,20 +22,20 @@ _SET_BY_DRIVER: Final = "SELECT set_config('fairlane.tenant', %s, true)"
 
 
 def set_tenant(connection: Any) -> None:
-    """Set the tenant for the transaction that is open on a connection; LookupError where there is none.
+    """Set the tenant of the transaction open on a connection; LookupError if no tenant is ambient.
 
-    Takes the connections that `using(connection=)` takes; for an asynchronous one await `aset_tenant`.
+    Takes the connections of `using(connection=)`; for an async one await `aset_tenant`.
     """
     run_here(aset_tenant(connection))
 
 
 async def aset_tenant(connection: Any) -> None:
-    """Set the tenant for the transaction that is open on a connection; see `set_tenant`."""
-    await guest(connection).fetch(_SET, SETTING, current_tenant())
+    """Set the tenant of the transaction open on a connection; see `set_tenant`."""
+    await app_connection(connection).fetch(_SET, SETTING, current_tenant())
 
 
 def register_engine(engine: Any) -> None:
-    """Let every transaction of a SQLAlchemy engine, plain or async, begin with the tenant that it is for."""
+    """Set the tenant at the start of every transaction of a SQLAlchemy engine, plain or async."""
     event: Any = import_module("sqlalchemy.event")
     event.listen(getattr(engine, "sync_engine", engine), "begin", _begun)
 
@@ -46,10 +46,10 @@ def _begun(connection: Any) -> None:
 
 
 def register_django() -> None:
-    """Let every `atomic` of Django's PostgreSQL connections begin with the tenant that it is for.
+    """Set the tenant at the start of every `atomic` block on Django's PostgreSQL connections.
 
-    Call it once, where the application is set up. A statement outside of `atomic` is a transaction of its
-    own, for nobody.
+    Call it once, where the application is set up. Danger: a statement outside `atomic` is a transaction of
+    its own, and has no tenant.
     """
     signals: Any = import_module("django.db.backends.signals")
     signals.connection_created.connect(_connected, dispatch_uid="fairlane.row_security")
@@ -62,15 +62,15 @@ def _connected(*, connection: Any, **_: Any) -> None:
 
 
 class _DjangoWrapper:
-    """Runs beside every statement of a connection, and sets the tenant before the first of a transaction."""
+    """Wraps every statement of a connection, and sets the tenant before the first of a transaction."""
 
     def __call__(self, execute: Callable[..., Any], *statement: Any) -> Any:
         *_, context = statement
-        beneath = context["connection"].connection
+        driver_connection = context["connection"].connection
         tenant = _tenant()
-        is_first = not beneath.autocommit and beneath.info.transaction_status == _IDLE
+        is_first = not driver_connection.autocommit and driver_connection.info.transaction_status == _IDLE
         if is_first and tenant is not None:
-            beneath.execute(_SET_BY_DRIVER, (tenant,))
+            driver_connection.execute(_SET_BY_DRIVER, (tenant,))
         return execute(*statement)
 
 

@@ -6,30 +6,26 @@ import asyncio
 
 from fairlane.app.fairlane import Fairlane
 from fairlane.duties.duties import Duties, log
-from fairlane.runtime.absence import Absence
 from fairlane.runtime.exits import OK, STORE_GONE
-from fairlane.runtime.identity import new_name
-from fairlane.runtime.loops import beside
+from fairlane.runtime.identity import new_process_name
+from fairlane.runtime.loops import run_with_background, wait_for
+from fairlane.runtime.outage import StoreOutage
 from fairlane.runtime.signals import on_stop
 
 
 def run_scheduler(app: Fairlane) -> int:
-    """Do the duties until SIGTERM or SIGINT, or the store is gone; give the exit code of the process."""
+    """Do the duties until SIGTERM, SIGINT or the loss of the store; return the exit code of the process."""
     return asyncio.run(_serve(app))
 
 
 async def _serve(app: Fairlane) -> int:
     client, settings = app.client, app.settings
-    name = new_name("scheduler")
-    told = asyncio.Event()
-    absence = Absence(log, name, told.set)
-    duties = Duties(name, lambda: client.store, client.clock, settings.retention, settings.worker, absence)
-    with on_stop(told.set):
-        await beside(_until(told), duties.run())
+    name = new_process_name("scheduler")
+    stop = asyncio.Event()
+    outage = StoreOutage(log, name, stop.set)
+    duties = Duties(name, lambda: client.store, client.clock, settings.retention, settings.worker, outage)
+    with on_stop(stop.set):
+        await run_with_background(wait_for(stop), duties.run())
     await duties.leave()
     await app.aclose()
-    return STORE_GONE if absence.is_for_good else OK
-
-
-async def _until(told: asyncio.Event) -> None:
-    await told.wait()
+    return STORE_GONE if outage.is_permanent else OK

@@ -1,4 +1,4 @@
-"""All duties of a process: each one pass, repeated while the process leads. Loops and sleeps nowhere."""
+"""All duties of a process: each is one pass, repeated while the process leads. Loops and sleeps nowhere."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from typing import Final, TypeAlias
 from fairlane.app.worker_settings import WorkerSettings
 from fairlane.duties.clean import clean
 from fairlane.duties.expire import expire
-from fairlane.duties.lead import Lead
+from fairlane.duties.leader_election import LeaderElection
 from fairlane.duties.promote import promote
 from fairlane.duties.prune import prune
 from fairlane.duties.reclaim import Reclaim
 from fairlane.model.errors import StoreError
 from fairlane.model.instants import SECOND, Micros
-from fairlane.model.retention import Retention
+from fairlane.model.policy.retention import Retention
 from fairlane.model.scope import Scope
-from fairlane.runtime.absence import Absence, enduring
 from fairlane.runtime.clock import Clock
-from fairlane.runtime.loops import Pass, all_of, repeat
+from fairlane.runtime.loops import Pass, repeat, run_all
+from fairlane.runtime.outage import StoreOutage, retry_on_outage
 from fairlane.store.contract import Store
 from fairlane.store.contract.registry import LeaveRequest
 
 Duty: TypeAlias = Callable[[Store], Awaitable[Micros]]
 
-AFTER_A_FAULT: Final[Micros] = 30 * SECOND
+RETRY_AFTER_ERROR: Final[Micros] = 30 * SECOND
 
 log: Final = getLogger("fairlane.duties")
 
 
 class Duties:
-    """Does the duties under one lead lease, until cancelled."""
+    """Does the duties while this process holds the leader lease, until cancelled."""
 
     def __init__(
         self,
@@ -42,12 +42,12 @@ class Duties:
         clock: Clock,
         retention: Retention,
         settings: WorkerSettings,
-        absence: Absence,
+        outage: StoreOutage,
     ) -> None:
         self._name = name
         self._store = store
-        self._lead = Lead(name, settings.lease, settings.renew_every)
-        self._absence = absence
+        self._election = LeaderElection(name, settings.lease, settings.renew_every)
+        self._outage = outage
         self._duties: tuple[Duty, ...] = (
             Reclaim(clock, settings),
             promote,
@@ -57,32 +57,32 @@ class Duties:
         )
 
     async def run(self) -> None:
-        """Lead where nobody else does, and do every duty as often as it asks for."""
-        passes = (repeat(self._led(duty), self._lead.bell()) for duty in self._duties)
-        lead = enduring(self._asking(self._lead), self._absence, is_witness=True)
-        await all_of(repeat(lead), *passes)
+        """Lead if nobody else does, and do every duty as often as it asks for."""
+        passes = (repeat(self._while_leading(duty), self._election.new_wake_up()) for duty in self._duties)
+        election = retry_on_outage(self._with_store(self._election), self._outage, ends_outage=True)
+        await run_all(repeat(election), *passes)
 
     async def leave(self) -> None:
-        """Let others lead at once."""
-        with suppress(StoreError):  # else they lead when the lease is over
+        """Give up the lead, so that another process can take it at once."""
+        with suppress(StoreError):  # another process leads when the lease has expired
             await self._store().registry.leave(LeaveRequest(scope=Scope.all(), worker=self._name))
 
-    def _led(self, duty: Duty) -> Pass:
-        led = enduring(self._asking(duty), self._absence)
+    def _while_leading(self, duty: Duty) -> Pass:
+        retrying = retry_on_outage(self._with_store(duty), self._outage)
 
         async def one_pass() -> Micros | None:
-            if not self._lead.is_mine:
-                return self._lead.every
+            if not self._election.is_leader:
+                return self._election.every
             try:
-                return await led()
+                return await retrying()
             except Exception:
-                # A fault in one duty ends neither the others nor, in a worker, the jobs beside them.
-                log.exception("a duty failed, and is tried again", extra={"event": "duty_failed"})
-                return AFTER_A_FAULT
+                # An error in one duty must end neither the others nor, in a worker, its jobs.
+                log.exception("a duty failed and will be tried again", extra={"event": "duty_failed"})
+                return RETRY_AFTER_ERROR
 
         return one_pass
 
-    def _asking(self, duty: Duty) -> Pass:
+    def _with_store(self, duty: Duty) -> Pass:
         async def one_pass() -> Micros:
             return await duty(self._store())
 

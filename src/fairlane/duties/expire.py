@@ -1,4 +1,4 @@
-"""Cancel waiting jobs whose time to start is over (S21)."""
+"""Cancel waiting jobs that have expired (S21)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from fairlane.store.contract import Store
 from fairlane.store.contract.claims import PassRequest
 
 EVERY: Final[Micros] = 15 * SECOND
-"""A job past its time is not handed out meanwhile; a pass only tells its owner."""
+"""An expired job is never claimed meanwhile; the pass only tells its owner."""
 
 
 async def expire(store: Store) -> Micros:
-    """Take one pass; come back at once if there was more."""
+    """Take one pass; return the pause before the next, zero if there was more."""
     reply = await store.claims.expire(PassRequest(scope=Scope.all()))
     return 0 if reply.is_partial else EVERY

@@ -1,4 +1,4 @@
-"""Make due jobs ready, so that counts are true and workers are woken. Claims do not depend on it."""
+"""Make due jobs ready, so that counts are right and workers are woken. Claims do not depend on it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from fairlane.store.contract import Store
 from fairlane.store.contract.claims import PassRequest
 
 EVERY: Final[Micros] = 15 * SECOND
-"""How long a pass may stay away; idle workers know by themselves when the next job is due."""
+"""The longest pause; idle workers know by themselves when the next job is due."""
 
 SOON: Final[Micros] = SECOND
 
 
 async def promote(store: Store) -> Micros:
-    """Take one pass; come back at once if there was more, soon if something was due."""
+    """Take one pass; return the pause before the next: zero if there was more, short if something was due."""
     reply = await store.claims.promote(PassRequest(scope=Scope.all()))
     if reply.is_partial:
         return 0

@@ -1,6 +1,6 @@
-"""Refuse a declared value with one `ConfigError`: the field, the value, and what is allowed.
+"""Validate values that are declared in code: `ConfigError` names the field, the value and what is allowed.
 
-For whatever a team declares in code. Names and jobs are checked elsewhere, problem by problem.
+Names and jobs are validated elsewhere, where all problems are collected.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MANY: Final = 4
 
 
 def refuse(field: str, value: object, wanted: str) -> NoReturn:
-    """Raise the error; it has the first word of the field as its key.
+    """Raise the error; its key is the first word of the field.
 
     >>> refuse("limit of a Rate", 0, "a whole number, 1 or more")
     Traceback (most recent call last):
@@ -32,7 +32,7 @@ def refuse(field: str, value: object, wanted: str) -> NoReturn:
 
 
 def shown(value: object) -> str:
-    """Show a value in a bounded way, whatever its own code does.
+    """Return the repr of a value, shortened, even if its own `__repr__` fails.
 
     >>> shown("x" * 200)[-6:]
     'xxx...'
@@ -42,7 +42,7 @@ def shown(value: object) -> str:
 
 
 def legal(what: str, name: object) -> None:
-    """Refuse what is no legal name of a queue, gate, lane and so on (S3)."""
+    """Refuse an illegal name of a queue, gate, lane and so on (S3)."""
     hint = name_hint(name)
     if hint is not None:
         error = ConfigError(f"{shown(name)} is no legal {what} name; {hint}")
@@ -51,7 +51,7 @@ def legal(what: str, name: object) -> None:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether a value is a number that can be compared; a bool is none.
+    """Whether a value is a comparable number; a bool is not.
 
     >>> is_number(1), is_number(True), is_number(float("nan")), is_number("1")
     (True, False, False, False)
@@ -69,12 +69,12 @@ def is_text(value: object) -> TypeGuard[str]:
 
 
 def is_whole(value: object) -> TypeGuard[int]:
-    """Whether a value is a whole number; a bool is none."""
+    """Whether a value is a whole number; a bool is not."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def positive(field: str, duration: object, *, is_optional: bool = False) -> None:
-    """Refuse what is no duration above zero."""
+    """Refuse a value that is no duration above zero."""
     if duration is None and is_optional:
         return
     is_duration = isinstance(duration, timedelta) or (is_number(duration) and abs(duration) < math.inf)
@@ -83,7 +83,7 @@ def positive(field: str, duration: object, *, is_optional: bool = False) -> None
 
 
 def counted(field: str, value: object, least: int, *, is_optional: bool = False) -> None:
-    """Refuse what is no whole number from a least one on, or is larger than any store keeps."""
+    """Refuse a value that is no whole number, is below the least one, or is too large for a store."""
     if value is None and is_optional:
         return
     if not is_whole(value) or value < least:
@@ -93,19 +93,25 @@ def counted(field: str, value: object, least: int, *, is_optional: bool = False)
 
 
 def one_of(field: str, value: object, *allowed: str) -> None:
-    """Refuse any other word."""
+    """Refuse a value that is not among the allowed ones."""
     if not isinstance(value, str) or value not in allowed:
         refuse(field, value, " or ".join(allowed) if len(allowed) < _MANY else f"one of {', '.join(allowed)}")
 
 
 def flag(field: str, value: object) -> None:
-    """Refuse what is neither True nor False."""
+    """Refuse a value that is neither True nor False.
+
+    >>> flag("burst", True)
+    >>> flag("burst", "yes")
+    Traceback (most recent call last):
+    fairlane.model.errors.ConfigError: burst must be True or False, not 'yes'
+    """
     if not isinstance(value, bool):
         refuse(field, value, "True or False")
 
 
 def is_listed(value: object) -> TypeGuard[Sequence[object]]:
-    """Whether a value is a list, a tuple or the like; text is none, and a table is none.
+    """Whether a value is a list, a tuple or the like; text and tables are not.
 
     >>> is_listed(("a",)), is_listed("a"), is_listed({"a": 1})
     (True, False, False)
@@ -116,6 +122,6 @@ def is_listed(value: object) -> TypeGuard[Sequence[object]]:
 def instance(
     field: str, value: object, kind: type | tuple[type, ...], wanted: str, *, is_optional: bool = False
 ) -> None:
-    """Refuse what is of another class."""
+    """Refuse a value of another class."""
     if not isinstance(value, kind) and not (value is None and is_optional):
         refuse(field, value, f"{wanted}{', or None' * is_optional}")

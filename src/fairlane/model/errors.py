@@ -21,7 +21,6 @@ FairlaneError
 ├── JobFailed                  .job; from result() of a dead job
 ├── JobCancelled               .job
 ├── ResultGone                 .job
-├── BreakerOpen                .until
 ├── ClaimLost                  from succeed_in(): the attempt no longer holds its job
 └── StoreError                 .retry_safe: may the same call be repeated?
     ├── StoreUnavailable
@@ -37,7 +36,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -45,11 +43,11 @@ from fairlane.model.repeatable import Repeatable
 
 
 class FairlaneError(Exception):
-    """The root: `except FairlaneError` catches everything that Fairlane raises on purpose."""
+    """The base class of every error that Fairlane raises on purpose."""
 
 
 class ConfigError(FairlaneError, ValueError):
-    """A setting or an option is wrong; the message names it, where it was read and what is allowed."""
+    """A setting or an option is wrong. The message names it, its source and what is allowed."""
 
     def __init__(self, message: str, *, key: str = "", source: str = "", allowed: str = "") -> None:
         """Build the message from its parts; empty parts are left out."""
@@ -66,7 +64,7 @@ class ConfigError(FairlaneError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One bad field of one item: which, what is wrong, what to do. `code` is stable, for programs."""
+    """A bad field of an item: what is wrong and what to do. `code` is stable, for programs."""
 
     index: int
     field: str
@@ -75,7 +73,7 @@ class Problem:
     code: str = "invalid"
 
     def __str__(self) -> str:
-        """One line for people.
+        """Return one line for people.
 
         >>> print(Problem(3, "tenant", "has a space", "use letters"))
         [3] tenant: has a space; use letters
@@ -84,7 +82,7 @@ class Problem:
 
     @property
     def text(self) -> str:
-        """The same for one item that is no batch, and has no place in one.
+        """The same without the index, for a single item.
 
         >>> print(Problem(0, "tenant", "has a space", "use letters").text)
         tenant: has a space; use letters
@@ -93,14 +91,14 @@ class Problem:
 
 
 class InvalidJob(FairlaneError, ValueError):
-    """A job is badly formed. Nothing was stored; `problems` lists every bad item and field at once."""
+    """A job is invalid and nothing was stored. `problems` lists every bad item and field."""
 
     def __init__(
         self, problems: Iterable[Problem], text: str | None = None, *, is_batch: bool = False
     ) -> None:
-        """Keep every problem and show them all, one a line, unless a text of its own says it better.
+        """Show all problems, one per line, or `text` instead.
 
-        In a batch each line begins with the place of its item.
+        In a batch each line begins with the index of its item.
         """
         self.problems: Sequence[Problem] = tuple(problems)
         lines = "\n".join(f"  {problem if is_batch else problem.text}" for problem in self.problems)
@@ -108,7 +106,7 @@ class InvalidJob(FairlaneError, ValueError):
 
 
 class UnknownTask(InvalidJob):
-    """No task of that name is registered."""
+    """No task with that name is registered."""
 
 
 class UnknownTenant(InvalidJob):
@@ -124,7 +122,7 @@ class PayloadTooLarge(InvalidJob):
 
 
 class SensitivePayload(InvalidJob):
-    """The payload holds what looks like a secret, and the policy is `reject`."""
+    """The payload seems to contain a secret, and the policy is `reject`."""
 
 
 _BY_CODE: dict[str, type[InvalidJob]] = {
@@ -137,7 +135,7 @@ _BY_CODE: dict[str, type[InvalidJob]] = {
 
 
 def invalid_job(problems: Sequence[Problem], *, is_batch: bool = False) -> InvalidJob:
-    """Choose the narrowest error for these problems: a subclass only if all are of its kind.
+    """Return the most specific error for these problems: a subclass only if all have its code.
 
     >>> a = Problem(0, "payload", "is too large", "send a reference", "too_large")
     >>> b = Problem(0, "tenant", "is empty", "name one")
@@ -150,11 +148,11 @@ def invalid_job(problems: Sequence[Problem], *, is_batch: bool = False) -> Inval
 
 
 class Refused(FairlaneError):
-    """The job is well formed, but a policy says no. Nothing was stored."""
+    """The job is valid, but a policy refuses it. Nothing was stored."""
 
 
 class WaitingLimitReached(Refused):
-    """The tenant has as many waiting jobs in the queue as it may have."""
+    """The tenant has reached its limit of waiting jobs in the queue."""
 
     def __init__(self, tenant: str, queue: str, waiting: int, limit: int) -> None:
         """Name the tenant, the queue, what waits and the limit."""
@@ -166,7 +164,7 @@ class WaitingLimitReached(Refused):
 
 
 class QueueFull(Refused):
-    """All tenants together have as many waiting jobs in the queue as it takes."""
+    """The queue has reached its limit of waiting jobs, over all tenants."""
 
     def __init__(self, queue: str, waiting: int, limit: int) -> None:
         """Name the queue, what waits and the limit."""
@@ -187,7 +185,7 @@ class Closed(Refused):
 
 
 class DuplicateJob(Refused):
-    """The idempotency key was used before, and the call asked to hear of it."""
+    """The idempotency key was used before, and the call asked for an error then."""
 
     def __init__(self, key: str, existing: UUID) -> None:
         """Name the key and the job that has it."""
@@ -205,7 +203,7 @@ class IdempotencyMismatch(Refused):
 
 
 class TenantMismatch(Refused):
-    """A caller inside one tenant named another one."""
+    """Code that acts for one tenant named another."""
 
     def __init__(self, tenant: str, scope: str) -> None:
         """Name the tenant asked for and the tenant that asked."""
@@ -218,10 +216,10 @@ class TenantMismatch(Refused):
 
 
 class InsideTenant(TenantMismatch):
-    """A caller inside one tenant asked for what concerns all of them, or for what is an operator's matter."""
+    """Code that acts for one tenant asked for something of all tenants, or of operators."""
 
     def __init__(self, what: str, scope: str) -> None:
-        """Say what it is, for whom the caller acts, and who may do it."""
+        """Name what was asked for, the tenant, and who may do it."""
         Refused.__init__(
             self,
             f"{what}, and this code acts for tenant {scope}; do it outside of a tenant, in a task declared "
@@ -231,10 +229,10 @@ class InsideTenant(TenantMismatch):
 
 
 class OutsideTenant(Refused):
-    """Code of a worker that belongs to no tenant, such as a thread that a handler started, made a call."""
+    """Code in a worker made a call outside of any tenant, such as in a thread that a handler started."""
 
     def __init__(self) -> None:
-        """Say how to come back inside."""
+        """Say how to act for a tenant."""
         super().__init__(
             "this code runs in a worker, but inside no tenant; run it in the handler's own context "
             "(contextvars.copy_context().run), or say why it may act for all with app.as_system(reason=...)"
@@ -242,7 +240,7 @@ class OutsideTenant(Refused):
 
 
 class JobNotFound(FairlaneError, LookupError):
-    """No job of that id can be seen from here; another tenant's job answers the same."""
+    """No job with that id exists for the caller; a job of another tenant answers the same."""
 
     def __init__(self, id: UUID | str) -> None:
         """Name the id."""
@@ -251,12 +249,12 @@ class JobNotFound(FairlaneError, LookupError):
 
 
 class _Ended(FairlaneError):
-    """An answer of `result()` that is not a result."""
+    """The job ended without a result to return."""
 
     verb = "ended"
 
     def __init__(self, job: Any, why: str = "") -> None:
-        """Keep the job, so that the caller can look at it."""
+        """Keep the job for the caller."""
         super().__init__(f"job {job.id} {self.verb}{': ' + why if why else ''}")
         self.job = job
 
@@ -274,29 +272,19 @@ class JobCancelled(_Ended):
 
 
 class ResultGone(_Ended):
-    """The job succeeded, but its result is no longer kept, or could not be."""
+    """The job succeeded, but its result is no longer stored, or never was."""
 
     verb = "succeeded, but its result is no longer kept"
 
     def __init__(self, job: Any, why: str = "") -> None:
-        """Say why it was never kept, where that is so."""
+        """`why` says why it was never stored."""
         super().__init__(job, why)
         if why:
             self.args = (f"job {job.id} succeeded, but its result was dropped: {why}",)
 
 
-class BreakerOpen(FairlaneError):
-    """An external service is held off until its breaker tries again."""
-
-    def __init__(self, name: str, until: datetime) -> None:
-        """Name the breaker and when it tries again."""
-        super().__init__(f"breaker {name} is open until {until.isoformat()}")
-        self.name = name
-        self.until = until
-
-
 class ClaimLost(FairlaneError):
-    """The attempt no longer holds its job: another has it, or it is settled. Roll the transaction back."""
+    """The attempt has lost its job: another worker owns it, or it is settled. Roll the transaction back."""
 
     def __init__(self, id: UUID, attempt: int) -> None:
         """Name the job and the attempt."""
@@ -308,12 +296,12 @@ class ClaimLost(FairlaneError):
 
 
 class StoreError(FairlaneError):
-    """The store could not do it. `retry_safe` says whether the same call may be repeated."""
+    """The store failed. `retry_safe` says whether the same call may be repeated."""
 
     retry_safe = False
 
     def __init__(self, message: str, *, retry_safe: bool | None = None) -> None:
-        """Keep the class's own answer unless this case differs."""
+        """`retry_safe` overrides the value of the class."""
         super().__init__(message)
         if retry_safe is not None:
             self.retry_safe = retry_safe
@@ -326,20 +314,20 @@ class StoreUnavailable(StoreError):
 
 
 class StoreBusy(StoreError):
-    """The store did not get to it in time."""
+    """The store did not answer in time."""
 
     retry_safe = True
 
 
 class StoreGone(StoreError):
-    """The store that was open was deleted or replaced: waiting brings nothing, and nothing can be settled."""
+    """The open store was deleted or replaced. Waiting does not help, and nothing can be settled."""
 
 
 class EnqueueUnknown(StoreError):
-    """The enqueue was sent and not confirmed: its jobs, `ids`, are stored, or they are not.
+    """The enqueue was sent but not confirmed: its jobs, `ids`, may or may not be stored.
 
-    `repeat()` sends the very same jobs again, and makes none twice. `retry_safe` is about the call itself:
-    made again it makes other jobs, unless each has an idempotency key.
+    `repeat()` sends the same jobs again and stores none twice. `retry_safe` is about the call itself: calling
+    it again creates other jobs, unless each has an idempotency key.
     """
 
     def __init__(
@@ -350,7 +338,7 @@ class EnqueueUnknown(StoreError):
         ids: Sequence[UUID] = (),
         sent: Repeatable | None = None,
     ) -> None:
-        """Keep what was sent, and show nothing of it."""
+        """Keep what was sent, without showing it."""
         super().__init__(message, retry_safe=retry_safe)
         self.ids = tuple(ids)
         self._sent = sent
@@ -358,14 +346,14 @@ class EnqueueUnknown(StoreError):
     def repeat(self) -> Any:
         """Send the same jobs again under the same ids, and return what the first call would have returned.
 
-        One `Job`, or the list of `enqueue_many`. Jobs that are there already answer for themselves, `created`
-        and as they are now; the others are stored now. May be called any number of times, from any thread,
-        also after `app.close()`. Raises what an enqueue raises; `EnqueueUnknown` if it is still unknown.
+        That is one `Job`, or the list of `enqueue_many`. Jobs that were stored answer as they are now, with
+        `created` true; the others are stored now. May be called repeatedly, from any thread, also after
+        `app.close()`. Raises what an enqueue raises, and `EnqueueUnknown` if it is still unknown.
         """
         return self._repeatable().repeat()
 
     async def arepeat(self) -> Any:
-        """Send the same jobs again under the same ids; see `repeat`. Any event loop may await it."""
+        """Send the same jobs again under the same ids; see `repeat`. Works on any event loop."""
         return await self._repeatable().arepeat()
 
     def _repeatable(self) -> Repeatable:
@@ -378,13 +366,13 @@ class EnqueueUnknown(StoreError):
         return self._sent
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Leave behind what was sent: it belongs to the application of this process."""
+        """Pickle without what was sent: it belongs to the application of this process."""
         state = {**self.__dict__, "_sent": None}
         return type(self), self.args, state
 
 
 class SchemaTooOld(StoreError):
-    """The store needs `fairlane migrate` before this version can use it."""
+    """The store must be migrated (`fairlane migrate`) before this version can use it."""
 
 
 class SchemaTooNew(StoreError):
@@ -392,4 +380,4 @@ class SchemaTooNew(StoreError):
 
 
 class Unsupported(StoreError):
-    """This store cannot do that at all; the documentation has a table of the differences."""
+    """This store cannot do that; the documentation lists the differences between stores."""

@@ -1,4 +1,4 @@
-"""Sort failures into classes (S27). Knows exception types, not what follows from a class."""
+"""Classify exceptions and record them as failures (S27). Does not know what follows from a class."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ MESSAGE_CHARS: Final = 2_000
 REASON_CHARS: Final = 2_000
 TRACEBACK_CHARS: Final = 16_000
 
-MOST_FRAMES: Final = 1_000
-"""Frames of an error and its causes that are formatted as Python does; of more only the innermost are."""
+MAX_FRAMES: Final = 1_000
+"""Up to this many frames of an error and its causes are formatted in full, else only the innermost."""
 
 _INNERMOST: Final = 50
 
 
 class ErrorClass(StrEnum):
-    """What kind of failure it was; the set is closed."""
+    """The kind of a failure; a closed set."""
 
     TRANSIENT = "transient"
     RETRYABLE = "retryable"
@@ -45,7 +45,7 @@ RETRIED: Final = frozenset(
         ErrorClass.CRASH,
     }
 )
-"""The classes that get another attempt; the others are dead at once."""
+"""The classes that are retried; with any other a job is dead at once."""
 
 Classifier: TypeAlias = Callable[[BaseException], ErrorClass | None]
 ClassMap: TypeAlias = Mapping[type[BaseException], ErrorClass]
@@ -59,7 +59,7 @@ BUILT_IN: Final[ClassMap] = {
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """What is kept of a failed attempt: bounded text, and the class that decides what follows."""
+    """The record of a failed attempt: bounded text, and the class that decides what follows."""
 
     error_class: ErrorClass
     error_type: str
@@ -68,17 +68,17 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 class Classified(msgspec.Struct, frozen=True):
-    """A class, and what the classifier itself raised, for the caller to log."""
+    """An error class, and what the classifier itself raised, for the caller to log."""
 
     error_class: ErrorClass
     classifier_error: str | None = None
 
 
 def classify(error: BaseException, classifier: Classifier | None, maps: Iterable[ClassMap]) -> Classified:
-    """Ask the task's classifier, then the mappings of task, queue, application and built-in.
+    """Ask the task's classifier, then the mappings, in order.
 
-    In a mapping the nearest ancestor wins. A classifier that raises, or answers with no class, counts as
-    silent. If nobody speaks, the failure is `retryable`.
+    In a mapping the nearest base class wins. A classifier that raises or returns no class is ignored. If
+    nothing matches, the failure is `retryable`.
 
     >>> classify(ConnectionResetError(), None, [BUILT_IN]).error_class.value
     'transient'
@@ -91,7 +91,7 @@ def classify(error: BaseException, classifier: Classifier | None, maps: Iterable
             answer = classifier(error)
             if answer is not None:
                 return Classified(ErrorClass(answer))
-        except BaseException as broken:  # noqa: BLE001 (a user's function; S27: it then counts as silent)
+        except BaseException as broken:  # noqa: BLE001 (a user's function; S27: ignored then)
             trouble = shown(broken)
     for known in maps:
         for kind in type(error).__mro__:
@@ -101,7 +101,7 @@ def classify(error: BaseException, classifier: Classifier | None, maps: Iterable
 
 
 def describe(error: BaseException, error_class: ErrorClass) -> Failure:
-    """Keep type, message and traceback of an exception, whatever its `__str__` does.
+    """Record type, message and traceback of an exception, even if its `__str__` fails.
 
     >>> describe(ValueError("no such page"), ErrorClass.RETRYABLE).message
     'no such page'
@@ -115,20 +115,20 @@ def describe(error: BaseException, error_class: ErrorClass) -> Failure:
     return Failure(error_class, bounded(name, TYPE_CHARS), shown(error), _tail(trace) or None)
 
 
-def text_of(value: object, most: int, write: Callable[[object], str] = str) -> str:
-    """Give the text of anything, bounded, whatever its own code does.
+def text_of(value: object, limit: int, write: Callable[[object], str] = str) -> str:
+    """Return the text of any value, bounded, even if its own code fails.
 
     >>> text_of(ValueError("no"), 80), text_of("no", 80, repr)
     ('no', "'no'")
     """
     try:
-        return bounded(write(value), most)
+        return bounded(write(value), limit)
     except BaseException:  # noqa: BLE001 (a user's __str__)
         return f"<{bounded(type(value).__name__, TYPE_CHARS)} without text>"
 
 
 def shown(error: BaseException) -> str:
-    """Give the error's text, bounded; an error whose own text fails is named instead.
+    """Return the error's text, bounded; its type instead if it has no text.
 
     >>> class Mute(Exception):
     ...     def __str__(self): raise RuntimeError
@@ -138,22 +138,22 @@ def shown(error: BaseException) -> str:
     return text_of(error, MESSAGE_CHARS)
 
 
-def bounded(text: str, most: int) -> str:
-    r"""Cut free text, and escape the few characters that not every store can hold: NUL, lone surrogates.
+def bounded(text: str, limit: int) -> str:
+    r"""Cut free text, and escape what not every store accepts: NUL and lone surrogates.
 
-    An error's text must never be what keeps its attempt from being settled.
+    An error's text must never keep its attempt from being settled.
 
     >>> print(bounded("no\x00byte, no \udc80, not endless", 24))
     no\x00byte, no \udc80, n
     """
-    kept = text[:most].encode("utf-8", "backslashreplace").decode()
-    return kept.replace("\x00", "\\x00")[:most]
+    escaped = text[:limit].encode("utf-8", "backslashreplace").decode()
+    return escaped.replace("\x00", "\\x00")[:limit]
 
 
 def _trace(error: BaseException) -> str:
-    """Write an error's traceback in a time that does not depend on how deep it was.
+    """Format an error's traceback in bounded time, however deep it is.
 
-    A million frames take Python fifteen seconds to format, and whoever calls this serves nobody meanwhile.
+    Python takes fifteen seconds for a million frames, and meanwhile the caller's event loop is blocked.
     """
     if _is_modest(error):
         return "".join(tracebacks.format_exception(error))
@@ -164,8 +164,8 @@ def _trace(error: BaseException) -> str:
 
 
 def _is_modest(error: BaseException) -> bool:
-    """Whether an error, its causes and what is grouped in it have few frames; looks at no more than these."""
-    left, rest = MOST_FRAMES, [error]
+    """Whether an error, its causes and its group have at most `MAX_FRAMES` frames; reads no more of them."""
+    left, rest = MAX_FRAMES, [error]
     seen: set[int] = set()
     while rest and left > 0:
         one = rest.pop()
@@ -178,12 +178,12 @@ def _is_modest(error: BaseException) -> bool:
             trace, left = trace.tb_next, left - 1
         rest += [other for other in (one.__cause__, one.__context__) if other is not None]
         if isinstance(one, BaseExceptionGroup):
-            rest += cast("BaseExceptionGroup[BaseException]", one).exceptions[:MOST_FRAMES]
+            rest += cast("BaseExceptionGroup[BaseException]", one).exceptions[:MAX_FRAMES]
     return left > 0
 
 
 def _innermost(trace: TracebackType | None) -> TracebackType | None:
-    """Skip all but the last frames."""
+    """Return the traceback from the last frames on."""
     ahead, skipped = trace, 0
     while ahead is not None:
         ahead, skipped = ahead.tb_next, skipped + 1
@@ -193,7 +193,7 @@ def _innermost(trace: TracebackType | None) -> TracebackType | None:
 
 
 def _tail(trace: str) -> str:
-    """Keep the end of a long traceback: the innermost frames and the error stand there."""
+    """Return the end of a long traceback: it has the innermost frames and the error."""
     if len(trace) > TRACEBACK_CHARS:
         trace = "...\n" + trace[-(TRACEBACK_CHARS - 4) :]
     return bounded(trace, TRACEBACK_CHARS)

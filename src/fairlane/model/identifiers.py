@@ -1,7 +1,7 @@
-"""Make job ids: version-7 UUIDs that sort by time and never go back inside a process.
+"""Make job ids: version-7 UUIDs that sort by time and never decrease inside a process.
 
-By hand because the time must be an argument (a driven clock), the order must hold within a millisecond
-and when the clock steps back, and a schedule's slot must always give the same id (S57).
+Made by hand: the time must be an argument (tests drive the clock), the order must hold within a millisecond
+and when the clock steps back, and a slot of a schedule must always have the same id (S57).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _RANDOM_BYTES: Final = _RANDOM_BITS // 8
 _ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _BASE32_LENGTH: Final = 26
 
-# Ids of a batch are written as msgpack has them and read by its decoder, which makes a `UUID` in a fifth of
-# the time that its `__init__` takes.
+# A batch of ids is written as msgpack and read by its decoder, which makes a `UUID` in a fifth of the time of
+# `UUID.__init__`.
 _MANY_AHEAD: Final = b"\xdd"
 _PACK_ID: Final = Struct(">HQQ").pack
 _ID_AHEAD: Final = 0xC410
@@ -42,18 +42,18 @@ class IdMaker:
     """
 
     def __init__(self, draw_bits: Callable[[int], int]) -> None:
-        """`draw_bits(n)` gives n random bits, as `random.SystemRandom().getrandbits` does."""
+        """`draw_bits(n)` returns n random bits, as `random.SystemRandom().getrandbits` does."""
         self._draw_bits = draw_bits
         self._millis = -1
         self._counter = 0
 
     def next(self, now: Instant) -> UUID:
-        """Give an id greater than every one before, even if the clock stood still or went back."""
+        """Return an id greater than all before, even if the clock stood still or went back."""
         (id,) = self.many(now, 1)
         return id
 
     def many(self, now: Instant, count: int) -> list[UUID]:
-        """Give so many ids, as `next` would, for one draw of random bits: each draw is a call of the system.
+        """Return that many ids with a single draw of random bits: each draw is a system call.
 
         >>> IdMaker(lambda bits: 0).many(1_000_000, 2)[1]
         UUID('00000000-03e8-7000-8000-000100000000')
@@ -65,10 +65,10 @@ class IdMaker:
         return _READ_IDS(_MANY_AHEAD + count.to_bytes(4, "big") + ids)
 
     def _count(self, millis: int, count: int) -> int:
-        """Take so many numbers of one millisecond, that of the ids before or a newer one; give the first."""
+        """Reserve numbers of one millisecond, the current or a newer one; return the first."""
         if millis > self._millis:
             self._millis = millis
-            # The top bit stays free, so that a busy millisecond has room to count up.
+            # The top bit stays free, so that a busy millisecond can count up.
             first = self._draw_bits(_COUNTER_BITS - 1)
         else:
             first = self._counter + 1
@@ -80,7 +80,7 @@ class IdMaker:
 
 
 def slot_id(tenant: str, schedule: str, slot: Instant) -> UUID:
-    """Derive the id of a schedule's slot: the same three always give the same id.
+    """Derive the id of a schedule's slot: the same arguments always give the same id.
 
     >>> slot_id("acme", "nightly", 60_000_000) == slot_id("acme", "nightly", 60_000_000)
     True
@@ -105,7 +105,7 @@ def made_at(id: UUID) -> Instant:
 
 
 def to_base32(id: UUID) -> str:
-    """Show an id as 26 characters that sort like it and cannot be misread.
+    """Return an id as 26 characters that sort like it and cannot be misread.
 
     >>> to_base32(UUID(int=33))
     '00000000000000000000000011'
@@ -115,7 +115,7 @@ def to_base32(id: UUID) -> str:
 
 
 def parse_id(text: str | UUID) -> UUID:
-    """Read an id in either form; ValueError says which forms there are.
+    """Read an id in either form; ValueError names the forms.
 
     >>> parse_id(to_base32(UUID(int=33))) == parse_id("00000000-0000-0000-0000-000000000021") == UUID(int=33)
     True
@@ -124,7 +124,7 @@ def parse_id(text: str | UUID) -> UUID:
         return text
     try:
         found = UUID(int=_from_base32(text)) if len(text) == _BASE32_LENGTH else UUID(text)
-        # Only what would be written so: `UUID` also reads braces, signs, spaces and other scripts' digits.
+        # Accept only canonical forms: `UUID` also reads braces, signs, spaces and other scripts' digits.
         if text.lower() in {str(found), found.hex, to_base32(found).lower()}:
             return found
     except ValueError:
@@ -141,5 +141,5 @@ def _from_base32(text: str) -> int:
 
 
 def _halves(millis: int, count: int, tail: int) -> tuple[int, int]:
-    """Place 48 bits of time, 42 of a count and 32 others around version and variant, in two halves."""
+    """Place 48 bits of time, 42 of a count and 32 others around version and variant; return two halves."""
     return millis << 16 | _VERSION | count >> 30, _VARIANT | (count & (1 << 30) - 1) << _RANDOM_BITS | tail

@@ -1,4 +1,4 @@
-"""Turn the edge's datetimes and durations into whole microseconds, and back. Reads no clock."""
+"""Convert datetimes and durations of the public API to whole microseconds and back. Reads no clock."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, TypeAlias
 
 Instant: TypeAlias = int
-"""Microseconds since 1970-01-01 UTC: the one form of an instant in model, contract and stores (S2)."""
+"""Microseconds since 1970-01-01 UTC: the only form of an instant in model, contract and stores (S2)."""
 
 Micros: TypeAlias = int
 """A duration in whole microseconds."""
 
 Duration: TypeAlias = timedelta | float
-"""A duration at the edge; a number is seconds."""
+"""A duration in the public API; a number is seconds."""
 
 LAST_INSTANT: Final[Instant] = 2**53
-"""No instant that a store is given lies after this one, in 2255: up to here a float holds each exactly."""
+"""The largest instant a store accepts, in 2255: up to here a float represents each exactly."""
 
 SECOND: Micros = 1_000_000
 MINUTE: Micros = 60 * SECOND
@@ -27,7 +27,7 @@ _MICRO = timedelta(microseconds=1)
 
 
 def to_instant(moment: datetime) -> Instant:
-    """Count the microseconds from the epoch; exact, whatever the zone. Naive datetimes are refused.
+    """Return the microseconds since the epoch, exact in any time zone. Refuses naive datetimes.
 
     >>> to_instant(datetime(1970, 1, 1, 1, tzinfo=UTC))
     3600000000
@@ -39,7 +39,7 @@ def to_instant(moment: datetime) -> Instant:
 
 
 def to_datetime(instant: Instant) -> datetime:
-    """Give the same instant as an aware UTC datetime.
+    """Return the instant as an aware UTC datetime.
 
     >>> to_datetime(3_600_000_001).isoformat()
     '1970-01-01T01:00:00.000001+00:00'
@@ -48,7 +48,7 @@ def to_datetime(instant: Instant) -> datetime:
 
 
 def to_micros(duration: Duration) -> Micros:
-    """Round a duration to whole microseconds; ValueError for one that is infinite or no number.
+    """Round a duration to whole microseconds; ValueError if it is infinite or not a number.
 
     >>> to_micros(1.5), to_micros(timedelta(minutes=1))
     (1500000, 60000000)

@@ -1,4 +1,4 @@
-"""A job as it is sent, kept and handed out. Plain records: they decide nothing."""
+"""The records of a job: as sent, as stored, as claimed, as settled. They decide nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 from fairlane.model.failure import Failure
 from fairlane.model.instants import Instant, Micros
-from fairlane.model.lifecycle import Event, State
+from fairlane.model.lifecycle.states import Event, State
 
 AttemptOutcome: TypeAlias = Literal[
     "running", "succeeded", "failed", "snoozed", "returned", "lost", "cancelled"
@@ -18,16 +18,17 @@ DedupUntil: TypeAlias = Literal["started", "settled"]
 OnDuplicate: TypeAlias = Literal["return", "raise", "replace_dead"]
 """What a repeated idempotency key does (S13)."""
 
-ATTEMPTS_KEPT = 10
-"""How many attempts of a job its history holds (S24)."""
+MAX_STORED_ATTEMPTS = 10
+"""How many ended attempts a job's record holds (S24)."""
 
 
 class NewJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A job on its way into a store. Well formed: every name, size and number was checked before.
+    """A job on its way into a store. Every name, size and number has been checked.
 
-    `run_at` and `delay` exclude each other, as do `expires_at` and `expires_in`; relative ones are counted
-    from the store's own now. Without `idempotency_key` the id is the key and costs nothing; without
-    `correlation_id` the id stands for it.
+    `run_at` and `delay` exclude each other, as do `expires_at` and `expires_in`; relative times count from
+    the store's own now. Without `idempotency_key` the id is the key and costs nothing; without
+    `correlation_id` the id takes its place. `created_by` names who asked for the job (S22): a user, an API
+    token, a service; None if nobody said.
     """
 
     id: UUID
@@ -58,9 +59,9 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class AttemptRecord(msgspec.Struct, frozen=True):
-    """One ended execution of a job. `failure` says why, where it failed, was lost or was returned.
+    """One ended attempt. `failure` says why it failed, was lost or was returned.
 
-    Where it succeeded, `failure` says why its result was dropped (S34).
+    For a success, `failure` says why its result was dropped (S34).
     """
 
     number: int
@@ -73,19 +74,19 @@ class AttemptRecord(msgspec.Struct, frozen=True):
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """The newest word of a running handler: a fraction from 0 to 1 and a note (S62)."""
+    """The progress that a running handler reported last: a fraction from 0 to 1 and a note (S62)."""
 
     fraction: float
     note: str = ""
 
 
 class JobRecord(msgspec.Struct, frozen=True, gc=False):
-    """A job as a store keeps it, in any of its homes.
+    """A job as stored, in any of its homes.
 
     `run_at` is when the job was or is due. While it runs, `worker`, `fence`, `started_at` and `lease_until`
-    speak of the live claim; afterwards they are None, except the fence, which only grows. `attempts` holds
-    the last ended ones, oldest first. `result` is None if there was none, and empty if it is no longer kept.
-    A store may give the fields by their places: naming forty takes longer than all else in reading one.
+    describe the live claim; afterwards they are None, except the fence, which only grows. `attempts` holds
+    the last ended ones, oldest first. `result` is None if there was none, and empty if it is no longer
+    stored. Stores may pass the fields by position: naming forty fields takes longer than the rest of reading.
     """
 
     id: UUID
@@ -133,7 +134,7 @@ class JobRecord(msgspec.Struct, frozen=True, gc=False):
 class Claim(msgspec.Struct, frozen=True):
     """A worker's exclusive, leased, fenced right to run one attempt.
 
-    `is_alone` says that the attempt must run alone in a child of the worker (S39).
+    `is_alone`: the attempt must run alone in a child process of the worker (S39).
     """
 
     job: JobRecord
@@ -143,7 +144,7 @@ class Claim(msgspec.Struct, frozen=True):
 
 
 class Settlement(msgspec.Struct, frozen=True, kw_only=True):
-    """How an attempt ended, decided by `judge`; a store only applies it (S1: a delay, never an instant).
+    """How an attempt ended. `decide_settlement` makes it, a store applies it (S1: a delay, never an instant).
 
     The counters are the job's new ones. `failure` and `log` go into the attempt's record.
     """
@@ -162,15 +163,3 @@ class Settlement(msgspec.Struct, frozen=True, kw_only=True):
     result: bytes | None = None
     failure: Failure | None = None
     log: str | None = None
-
-
-def begin(new: NewJob, now: Instant) -> tuple[State, Instant]:
-    """Say how a new job begins: delayed until its time, or ready now; a past time means now (S2).
-
-    >>> from uuid import UUID
-    >>> job = NewJob(id=UUID(int=1), tenant="a", queue="q", task="t", payload=b"", checksum=0, run_at=5)
-    >>> begin(job, 3), begin(job, 9)
-    ((<State.DELAYED: 'delayed'>, 5), (<State.READY: 'ready'>, 9))
-    """
-    due_at = now + new.delay if new.run_at is None else new.run_at
-    return (State.DELAYED, due_at) if due_at > now else (State.READY, now)

@@ -1,4 +1,4 @@
-"""Which names are legal (S3). Refuses, never repairs: nothing is trimmed or normalised (S4)."""
+"""Decide which names are legal (S3). Refuses and never repairs: nothing is trimmed or normalised (S4)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TENANT = re.compile(r"""(?!-)[^\x00-\x20\x7f-\U0010ffff{}"'`*?\\/]{1,128}""")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 LABEL_BYTES = 255
-"""The longest key, correlation id or tag, in bytes of UTF-8."""
+"""The longest key, correlation id, `created_by` or tag, in bytes of UTF-8."""
 
 TEXT_CHARS = 2_000
 """The longest reason or note."""
@@ -29,7 +29,7 @@ _LABEL_HINT = f"use 1 to {LABEL_BYTES} bytes of UTF-8 without control characters
 
 
 def name_hint(name: object) -> str | None:
-    """Say what a queue, gate, breaker, budget, schedule or lane name needs; None if it is legal.
+    """Return what a queue, gate, schedule or lane name needs; None if it is legal.
 
     >>> name_hint("bulk"), name_hint("Bulk")
     (None, 'use 1 to 63 of a-z, 0-9, _ . - and start with a letter or digit')
@@ -38,12 +38,12 @@ def name_hint(name: object) -> str | None:
 
 
 def task_hint(name: object) -> str | None:
-    """Say what a task name needs; None if it is legal."""
+    """Return what a task name needs; None if it is legal."""
     return None if isinstance(name, str) and _TASK.fullmatch(name) else _TASK_HINT
 
 
 def tenant_hint(name: object) -> str | None:
-    """Say what a tenant name needs; None if it is legal.
+    """Return what a tenant name needs; None if it is legal.
 
     >>> tenant_hint("acme:42@eu"), tenant_hint("-acme") is None
     (None, False)
@@ -52,7 +52,7 @@ def tenant_hint(name: object) -> str | None:
 
 
 def label_hint(label: object) -> str | None:
-    """Say what a key, correlation id or tag needs; None if it is legal.
+    """Return what a key, correlation id, `created_by` or tag needs; None if it is legal.
 
     >>> label_hint("fax-7"), label_hint("a" * 256) is None
     (None, False)
@@ -67,7 +67,7 @@ def label_hint(label: object) -> str | None:
 
 
 def text_hint(text: object) -> str | None:
-    r"""Say what a free text needs: a reason, a note, a name of who acts; None if it is legal.
+    r"""Return what a free text (a reason, a note, who acts) needs; None if it is legal.
 
     >>> text_hint("ordered twice,\nsays Ann"), text_hint("a" * 2_001) is None, text_hint("\x00") is None
     (None, False, False)
@@ -78,7 +78,7 @@ def text_hint(text: object) -> str | None:
 
 
 def check_name(index: int, field: str, value: object, hint: str | None) -> list[Problem]:
-    """Turn a hint into the problem it is, with the value shown in a bounded way.
+    """Return the problem that a hint describes, with the value shortened.
 
     >>> check_name(0, "queue", "", name_hint(""))[0].message
     "'' is not a legal name"
@@ -92,7 +92,7 @@ def check_name(index: int, field: str, value: object, hint: str | None) -> list[
 
 
 def invalid_name(field: str, value: object, hint: str) -> InvalidJob:
-    """Return the error for a name that is not legal where no job is made of it.
+    """Return the error for an illegal name outside an enqueue.
 
     >>> print(invalid_name("queue", "Bulk", "use a-z"))
     queue 'Bulk' is not a legal name; use a-z

@@ -1,4 +1,4 @@
-"""What an error of an unknown enqueue carries. Knows no job and no store."""
+"""What `EnqueueUnknown` carries to send an enqueue again. Knows no job and no store."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any, Protocol
 
 
 class Repeatable(Protocol):
-    """The jobs of an enqueue as they were sent, and the way to send them once more."""
+    """The jobs of an enqueue as they were sent, which can be sent again."""
 
     def repeat(self) -> Any:
-        """Send them and return what the enqueue would have returned."""
+        """Send the jobs again; return what the enqueue would have returned."""
 
     async def arepeat(self) -> Any:
-        """Send them and return what the enqueue would have returned."""
+        """Send the jobs again; return what the enqueue would have returned."""

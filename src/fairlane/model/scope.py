@@ -1,4 +1,4 @@
-"""Say whose jobs a call may see and touch (S9). Every request to a store carries one."""
+"""The scope of a call: whose jobs it may see and change (S9). Every request to a store has one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SYSTEM: Final = "system"
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """One tenant, or all of them. There is no third kind and no default.
+    """One tenant, or all of them. There is no default.
 
     >>> Scope("acme").covers("acme"), Scope("acme").covers("globex"), Scope.all().covers("globex")
     (True, False, True)
@@ -21,11 +21,11 @@ class Scope(msgspec.Struct, frozen=True):
 
     @classmethod
     def all(cls) -> Scope:
-        """Every tenant: for workers, duties and operators, never for a handler."""
+        """Return the scope of all tenants: for workers, duties and operators, never for a handler."""
         return _ALL
 
     def covers(self, tenant: str) -> bool:
-        """Whether a job of this tenant exists at all for the caller."""
+        """Whether jobs of this tenant exist for the caller."""
         return self.tenant is None or self.tenant == tenant
 
 

@@ -1,1 +1,5 @@
-"""Jobs for applications whose database is not the store: a table of their own, and a relay to empty it."""
+"""The outbox, for applications whose database is not the store.
+
+Jobs are rows in a table of the application's own database, added in its own transaction (`outbox`). A relay
+moves them to the store exactly once, in order for each tenant (`relay`, `transfer`).
+"""

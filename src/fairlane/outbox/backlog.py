@@ -1,4 +1,4 @@
-"""The rows that wait in the outbox, through any DB-API connection (PEP 249). Decides nothing about them."""
+"""Read and remove the rows of the outbox through any DB-API connection (PEP 249). Decides nothing."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from fairlane.outbox.table import ParamStyle, bound, delete, select, set_aside
 
 
 class Cursor(Protocol):
-    """What is asked of a DB-API cursor."""
+    """The methods used of a DB-API cursor."""
 
     def execute(self, operation: str, parameters: Any, /) -> object:
         """Run a statement."""
 
     def executemany(self, operation: str, parameters: Any, /) -> object:
-        """Run a statement for each of these."""
+        """Run a statement for each of these parameters."""
 
     def fetchone(self) -> Any:
-        """Give the next row, None at the end."""
+        """Return the next row, None at the end."""
 
     def close(self) -> object:
-        """Let go of it."""
+        """Close."""
 
 
 class Connection(Protocol):
-    """What is asked of a DB-API connection."""
+    """The methods used of a DB-API connection."""
 
     def cursor(self) -> Cursor:
-        """Make a cursor."""
+        """Return a new cursor."""
 
     def commit(self) -> object:
         """Commit."""
@@ -40,8 +40,8 @@ class Connection(Protocol):
         """Close."""
 
 
-class Waiting(NamedTuple):
-    """One row, as it stands."""
+class OutboxRow(NamedTuple):
+    """One row of the outbox, not yet decoded."""
 
     id: str
     tenant: str
@@ -50,36 +50,36 @@ class Waiting(NamedTuple):
 
 
 class Backlog:
-    """The outbox of one database over one connection of our own."""
+    """The rows of one outbox, over a connection of the relay's own."""
 
     def __init__(self, connection: Connection, paramstyle: ParamStyle) -> None:
         self._connection = connection
         self._style: ParamStyle = paramstyle
 
-    def read(self, most: int, size: int, without: Sequence[str]) -> list[Waiting]:
-        """Give the first rows in order, but none of these tenants': at most so many, and so many bytes.
+    def read(self, limit: int, size: int, without: Sequence[str]) -> list[OutboxRow]:
+        """Return the first rows in order, without those of some tenants: at most `limit`, and `size` bytes.
 
-        One statement: for each tenant in the answer, no earlier row of it was there and is missing. The first
-        row is given however large it is.
+        One statement, so no tenant in the answer has an earlier row that is missing from it. The first row is
+        returned however large it is.
         """
         excluded = {f"tenant_{number}": tenant for number, tenant in enumerate(without)}
-        rows: list[Waiting] = []
+        rows: list[OutboxRow] = []
         cursor = self._connection.cursor()
         try:
-            cursor.execute(select(self._style, list(excluded), most), bound(self._style, excluded))
+            cursor.execute(select(self._style, list(excluded), limit), bound(self._style, excluded))
             while (found := cursor.fetchone()) is not None:
-                row = Waiting(*found)
+                row = OutboxRow(*found)
                 size -= len(row.job)
                 if rows and size < 0:
                     break
                 rows.append(row)
         finally:
             cursor.close()
-            self._connection.rollback()  # so that nothing is open while the store is asked
+            self._connection.rollback()  # no transaction stays open while the store is asked
         return rows
 
     def finish(self, stored: Iterable[str], aside: Iterable[tuple[str, str]]) -> None:
-        """Remove rows that the store has, and note why others cannot be stored: (id, problem)."""
+        """Delete the stored rows, and record why others cannot be stored: pairs of id and problem."""
         gone = [bound(self._style, {"id": id}) for id in stored]
         noted = [bound(self._style, {"problem": problem, "id": id}) for id, problem in aside]
         cursor = self._connection.cursor()

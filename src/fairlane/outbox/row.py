@@ -1,4 +1,4 @@
-"""Write a job as a row of the outbox and read it back. Knows no database and no store."""
+"""Encode a job as a row of the outbox, and decode it. Knows no database and no store."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from fairlane.model.errors import FairlaneError
 from fairlane.model.instants import Instant
 from fairlane.model.job import NewJob
 from fairlane.model.names import name_hint, task_hint, tenant_hint
-from fairlane.model.payload import verify
+from fairlane.model.payload.encoding import verify
 
 FORMAT: Final = 1
-"""The version of a row's JSON. Any change of `NewJob` that an older relay would lose or misread raises it."""
+"""The version of a row's JSON. Raise it with every change of `NewJob` that an older relay would misread."""
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(NewJob).decode
@@ -22,13 +22,13 @@ _INTEGERS: Final = range(-(2**63), 2**63)
 
 
 class UnreadableRowError(FairlaneError):
-    """A row that can never be stored; its text says why."""
+    """A row that can never be stored; the message says why."""
 
 
 def to_row(job: NewJob, now: Instant) -> dict[str, Any]:
-    """Give the columns of a job that is added now.
+    """Return the columns of a job that is added now.
 
-    Delays count from here on, however late the relay comes: they become instants.
+    Delays become instants: they count from now on, however late the relay is.
     """
     if job.delay:
         job = msgspec.structs.replace(job, run_at=now + job.delay, delay=0)
@@ -38,7 +38,7 @@ def to_row(job: NewJob, now: Instant) -> dict[str, Any]:
 
 
 def from_row(id: str, tenant: str, version: int, data: Any) -> NewJob:
-    """Read a job; `UnreadableRowError` if it is not what `to_row` has written."""
+    """Return the job of a row; `UnreadableRowError` if `to_row` has not written it like this."""
     if version != FORMAT:
         message = (
             f"its format is {version}, this relay reads {FORMAT}; run a relay of the version that wrote it"

@@ -1,1 +1,1 @@
-"""What every running part needs: clocks and waiting. Knows no store and no task."""
+"""What every running process needs: clocks, loops, threads, signals, logs. Knows no store and no task."""

@@ -1,6 +1,6 @@
-"""Read the machine's clocks, and wait: the one place that does either.
+"""Read the machine's clocks, and sleep: the only module that does either.
 
-Nothing durable is computed from here; that is the store's own clock (S1).
+Nothing durable is computed from these clocks: the store has its own (S1).
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ class Clock(Protocol):
     """The time on this machine, in whole microseconds."""
 
     def wall(self) -> Instant:
-        """Say what time people have; it may jump. For ids, which only have to sort roughly by time."""
+        """Return the wall-clock time, which may jump. For ids, which only have to sort roughly by time."""
         ...
 
     def elapsed(self) -> Micros:
-        """Count from some fixed moment on, never back. For durations."""
+        """Return a count from some fixed moment that never goes back. For durations."""
         ...
 
     async def wait(self, duration: Micros) -> None:
-        """Let this much time pass; nothing or less only gives others their turn."""
+        """Sleep for this long; zero or less only yields to other tasks."""
         ...
 
 
@@ -50,3 +50,29 @@ class MachineClock:
     async def wait(self, duration: Micros) -> None:
         """Sleep in the event loop."""
         await asyncio.sleep(max(0, duration) / SECOND)
+
+
+class ClockOffset:
+    """How far a store's clock is ahead of the local monotonic one, as last measured.
+
+    Good enough to know when to look again; nothing durable is computed from it.
+
+    >>> offset = ClockOffset(store_now=1_000, local_now=10)
+    >>> offset.to_local(1_500)
+    510
+    """
+
+    def __init__(self, store_now: Instant, local_now: Micros) -> None:
+        self._ahead = store_now - local_now
+
+    def update(self, store_now: Instant, local_now: Micros) -> None:
+        """Take a new measurement."""
+        self._ahead = store_now - local_now
+
+    def to_local(self, instant: Instant) -> Micros:
+        """Return when this instant of the store is on the local clock."""
+        return instant - self._ahead
+
+    def to_store(self, local: Micros) -> Instant:
+        """Return what the store's clock shows at this moment of the local one."""
+        return local + self._ahead

@@ -1,4 +1,4 @@
-"""How a worker or a scheduler ends, as an exit code. The command line says what each means."""
+"""Exit codes of a worker or a scheduler. The command line says what each means."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ OK: Final = 0
 STORE_GONE: Final = 4
 """The store was deleted or replaced while it was open."""
 
-BROKEN_DOWN: Final = 70
-"""A worker's own code raised where no attempt could be settled by it; a supervisor replaces it."""
+INTERNAL_ERROR: Final = 70
+"""The worker's own code raised where no attempt could be settled as failed; a supervisor restarts it."""
 
-STOOD_STILL: Final = 70
-"""A worker's event loop stood still (S31); a supervisor replaces it."""
+EVENT_LOOP_BLOCKED: Final = 70
+"""A handler blocked the worker's event loop (S31); a supervisor restarts it."""

@@ -1,4 +1,4 @@
-"""Name this process among all that share a store: host, pid, start and a random part."""
+"""Name this process uniquely among all that share a store: host, pid, start time and a random part."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _HOST_CHARS: Final = 63
 
 
 def host() -> str:
-    """Give this machine's name."""
+    """Return this machine's name."""
     return socket.gethostname()[:_HOST_CHARS] or "localhost"
 
 
-def new_name(role: str) -> str:
-    """Make a name that no other process has or will have.
+def new_process_name(role: str) -> str:
+    """Return a name that no other process has or will have.
 
-    >>> new_name("worker").split("-")[0], new_name("worker") == new_name("worker")
+    >>> new_process_name("worker").split("-")[0], new_process_name("worker") == new_process_name("worker")
     ('worker', False)
     """
     started = int(time.time())

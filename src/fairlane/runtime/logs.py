@@ -1,4 +1,4 @@
-"""Write log records as JSON, one object a line, with nothing secret in it (S6). Installs itself nowhere."""
+"""Format log records as JSON, one object a line, with secrets redacted (S6). Installs itself nowhere."""
 
 from __future__ import annotations
 
@@ -7,19 +7,23 @@ from datetime import UTC, datetime
 from logging import Formatter, LogRecord
 from typing import Any, Final
 
-from fairlane.model.sensitive import redact, redact_text
+from fairlane.model.payload.sensitive import redact, redact_text
 
-_USUAL: Final = frozenset(LogRecord("", 0, "", 0, "", (), None).__dict__) | {"message", "asctime", "taskName"}
-"""What every record has; the rest was given as `extra`."""
+_STANDARD_FIELDS: Final = frozenset(LogRecord("", 0, "", 0, "", (), None).__dict__) | {
+    "message",
+    "asctime",
+    "taskName",
+}
+"""What every record has; anything else was given as `extra`."""
 
-_PROSE: Final = frozenset({"message", "error", "traceback"})
-"""Texts of which a secret is a part: the rest of them is shown."""
+_FREE_TEXTS: Final = frozenset({"message", "error", "traceback"})
+"""Texts that may contain a secret: only the secret part is redacted."""
 
 
 class JsonFormatter(Formatter):
-    """One JSON object a line: time, level, logger, message, and whatever the record carries besides.
+    """One JSON object a line: time, level, logger, message, and the record's `extra` fields.
 
-    The traceback of a failed attempt, `traceback`, is long, and only shown if asked for.
+    The `traceback` of a failed attempt is long and left out unless `has_tracebacks`.
 
     >>> record = LogRecord("fairlane", 20, "", 0, "job %s", ("7",), None)
     >>> record.event, record.password = "job_settled", "hunter2"
@@ -30,10 +34,10 @@ class JsonFormatter(Formatter):
 
     def __init__(self, *, has_tracebacks: bool = False) -> None:
         super().__init__()
-        self._left_out = _USUAL if has_tracebacks else _USUAL | {"traceback"}
+        self._left_out = _STANDARD_FIELDS if has_tracebacks else _STANDARD_FIELDS | {"traceback"}
 
     def format(self, record: LogRecord) -> str:
-        """Give the line; what JSON does not know is written as text."""
+        """Return the line; values that JSON does not know are written as text."""
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -43,5 +47,5 @@ class JsonFormatter(Formatter):
         line |= {name: value for name, value in record.__dict__.items() if name not in self._left_out}
         if record.exc_info:
             line["error"] = self.formatException(record.exc_info)
-        shown = redact(line) | {name: redact_text(str(line[name])) for name in _PROSE & line.keys()}
+        shown = redact(line) | {name: redact_text(str(line[name])) for name in _FREE_TEXTS & line.keys()}
         return json.dumps(shown, default=str, ensure_ascii=False)

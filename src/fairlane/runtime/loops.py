@@ -1,4 +1,4 @@
-"""Loop, wait and spawn: the one module that does. What is repeated is a pass that says when to come back.
+"""Loop, wait and start tasks: the only module that does. What is repeated is a pass that returns its pause.
 
 Knows no store and no job. Nothing here swallows a cancellation.
 """
@@ -16,49 +16,49 @@ from fairlane.model.instants import SECOND, Micros
 T = TypeVar("T")
 
 Pass: TypeAlias = Callable[[], Awaitable[Micros | None]]
-"""One bounded piece of upkeep: it answers after how long it wants to be called again; None, never."""
+"""One bounded piece of work. It returns the pause before its next call; None ends the repetition."""
 
 
-class Bell:
-    """Ends a wait early. It rings inside its own loop; a ring that nobody waits for is kept for the next."""
+class WakeUp:
+    """Ends a wait early. Set while nobody waits, it ends the next wait at once. Used in one event loop."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
 
-    def ring(self) -> None:
-        """Let whoever waits, or waits next, go on."""
+    def set(self) -> None:
+        """Wake whoever waits, or will wait next."""
         self._event.set()
 
-    async def wait(self, at_most: Micros) -> None:
-        """Wait for a ring, at most so long; nothing or less only gives others their turn."""
-        if at_most <= 0 and not self._event.is_set():
+    async def wait(self, max_wait: Micros) -> None:
+        """Wait until it is set, at most this long; zero or less only yields to other tasks."""
+        if max_wait <= 0 and not self._event.is_set():
             await asyncio.sleep(0)
         elif not self._event.is_set():
             with suppress(TimeoutError):
-                async with asyncio.timeout(at_most / SECOND):
+                async with asyncio.timeout(max_wait / SECOND):
                     await self._event.wait()
         self._event.clear()
 
 
-async def repeat(one_pass: Pass, bell: Bell | None = None) -> None:
-    """Call a pass again and again: after the pause it asks for, or sooner if the bell rings."""
-    bell = bell or Bell()
+async def repeat(one_pass: Pass, wake_up: WakeUp | None = None) -> None:
+    """Call a pass again and again: after the pause it returned, or sooner if it is woken."""
+    wake_up = wake_up or WakeUp()
     while (pause := await one_pass()) is not None:
-        await bell.wait(pause)
+        await wake_up.wait(pause)
 
 
-async def all_of(*works: Coroutine[Any, Any, None]) -> None:
-    """Run works side by side to their ends; if one fails, the others are cancelled."""
+async def run_all(*works: Coroutine[Any, Any, None]) -> None:
+    """Run coroutines side by side to their ends; if one fails, the others are cancelled."""
     async with asyncio.TaskGroup() as group:
         for work in works:
             group.create_task(work)
 
 
-async def beside(main: Coroutine[Any, Any, T], *others: Coroutine[Any, Any, None]) -> T:
-    """Run a work to its end while others go on beside it: they end with it, and if one fails, all fail."""
+async def run_with_background(main: Coroutine[Any, Any, T], *background: Coroutine[Any, Any, None]) -> T:
+    """Run `main` to its end and return its result; the background is cancelled then. If one fails, all do."""
     async with asyncio.TaskGroup() as group:
         leading = group.create_task(main)
-        following = [group.create_task(other) for other in others]
+        following = [group.create_task(other) for other in background]
         try:
             await asyncio.wait([leading])
         finally:
@@ -67,6 +67,11 @@ async def beside(main: Coroutine[Any, Any, T], *others: Coroutine[Any, Any, None
     return leading.result()
 
 
-def start(work: Coroutine[Any, Any, None], context: Context) -> asyncio.Task[None]:
-    """Start a handler's task, outside of any group: one that never ends must not keep its worker from it."""
+async def wait_for(event: asyncio.Event) -> None:
+    """Wait until an event is set."""
+    await event.wait()
+
+
+def start_task(work: Coroutine[Any, Any, None], context: Context) -> asyncio.Task[None]:
+    """Start a handler's task outside of any group: a stuck handler must not block the worker's shutdown."""
     return asyncio.get_running_loop().create_task(work, context=context)

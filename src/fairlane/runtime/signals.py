@@ -1,4 +1,4 @@
-"""Let the operating system's signals be heard in the event loop. Knows not what they are for."""
+"""Deliver SIGTERM and SIGINT to the event loop. Does not know what they are for."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from typing import Any, Final, TypeVar, cast
 
 T = TypeVar("T")
 
-STOPPING: Final = (signal.SIGTERM, signal.SIGINT)
+STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 @contextmanager
-def on_stop(heard: Callable[[], None]) -> Generator[None]:
-    """Call back, in the running loop, for every SIGTERM and SIGINT; afterwards they are as usual."""
+def on_stop(callback: Callable[[], None]) -> Generator[None]:
+    """Call back in the running loop for every SIGTERM and SIGINT; afterwards they act as usual."""
     loop = asyncio.get_running_loop()
-    for number in STOPPING:
-        loop.add_signal_handler(number, heard)
+    for number in STOP_SIGNALS:
+        loop.add_signal_handler(number, callback)
     try:
         yield
     finally:
-        for number in STOPPING:
+        for number in STOP_SIGNALS:
             loop.remove_signal_handler(number)
 
 
 def run_until_stopped(work: Coroutine[Any, Any, T]) -> T:
-    """Run a work in a loop of its own; SIGTERM and SIGINT cancel it, and then this is interrupted.
+    """Run a coroutine in a loop of its own; SIGTERM and SIGINT cancel it and raise `KeyboardInterrupt`.
 
-    A process that is simply ended by SIGTERM would leave behind what it has started.
+    A process that SIGTERM ends at once would leave behind the processes that it has started.
     """
 
     async def inside() -> T:

@@ -1,1 +1,1 @@
-"""Where jobs are kept: one contract, and the stores that keep it."""
+"""Stores: the contract, what the stores share, and a package for each."""

@@ -1,4 +1,4 @@
-"""Find the store that a URL names. Loads a store's code, and its driver, only when its URL is opened."""
+"""Open the store that a URL names. Imports a store and its driver only when needed."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from fairlane.store.urls import scheme_hint
 
 
 class StoreClock(Protocol):
-    """What stands in for a store's own clock in tests (S1)."""
+    """Replaces a store's own clock in tests (S1)."""
 
     def now(self) -> Instant:
-        """Say what time it is for the store."""
+        """Return the current instant."""
         ...
 
 
 Opener: TypeAlias = Callable[[str, StoreClock | None], Store]
-"""Makes a store from its URL without touching it: connecting is for the first verb."""
+"""Creates a store from its URL without connecting: the first verb connects."""
 
 _SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*")
 _openers: Final[dict[str, Opener]] = {}
@@ -36,11 +36,11 @@ _SHIPPED: Final = {
     "rediss+sentinel": "fairlane.store.redis.store",
     "unix": "fairlane.store.redis.store",
 }
-"""Scheme to the module whose `open_url` is its opener."""
+"""The module of each scheme; its `open_url` is the opener."""
 
 
 def register_scheme(scheme: str, opener: Opener) -> None:
-    """Let URLs of a scheme be opened by this opener; a later registration replaces an earlier one."""
+    """Register the opener of a URL scheme; it replaces an earlier one."""
     if not _SCHEME.fullmatch(scheme):
         message = f"{scheme!r} is no scheme of a URL; use a-z, then a-z, 0-9, + . -"
         raise ValueError(message)
@@ -48,14 +48,14 @@ def register_scheme(scheme: str, opener: Opener) -> None:
 
 
 def open_store(url: str, *, clock: StoreClock | None = None) -> Store:
-    """Give the store behind a URL; nothing is connected yet. `ConfigError` names the scheme, never the rest.
+    """Return the store of a URL, not yet connected. `ConfigError` shows the scheme, never the rest.
 
     >>> open_store("carrier-pigeon://user:secret@loft")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
     fairlane.model.errors.ConfigError: url: no store is known for scheme 'carrier-pigeon'. Allowed: ...
     """
-    if url.startswith((":memory:", "file::memory:")):  # as SQLite names it; its store says what is wrong
+    if url.startswith((":memory:", "file::memory:")):  # SQLite's own name; its store explains what is wrong
         url = f"sqlite:///{url}"
     scheme, separator, _ = url.partition("://")
     known = ", ".join(f"{name}://" for name in sorted({*_openers, *_SHIPPED}))
@@ -71,7 +71,7 @@ def open_store(url: str, *, clock: StoreClock | None = None) -> Store:
 
 
 def _opener(scheme: str) -> Opener:
-    """Load a store's code. Its driver may be an extra that is not installed."""
+    """Import a store. Its driver may be an extra that is not installed."""
     try:
         opener: Opener = import_module(_SHIPPED[scheme]).open_url
     except ModuleNotFoundError as error:

@@ -1,6 +1,6 @@
-"""Take a server's URL apart, and refuse a bad one without showing any of it: it may hold a password.
+"""Parse a server's URL, and refuse a bad one without showing any of it: it may contain a password.
 
-Knows no store and connects to nothing. What each option means is the stores' own business.
+Knows no store and connects to nothing. Each store interprets its own options.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ _OTHER_NAMES: Final = {
 
 
 def split_server_url(url: str, allowed: str) -> SplitResult:
-    """Take the URL of a server apart; `ConfigError` if it may be read in two ways.
+    """Parse the URL of a server; `ConfigError` if it is ambiguous.
 
-    A character of a password that means something in a URL shifts its parts: what seems to be an option or a
-    port is a piece of the password then.
+    A reserved character in a password shifts the parts: what looks like an option or a port is then part of
+    the password.
     """
     parts = _split(url)
     if parts is None:
@@ -54,7 +54,7 @@ def split_server_url(url: str, allowed: str) -> SplitResult:
 
 
 def is_clear(url: str) -> bool:
-    """Whether the parts of a server's URL are what they seem to be: all but secrets may be shown then.
+    """Whether a server's URL is unambiguous: then all parts but secrets may be shown.
 
     >>> is_clear("redis://ops:hunter2@host:6379/0"), is_clear("redis://ops:hunt#er2@host:6379/0")
     (True, False)
@@ -65,7 +65,7 @@ def is_clear(url: str) -> bool:
 def _split(url: str) -> SplitResult | None:
     try:
         parts = urlsplit(url)
-    except ValueError:  # its text has a part of the URL; nobody shall see it
+    except ValueError:  # its text contains a part of the URL, which must not be shown
         return None
     user, _, hosts = parts.netloc.rpartition("@")
     is_shifted = "#" in url or "@" in user + parts.path + parts.query
@@ -74,7 +74,7 @@ def _split(url: str) -> SplitResult | None:
 
 
 def has_hosts(text: str) -> bool:
-    """Whether a text is a list of hosts, each with a port or without.
+    """Whether a text is a list of hosts, with or without ports.
 
     >>> has_hosts("a:1,[::1]:2,c"), has_hosts("a:secret"), has_hosts("a:70000")
     (True, False, False)
@@ -85,15 +85,15 @@ def has_hosts(text: str) -> bool:
 def options_of(
     parts: SplitResult, known: Collection[str], allowed: str, *, others: bool = False
 ) -> dict[str, str]:
-    """Give the options of a URL by name; one that is not known is refused, with the nearest that is.
+    """Return the options of a URL by name; `ConfigError` suggests the nearest for an unknown one.
 
-    With `others` an unknown one is refused only if it is near: it may be a word of somebody else.
+    With `others`, an unknown option is refused only if it resembles a known one: it may be for the driver.
     """
     options: dict[str, str] = {}
     for text in parts.query.split("&") if parts.query else []:
         try:
             ((name, value),) = parse_qsl(text, keep_blank_values=True)
-        except ValueError:  # nothing between two signs
+        except ValueError:  # nothing between two &
             continue
         if name not in known:
             near = get_close_matches(name, known, 1, 0.75)
@@ -104,14 +104,14 @@ def options_of(
 
 
 def _unknown(name: str, text: str, before: Mapping[str, str], near: list[str]) -> str:
-    """Say that there is no such option. After a password it is not named: it may be the rest of that."""
+    """Word the error for an unknown option. After a password it is not named: it may be part of it."""
     is_named = "=" in text and not any("password" in one for one in before)
     what = f"there is no option {name[:40]!r}" if is_named else "it has an option that is not known"
     return f"{what}; did you mean {near[0]}?" if near else f"{what}."
 
 
 def scheme_hint(scheme: str, known: Collection[str]) -> str:
-    """Say what to write instead of a scheme that is not known; empty if that cannot be guessed.
+    """Return what to write instead of an unknown scheme; empty if there is no guess.
 
     >>> scheme_hint("postgresql+asyncpg", ["postgresql"]), scheme_hint("valkey", ["redis"])
     ('; drop +asyncpg: write postgresql://', '; write redis://')

@@ -1,4 +1,4 @@
-"""Run a worker as a process: signals, exit codes, the walls between tenants. The command line calls this."""
+"""Run a worker as a process: signals, exit codes, interpreter settings. The command line calls this."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Final, cast
 
-from fairlane.app.ambient import walled
+from fairlane.app.ambient import require_tenant
 from fairlane.app.fairlane import Fairlane
-from fairlane.model.policy import Lane
-from fairlane.runtime.exits import BROKEN_DOWN, OK, STOOD_STILL, STORE_GONE
+from fairlane.model.policy.declared import Lane
+from fairlane.runtime.exits import EVENT_LOOP_BLOCKED, INTERNAL_ERROR, OK, STORE_GONE
 from fairlane.runtime.signals import on_stop
 from fairlane.worker import report
-from fairlane.worker.worker import Worker
+from fairlane.worker.worker import WorkerRuntime
 
 COLLECT_EVERY: Final = 5_000
-"""New objects between two looks of the collector, at least: an attempt has dozens, and none needs it."""
+"""New objects between two garbage collections, at least: an attempt makes dozens, and none needs one."""
 
 SWITCH_EVERY: Final = 0.001
-"""Seconds that a thread may keep the interpreter while another waits for it."""
+"""Seconds that a thread may keep the interpreter lock while another waits for it."""
 
-_PYTHONS_OWN: Final = 0.005
+_PYTHON_DEFAULT: Final = 0.005
 
-LAST_WORD: Final = 2.0
-"""Seconds that saying so may take."""
+FINAL_LOG_TIMEOUT: Final = 2.0
+"""Seconds that logging a blocked event loop may take."""
 
 
 def run_worker(
@@ -39,21 +39,21 @@ def run_worker(
     duties: bool | None = None,
     lanes: Sequence[Lane | str] | None = None,
 ) -> int:
-    """Work until SIGTERM, SIGINT or the end of the burst; give the exit code of the process.
+    """Work until SIGTERM, SIGINT or the end of the burst; return the exit code of the process.
 
     A second signal ends running jobs at once. In this process every Fairlane call needs a tenant (S9).
     """
-    worker = Worker(app, burst=burst, duties=duties, lanes=lanes)
-    worker.on_standstill = lambda: _give_up(worker)
-    with walled(), _collecting_seldom(), _switching_often():
+    worker = WorkerRuntime(app, burst=burst, duties=duties, lanes=lanes)
+    worker.on_loop_blocked = lambda: _exit_blocked(worker)
+    with require_tenant(), _fewer_collections(), _faster_switching():
         return asyncio.run(_work(app, worker))
 
 
 @contextmanager
-def _collecting_seldom() -> Generator[None]:
-    """Spare the collector what an application has imported, which stays, and most of its looks.
+def _fewer_collections() -> Generator[None]:
+    """Freeze what the application has imported, and collect garbage less often.
 
-    It took a tenth of a worker's time. An application that has chosen a longer way, or none, keeps it.
+    Collections took a tenth of a worker's time. A higher threshold of the application, or none, is kept.
     """
     every, *rest = before = gc.get_threshold()
     gc.collect()
@@ -68,13 +68,13 @@ def _collecting_seldom() -> Generator[None]:
 
 
 @contextmanager
-def _switching_often() -> Generator[None]:
-    """Let the thread that talks to the store have the interpreter soon, whatever handlers compute.
+def _faster_switching() -> Generator[None]:
+    """Let the portal thread have the interpreter lock soon, whatever handlers compute.
 
-    It asks for it again after every read. An application that has chosen an interval of its own keeps it.
+    It needs the lock again after every read from the store. An interval that the application has set is kept.
     """
     before = sys.getswitchinterval()
-    if before == _PYTHONS_OWN:
+    if before == _PYTHON_DEFAULT:
         sys.setswitchinterval(SWITCH_EVERY)
     try:
         yield
@@ -82,40 +82,40 @@ def _switching_often() -> Generator[None]:
         sys.setswitchinterval(before)
 
 
-async def _work(app: Fairlane, worker: Worker) -> int:
+async def _work(app: Fairlane, worker: WorkerRuntime) -> int:
     with on_stop(worker.stop):
         try:
             await worker.run()
         except BaseExceptionGroup as group:
-            # Handlers may run on that nobody could settle: a supervisor replaces the whole process.
-            report.broken_down(worker.id, _first(group))
-            exit_now(BROKEN_DOWN)
+            # Handlers may still run that nobody could settle: a supervisor restarts the whole process.
+            report.worker_broken(worker.id, _first(group))
+            exit_now(INTERNAL_ERROR)
     await app.aclose()
     code = STORE_GONE if worker.has_lost_its_store else OK
     if worker.has_abandoned:
-        # A handler that ignores its cancellation would keep the loop, and so the process, for ever.
+        # A handler that ignores its cancellation would keep the loop, and so the process, alive forever.
         exit_now(code)
     return code
 
 
 def _first(error: BaseException) -> BaseException:
-    """Find what a group of errors began with."""
+    """Return the error that a group of errors began with."""
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     return error if error.__cause__ is None else error.__cause__
 
 
-def _give_up(worker: Worker) -> None:
-    # The loop may stand still inside of logging itself, with a handler in its hands.
-    timer = threading.Timer(LAST_WORD, os._exit, (STOOD_STILL,))
+def _exit_blocked(worker: WorkerRuntime) -> None:
+    # The loop may be blocked inside of logging, holding a log handler's lock.
+    timer = threading.Timer(FINAL_LOG_TIMEOUT, os._exit, (EVENT_LOOP_BLOCKED,))
     timer.daemon = True
     timer.start()
-    report.standstill(worker.id)
-    exit_now(STOOD_STILL)
+    report.loop_blocked(worker.id)
+    exit_now(EVENT_LOOP_BLOCKED)
 
 
 def exit_now(code: int) -> None:
-    """End the process without waiting for anything that still runs in it."""
+    """Exit without waiting for anything that still runs."""
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()

@@ -1,79 +1,81 @@
-"""Notice that a lane has more to do than it can, and say so once. Runs no job and costs none anything.
+"""Notice a lane with more work than it can do, and log it once. Runs no job and costs none anything.
 
-A look compares numbers that the lane has anyway. The store is asked only when a lane has been full for a
-minute, and then once a minute until it is told or over.
+A check compares numbers that the lane has anyway. The store is asked only when a lane has been full for a
+minute, and then once a minute until the overload is logged or over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from fairlane.app.client import Client
 from fairlane.model.instants import MINUTE, SECOND, Micros
-from fairlane.model.overload import LOOKED_AT, Overload, overload
+from fairlane.model.scheduling.overload import LOOKED_AT, Overload, overload
 from fairlane.model.scope import Scope
-from fairlane.runtime.clock import Clock
+from fairlane.runtime.clock import Clock, ClockOffset
 from fairlane.store.contract.jobs import PeekRequest
 from fairlane.worker import report
-from fairlane.worker.floor import Floor
-from fairlane.worker.lane import Desk
+from fairlane.worker.lane_state import LaneState
 
-LOOK_EVERY: Final[Micros] = 10 * SECOND
-LASTS: Final[Micros] = MINUTE
-"""So long a lane is full before it is asked for, and has room again before that is over."""
+CHECK_EVERY: Final[Micros] = 10 * SECOND
+MIN_DURATION: Final[Micros] = MINUTE
+"""How long a lane must be full before the store is asked, and have room before the overload is over."""
 
 
-class OverloadWatch:
-    """Looks at the lanes of one worker, in the worker's loop."""
+class OverloadMonitor:
+    """Checks the lanes of one worker, in the worker's loop."""
 
-    def __init__(self, floor: Floor, client: Client, clock: Clock) -> None:
-        self._floor = floor
+    def __init__(
+        self, worker: str, lanes: Sequence[LaneState], client: Client, clock: Clock, clock_offset: ClockOffset
+    ) -> None:
+        self._worker = worker
         self._client = client
         self._clock = clock
-        self._lanes = [_Lane(desk, clock.elapsed()) for desk in floor.desks]
+        self._clock_offset = clock_offset
+        self._loads = [_LaneLoad(lane, clock.elapsed()) for lane in lanes]
 
-    async def look(self) -> Micros:
-        """Tell of lanes that became overloaded, or have caught up; say when to look again."""
-        for lane in self._lanes:
+    async def check(self) -> Micros:
+        """Log lanes that became overloaded or have caught up; return the pause before the next check."""
+        for load in self._loads:
             now = self._clock.elapsed()
-            if not lane.is_same_for(LASTS, now):
+            if not load.is_unchanged_for(MIN_DURATION, now):
                 continue
-            if not lane.is_full and lane.is_told:
-                lane.is_told = False
-                report.caught_up(self._floor.id, lane.desk.lane)
-            elif lane.is_full and not lane.is_told:
-                lane.since = now  # look at the store again after a minute
-                found = await self._client.portal.aside(self._worst(lane.desk.queues))
+            if not load.is_full and load.is_told:
+                load.is_told = False
+                report.caught_up(self._worker, load.lane.policy)
+            elif load.is_full and not load.is_told:
+                load.since = now  # ask the store again after a minute
+                found = await self._client.portal.call(self._worst(load.lane.queues))
                 if found is not None:
-                    lane.is_told = True
-                    report.overloaded(self._floor.id, lane.desk.lane, *found)
-        return LOOK_EVERY
+                    load.is_told = True
+                    report.overloaded(self._worker, load.lane.policy, *found)
+        return CHECK_EVERY
 
     async def _worst(self, queues: Iterable[str]) -> tuple[str, Overload] | None:
-        """Ask the store which queue's next jobs have waited longest; None if none has waited too long."""
+        """Return the queue whose next jobs have waited longest; None if none has waited too long."""
         worst: tuple[str, Overload] | None = None
         for queue in queues:
-            request = PeekRequest(scope=Scope.all(), queue=queue, most=LOOKED_AT)
+            request = PeekRequest(scope=Scope.all(), queue=queue, limit=LOOKED_AT)
             next_jobs = await self._client.store.jobs.peek(request)
-            found = overload(next_jobs, self._floor.times.store(self._clock.elapsed()))
+            found = overload(next_jobs, self._clock_offset.to_store(self._clock.elapsed()))
             if found is not None and (worst is None or found > worst[1]):
                 worst = queue, found
         return worst
 
 
-class _Lane:
-    """A lane as it was seen: whether it was full, since when, and whether that was told."""
+class _LaneLoad:
+    """Whether a lane was full at the last check, since when, and whether its overload was logged."""
 
-    def __init__(self, desk: Desk, now: Micros) -> None:
-        self.desk = desk
+    def __init__(self, lane: LaneState, now: Micros) -> None:
+        self.lane = lane
         self.is_full = False
         self.since = now
         self.is_told = False
 
-    def is_same_for(self, lasts: Micros, now: Micros) -> bool:
-        """Look at the lane; say whether it has been full, or has had room, for so long."""
-        is_full = self.desk.free <= self.desk.lane.headroom_slots
+    def is_unchanged_for(self, duration: Micros, now: Micros) -> bool:
+        """Look at the lane; return whether it has been full, or has had room, for this long."""
+        is_full = self.lane.free_slots <= self.lane.policy.headroom_slots
         if is_full != self.is_full:
             self.is_full, self.since = is_full, now
-        return now - self.since >= lasts
+        return now - self.since >= duration

@@ -1,7 +1,7 @@
-"""Keep the leases of all that is held, in one call, and hear what became of them (S30, S31, S37, S62).
+"""Renew all leases in one call, and find the attempts that were cancelled or lost (S30, S31, S37, S62).
 
-Lives in a thread with a loop and a store of its own, so that no handler can stall it. What it hears it tells
-the worker's loop, and the handlers' own flags at once.
+Runs in the portal thread, which has an event loop and a store of its own, so that no handler can stall it.
+What it finds goes to its listener, which sets the handler's stop flag at once and then tells the loop.
 """
 
 from __future__ import annotations
@@ -14,43 +14,41 @@ from uuid import UUID
 
 from fairlane.model.errors import StoreError
 from fairlane.model.instants import SECOND, Micros
-from fairlane.model.judge import HandedBack, judge
-from fairlane.model.lifecycle import State
+from fairlane.model.lifecycle.states import State
+from fairlane.model.retry.decision import HandedBack, decide_settlement
 from fairlane.model.scope import Scope
 from fairlane.runtime.clock import Clock
 from fairlane.store.contract import Store
 from fairlane.store.contract.claims import Renewal, RenewRequest, SettleRequest, WorkerRequest
 from fairlane.store.contract.jobs import GetRequest
-from fairlane.worker.attempt import Attempt, Cause
-from fairlane.worker.holdings import Holdings
+from fairlane.worker.attempts.live_attempts import LiveAttempt, LiveAttempts, StopCause
 
-LOOK_FOR_CANCELS: Final[Micros] = SECOND
-"""How often running jobs are looked up for a cancel: twice as often as S30 asks, so that two seconds hold."""
+CANCEL_POLL_EVERY: Final[Micros] = SECOND
+"""How often running jobs are checked for a cancel: S30 promises two seconds."""
 
-GUARD: Final[Micros] = SECOND // 4
+GUARD_EVERY: Final[Micros] = SECOND // 4
 
-STANDSTILL: Final[Micros] = 10 * SECOND
-"""So long after its hard limit a handler is still there: the loop that should have ended it stands still."""
+BLOCKED_LOOP_GRACE: Final[Micros] = 10 * SECOND
+"""Grace after the hard timeout. If a handler runs on and the loop did not turn for as long, it is blocked."""
 
-
-LAST_TRY: Final = 1.0
-"""Seconds that handing back may take then."""
+HAND_BACK_TIMEOUT: Final = 1.0
+"""Seconds that handing back may take when the loop is blocked."""
 
 
-class Alarm(Protocol):
-    """What the renewing thread tells its worker; called in that thread."""
+class KeepAliveListener(Protocol):
+    """Hears what the portal thread has found. Called in that thread."""
 
-    def alarm(self, attempt: Attempt, cause: Cause) -> None:
+    def stop_attempt(self, attempt: LiveAttempt, cause: StopCause) -> None:
         """Stop a handler."""
         ...
 
-    def stands_still(self) -> None:
-        """The worker's loop does not turn any more."""
+    def loop_blocked(self) -> None:
+        """Hear that a handler blocks the worker's event loop."""
         ...
 
 
-class Renew:
-    """The passes of the renewing thread."""
+class LeaseRenewer:
+    """Three repeated checks of the live attempts: renew, poll for cancels, guard."""
 
     def __init__(
         self,
@@ -58,96 +56,101 @@ class Renew:
         worker: str,
         lease: Micros,
         renew_every: Micros,
-        holdings: Holdings,
+        attempts: LiveAttempts,
         clock: Clock,
         store: Callable[[], Store],
-        alarm: Alarm,
+        listener: KeepAliveListener,
+        loop_turned_at: Callable[[], Micros],
     ) -> None:
         self._worker = worker
         self._lease = lease
         self._every = renew_every
-        self._holdings = holdings
+        self._attempts = attempts
         self._clock = clock
         self._store = store
-        self._alarm = alarm
+        self._listener = listener
+        self._loop_turned_at = loop_turned_at
 
-    async def leases(self) -> Micros:
-        """Renew all that is held and may be kept; stop what is lost or cancelled."""
+    async def renew(self) -> Micros:
+        """Renew every lease that may be kept, send progress along, and stop what is lost or cancelled."""
         now = self._clock.elapsed()
-        kept = {attempt.claim.job.id: attempt for attempt in self._holdings.held() if may_renew(attempt, now)}
+        kept = {one.claim.job.id: one for one in self._attempts.claimed() if may_renew(one, now)}
         if not kept:
             return self._every
-        notes = {id: attempt.rein.take_progress() for id, attempt in kept.items()}
-        renewals = tuple(Renewal(id, attempt.claim.fence, notes[id]) for id, attempt in kept.items())
+        progress = {id: attempt.control.take_progress() for id, attempt in kept.items()}
+        renewals = tuple(Renewal(id, attempt.claim.fence, progress[id]) for id, attempt in kept.items())
         request = RenewRequest(scope=Scope.all(), worker=self._worker, lease=self._lease, renewals=renewals)
         try:
             reply = await self._store().claims.renew(request)
         except StoreError:
-            for id, untold in notes.items():
-                if untold is not None:
-                    kept[id].rein.put_back(untold)
+            for id, unsent in progress.items():
+                if unsent is not None:
+                    kept[id].control.put_back(unsent)
             raise
         for id in reply.stale:
             if not await self._has_committed(kept[id]):
-                self._alarm.alarm(kept.pop(id), Cause.STALE)
-        for attempt in kept.values():
+                self._listener.stop_attempt(kept.pop(id), StopCause.STALE)
+        for attempt in kept.values():  # also those that committed: the guard must not stop them
             attempt.leased_at = now
         self._cancel(reply.cancel_asked, kept)
         return self._every
 
-    async def _has_committed(self, attempt: Attempt) -> bool:
+    async def _has_committed(self, attempt: LiveAttempt) -> bool:
         """Whether a claim is gone because its handler's own transaction has settled the job (S63)."""
-        if not attempt.rein.has_succeeded:
+        if not attempt.control.has_succeeded:
             return False
         id = attempt.claim.job.id
         found = await self._store().jobs.get(GetRequest(scope=Scope.all(), ids=(id,)))
         job = found.get(id)
         return job is not None and job.state is State.SUCCEEDED
 
-    async def cancels(self) -> Micros:
-        """Look for cancels of what runs."""
-        running = {
-            attempt.claim.job.id: attempt for attempt in self._holdings.held() if attempt.cause is None
-        }
+    async def poll_cancels(self) -> Micros:
+        """Stop running jobs that were cancelled."""
+        running = {one.claim.job.id: one for one in self._attempts.claimed() if one.cause is None}
         if running:
             request = WorkerRequest(scope=Scope.all(), worker=self._worker)
-            self._cancel(await self._store().claims.asked_to_cancel(request), running)
-        return LOOK_FOR_CANCELS
+            self._cancel(await self._store().claims.cancel_asked(request), running)
+        return CANCEL_POLL_EVERY
 
     async def guard(self) -> Micros:
-        """Stop what could not be renewed in time, and notice a loop that stands still."""
-        now = self._clock.elapsed()
-        for attempt in self._holdings.running():
+        """Stop handlers whose lease could not be renewed in time, and notice a blocked event loop."""
+        now, running = self._clock.elapsed(), self._attempts.running()
+        for attempt in running:
             if may_be_lost(attempt, now, self._lease):
-                self._alarm.alarm(attempt, Cause.LOST)
-            if attempt.hard_at is not None and now > attempt.hard_at + STANDSTILL:
-                await self._hand_back()
-                self._alarm.stands_still()
-        return GUARD
+                self._listener.stop_attempt(attempt, StopCause.LOST)
+        # A handler alone proves nothing: one that was asked to stop has time beyond its hard timeout.
+        has_turned = now - self._loop_turned_at() <= BLOCKED_LOOP_GRACE
+        if not has_turned and not all(may_renew(attempt, now) for attempt in running):
+            await self._hand_back()
+            self._listener.loop_blocked()
+        return GUARD_EVERY
 
     async def _hand_back(self) -> None:
-        """Give back, before the process ends, what a loop that stands still has not begun (S32)."""
-        waiting = [one for one in self._holdings.held() if not (one.has_begun or one.is_over)]
-        settlements = tuple(judge(attempt.claim, HandedBack(), draw=0) for attempt in waiting)
+        """Hand back what a blocked loop has not started (S32): `command` ends the process next.
+
+        In an embedded worker, which only logs, this is repeated; the store answers that it is stale.
+        """
+        waiting = [one for one in self._attempts.claimed() if not (one.has_begun or one.is_over)]
+        settlements = tuple(decide_settlement(attempt.claim, HandedBack(), draw=0) for attempt in waiting)
         request = SettleRequest(scope=Scope.all(), worker=self._worker, settlements=settlements)
         with suppress(StoreError, TimeoutError):
-            async with timeout(LAST_TRY):
+            async with timeout(HAND_BACK_TIMEOUT):
                 await self._store().claims.settle(request)
 
-    def _cancel(self, asked: tuple[UUID, ...], running: dict[UUID, Attempt]) -> None:
+    def _cancel(self, asked: tuple[UUID, ...], running: dict[UUID, LiveAttempt]) -> None:
         for id in asked:
             if id in running:
-                self._alarm.alarm(running[id], Cause.CANCEL)
+                self._listener.stop_attempt(running[id], StopCause.CANCEL)
 
 
-def may_renew(attempt: Attempt, now: Micros) -> bool:
-    """Whether a lease is still worth keeping: until ten seconds after its hard limit (S31).
+def may_renew(attempt: LiveAttempt, now: Micros) -> bool:
+    """Whether a lease is still worth keeping: until ten seconds after the hard timeout (S31).
 
-    What is over keeps its lease until its settlement is accepted.
+    An attempt that is over keeps its lease until the store has answered its settlement.
     """
-    return attempt.is_over or attempt.hard_at is None or now <= attempt.hard_at + STANDSTILL
+    return attempt.is_over or attempt.hard_at is None or now <= attempt.hard_at + BLOCKED_LOOP_GRACE
 
 
-def may_be_lost(attempt: Attempt, now: Micros, lease: Micros) -> bool:
-    """Whether another may soon have the job: for lease - 1 s nobody knew its lease to be good (S37)."""
+def may_be_lost(attempt: LiveAttempt, now: Micros, lease: Micros) -> bool:
+    """Whether a lease was not renewed until 1 s before its end; half-way, for leases under 2 s (S37)."""
     return now - attempt.leased_at > max(lease - SECOND, lease // 2)

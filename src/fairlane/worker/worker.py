@@ -1,52 +1,109 @@
-"""A worker, whole: starts fetching, running, renewing and watching, and ends them in order.
+"""One worker: starts its parts, connects them, and ends them in order. Each part works in its own module.
 
-Each part does its own work in its own module; this one only joins them. The worker's loop runs handlers,
-which may block it; so it asks no store itself: the renewing thread does, through `portal.aside`.
+The worker's loop runs handlers, which may block it. So it waits for no server itself: the portal thread calls
+the store, through `portal.call`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Final
+from typing import Any
 
 from fairlane.app.ambient import refuse_in_handler
+from fairlane.app.client import Client
 from fairlane.app.fairlane import Fairlane
 from fairlane.app.worker_settings import WorkerSettings
 from fairlane.model.checking import flag, instance
 from fairlane.model.errors import StoreError
-from fairlane.model.instants import SECOND, Micros
-from fairlane.model.policy import Lane
+from fairlane.model.instants import Micros
+from fairlane.model.policy.declared import Lane
 from fairlane.model.scope import Scope
-from fairlane.runtime.absence import Absence, enduring
-from fairlane.runtime.clock import Clock, MachineClock
-from fairlane.runtime.identity import new_name
-from fairlane.runtime.loops import beside, repeat
-from fairlane.store.contract.registry import LeaveRequest, Pulse, RegisterRequest, WaitRequest, WorkerCard
+from fairlane.runtime.clock import Clock, ClockOffset, MachineClock
+from fairlane.runtime.identity import new_process_name
+from fairlane.runtime.loops import WakeUp, repeat, run_with_background
+from fairlane.runtime.outage import StoreOutage, retry_on_outage
+from fairlane.store.contract.registry import LeaveRequest, RegisterRequest, StoreStatus, WorkerRecord
 from fairlane.store.contract.request import Request
 from fairlane.worker import report
-from fairlane.worker.attempt import Attempt, Cause
-from fairlane.worker.card import card_of
-from fairlane.worker.declare import declare_policies, refuse_others
-from fairlane.worker.fetch import Fetch
-from fairlane.worker.floor import Floor
-from fairlane.worker.heart import Heart
-from fairlane.worker.lane import Desk, lanes_of
-from fairlane.worker.older import refuse_unreadable
-from fairlane.worker.overload import OverloadWatch
+from fairlane.worker.attempts.live_attempts import LiveAttempt, LiveAttempts, StopCause
+from fairlane.worker.dispatch import Dispatcher
+from fairlane.worker.execute import Executor
+from fairlane.worker.hints import HintListener
+from fairlane.worker.keepalive import KeepAlive
+from fairlane.worker.lane_state import LaneState
+from fairlane.worker.overload import OverloadMonitor
+from fairlane.worker.round_trip import RoundTrip
+from fairlane.worker.settle import Settler
+from fairlane.worker.shutdown import Shutdown
+from fairlane.worker.startup.declare import declare_policies, refuse_conflicting_apps
+from fairlane.worker.startup.lanes import choose_lanes
+from fairlane.worker.startup.version_check import refuse_unreadable_versions
+from fairlane.worker.startup.worker_record import describe_worker
+from fairlane.worker.timeouts import Timeouts
 
-LISTEN: Final[Micros] = 30 * SECOND
-BREATH: Final[Micros] = SECOND // 200
-"""Hints that come so close together are one."""
+
+class _Parts:
+    """The parts of a running worker, connected. All of them live in the worker's loop."""
+
+    def __init__(
+        self,
+        worker: str,
+        client: Client,
+        settings: WorkerSettings,
+        clock: Clock,
+        lanes: list[LaneState],
+        *,
+        is_burst: bool,
+    ) -> None:
+        self.lanes = lanes
+        self.attempts = LiveAttempts()
+        self.clock_offset = ClockOffset(0, 0)
+        self.timeouts_wake_up = WakeUp()
+        self.hints = HintListener(worker, client, lanes)
+        self.shutdown = Shutdown(
+            worker, lanes, self.attempts, clock, self.timeouts_wake_up, is_burst=is_burst
+        )
+        self.settler = Settler(worker, settings, self.attempts, self.shutdown)
+        self.executor = Executor(
+            worker=worker,
+            client=client,
+            settings=settings,
+            clock=clock,
+            clock_offset=self.clock_offset,
+            attempts=self.attempts,
+            shutdown=self.shutdown,
+        )
+        self.timeouts = Timeouts(
+            self.attempts, clock, self.shutdown, self.executor.ended, self.executor.abandon
+        )
+        self.dispatcher = Dispatcher(
+            client=client,
+            lease=settings.lease,
+            clock=clock,
+            clock_offset=self.clock_offset,
+            attempts=self.attempts,
+            executor=self.executor,
+            timeouts=self.timeouts,
+            shutdown=self.shutdown,
+            timeouts_wake_up=self.timeouts_wake_up,
+        )
+        self.overload = OverloadMonitor(worker, lanes, client, clock, self.clock_offset)
+
+    async def check_time(self) -> Micros:
+        """Check the timeouts of handlers, and the worker's own deadline."""
+        pause = self.timeouts.check()
+        self.shutdown.check_deadline()
+        return pause
 
 
-class Worker:
+class WorkerRuntime:
     """Runs an application's jobs until it is stopped or, with `burst`, until nothing is claimable now.
 
-    One `run` each. `stop` may be called from any thread: the first call lets running jobs go on until the
-    shutdown deadline, a second one ends them at once.
+    Each instance runs once. `stop` may be called from any thread: the first call lets running jobs go on
+    until the shutdown deadline, a second one ends them at once.
     """
 
     def __init__(
@@ -63,202 +120,197 @@ class Worker:
         flag("burst", burst)
         instance("duties", duties, bool, "True or False", is_optional=True)
         instance("settings", settings, WorkerSettings, "WorkerSettings(...)", is_optional=True)
-        self.id = new_name("worker")
+        self.id = new_process_name("worker")
         self.settings = settings or app.settings.worker
-        self.is_standing_still = False
-        self.on_standstill: Callable[[], None] = lambda: report.standstill(self.id)
+        self.is_loop_blocked = False
+        self.on_loop_blocked: Callable[[], None] = lambda: report.loop_blocked(self.id)
         self._app = app
+        self._client = app.client
         self._clock = clock or MachineClock()
         self._is_burst = burst
         self._has_duties = self.settings.duties if duties is None else duties
-        self._lanes = lanes_of(app, lanes)
-        self._absence = Absence(report.log, self.id, self._end_in_haste)
-        self._floor: Floor | None = None
+        self._lanes = choose_lanes(app, lanes)
+        self._outage = StoreOutage(report.log, self.id, self._stop_now)
+        self._parts: _Parts | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stops = 0
-        self._obeyed = 0
+        self._stops_handled = 0
 
     # ── facts ─────────────────────────────────────────────────────────────────
 
     @property
     def is_ready(self) -> bool:
         """Whether the worker is registered and looks for work."""
-        return self._floor is not None
+        return self._parts is not None
 
     @property
     def running(self) -> int:
         """How many handlers run now."""
-        return 0 if self._floor is None else len(self._floor.holdings.running())
+        return 0 if self._parts is None else len(self._parts.attempts.running())
 
     @property
     def settled(self) -> int:
-        """How many attempts were settled so far, well or badly; what was handed back does not count."""
-        return 0 if self._floor is None else self._floor.settled_count
+        """How many attempts were settled so far, successful or not; jobs handed back do not count."""
+        return 0 if self._parts is None else self._parts.settler.settled_count
 
     @property
     def failed(self) -> int:
-        """How many of them failed."""
-        return 0 if self._floor is None else self._floor.failed_count
+        """How many settled attempts failed."""
+        return 0 if self._parts is None else self._parts.settler.failed_count
 
     @property
     def has_abandoned(self) -> bool:
-        """Whether an async handler was given up that has not ended since."""
-        return self._floor is not None and self._floor.runner.has_abandoned
-
-    # ── life ──────────────────────────────────────────────────────────────────
-
-    async def run(self) -> None:
-        """Declare, register, work, leave. `StoreError` if the store cannot be reached at the start.
-
-        A store that is away later is waited for; if it is gone for good, this ends (`has_lost_its_store`).
-        `InsideTenant` from inside a handler: a worker claims everybody's jobs.
-        """
-        refuse_in_handler("a worker runs the jobs of all tenants")
-        self._loop = asyncio.get_running_loop()
-        client = self._app.client
-        spare = client.store  # of this loop: handlers may call it, the worker does not
-        await spare.registry.expect(1, waits=False)
-        desks = [Desk(lane, spare.claims.turns_at_once) for lane in self._lanes]
-        floor = Floor(self.id, client, self.settings, self._clock, desks)
-        floor.is_burst = self._is_burst
-        card = card_of(self._app, self.id, self._lanes)
-        pulse = await client.portal.aside(self._introduce(card))
-        floor.times.learn(pulse.now, self._clock.elapsed())
-        self._floor = floor
-        client.is_at_work = True
-        report.started(card)
-        for _ in range(self._stops):
-            self._obey()
-        heart = Heart(
-            app=self._app,
-            card=card,
-            floor=floor,
-            settings=self.settings,
-            clock=self._clock,
-            alarm=self,
-            absence=self._absence,
-        )
-        overload = OverloadWatch(floor, client, self._clock)
-        beating = client.portal.submit(heart.beat(has_duties=self._has_duties))
-        try:
-            await beside(
-                _until_gone(floor),
-                *(self._serve(floor, desk) for desk in desks for _ in range(desk.turns)),
-                repeat(floor.keep_time, floor.watch.bell),
-                repeat(enduring(self._listen, self._absence), floor.thirst),
-                repeat(enduring(overload.look, self._absence)),
-                _hold(beating),
-            )
-            await client.portal.aside(heart.end())
-            await asyncio.wrap_future(beating)
-        finally:
-            beating.cancel()  # without effect on what has ended
-            self._let_go(floor)
-        if not self.has_lost_its_store:
-            await self._leave()
+        """Whether an async handler was abandoned and still has not ended."""
+        return self._parts is not None and self._parts.executor.has_abandoned
 
     @property
     def has_lost_its_store(self) -> bool:
         """Whether the worker has ended, or will, because its store was deleted or replaced."""
-        return self._absence.is_for_good
+        return self._outage.is_permanent
 
-    def _end_in_haste(self) -> None:
-        """End what runs at once: nothing of it can be settled any more."""
-        self.stop()
-        self.stop()
+    # ── life ──────────────────────────────────────────────────────────────────
+
+    async def run(self) -> None:
+        """Register, work, leave. `StoreError` if the store cannot be reached at the start.
+
+        A later outage of the store is waited out; if the store is gone for good, this ends
+        (`has_lost_its_store`). `InsideTenant` from inside a handler: a worker claims jobs of all tenants.
+        """
+        refuse_in_handler("a worker runs the jobs of all tenants")
+        self._loop = asyncio.get_running_loop()
+        client = self._client
+        own_store = client.store  # handlers call it; the worker only reserves a connection here
+        await own_store.registry.expect(1, waits=False)
+        lanes = [LaneState(lane, own_store.claims.concurrent_calls) for lane in self._lanes]
+        parts = _Parts(self.id, client, self.settings, self._clock, lanes, is_burst=self._is_burst)
+        record = describe_worker(self._app, self.id, self._lanes)
+        status = await client.portal.call(self._register(record))
+        parts.clock_offset.update(status.now, self._clock.elapsed())
+        self._parts = parts
+        client.has_worker = True
+        report.started(record)
+        self._handle_stops()
+        keepalive = self._keepalive(parts, record)
+        keeping_alive = client.portal.submit(keepalive.run(has_duties=self._has_duties))
+        try:
+            passes = (*self._passes(parts), _fail_if_ended(keeping_alive))
+            await run_with_background(parts.shutdown.wait(), *passes)
+            await client.portal.call(keepalive.stop())
+            await asyncio.wrap_future(keeping_alive)
+        finally:
+            keeping_alive.cancel()  # without effect if it has ended
+            client.has_worker = False
+            parts.executor.close()
+        if not self.has_lost_its_store:
+            await self._leave()
 
     def stop(self) -> None:
-        """Stop in good order; called again, at once."""
+        """Stop and let running jobs finish; called again, stop at once. May be called from any thread."""
         self._stops += 1
-        if self._loop is not None and self._floor is not None:  # else `run` will look
-            self._loop.call_soon_threadsafe(self._obey)
+        if self._loop is not None and self._parts is not None:  # else `run` will see it
+            self._loop.call_soon_threadsafe(self._handle_stops)
 
-    def _obey(self) -> None:
-        self._obeyed += 1
-        in_haste = self._obeyed > 1
-        report.stopping(self.id, self.running, in_haste=in_haste)
-        if self._floor is not None:
-            patience = 0 if in_haste else self.settings.shutdown_deadline
-            self._floor.close(self._clock.elapsed() + patience, in_haste=in_haste)
+    def _stop_now(self) -> None:
+        """Stop at once: nothing that runs can be settled any more."""
+        self.stop()
+        self.stop()
+
+    def _handle_stops(self) -> None:
+        """Handle each `stop` once, however often this is called."""
+        while self._parts is not None and self._stops_handled < self._stops:
+            self._stops_handled += 1
+            is_fast = self._stops_handled > 1
+            report.stopping(self.id, self.running, is_fast=is_fast)
+            self._parts.shutdown.begin(0 if is_fast else self.settings.shutdown_deadline, is_fast=is_fast)
 
     # ── parts ─────────────────────────────────────────────────────────────────
 
-    async def _introduce(self, card: WorkerCard) -> Pulse:
-        """Declare, register, and read the store's clock."""
-        store = self._app.client.store
+    def _passes(self, parts: _Parts) -> Iterator[Coroutine[Any, Any, None]]:
+        """Return what is repeated in the worker's loop until it shuts down."""
+        for lane in parts.lanes:
+            for _ in range(lane.max_calls):
+                yield repeat(self._round_trip(parts, lane), lane.wake_up)
+        yield repeat(parts.check_time, parts.timeouts_wake_up)
+        yield repeat(retry_on_outage(parts.hints.listen, self._outage), parts.hints.work_wanted)
+        yield repeat(retry_on_outage(parts.overload.check, self._outage))
+
+    def _round_trip(self, parts: _Parts, lane: LaneState) -> RoundTrip:
+        return RoundTrip(
+            lane,
+            worker=self.id,
+            lease=self.settings.lease,
+            client=self._client,
+            clock=self._clock,
+            clock_offset=parts.clock_offset,
+            dispatcher=parts.dispatcher,
+            settler=parts.settler,
+            shutdown=parts.shutdown,
+            hints=parts.hints,
+            outage=self._outage,
+        )
+
+    def _keepalive(self, parts: _Parts, record: WorkerRecord) -> KeepAlive:
+        return KeepAlive(
+            app=self._app,
+            record=record,
+            attempts=parts.attempts,
+            settler=parts.settler,
+            shutdown=parts.shutdown,
+            settings=self.settings,
+            clock=self._clock,
+            listener=self,
+            outage=self._outage,
+            loop_turned_at=lambda: parts.timeouts.checked_at,
+        )
+
+    # ── the first and the last call to the store ──────────────────────────────
+
+    async def _register(self, record: WorkerRecord) -> StoreStatus:
+        """Check that this worker may start, declare its policies, register it, and read the store's clock.
+
+        Runs in the portal thread, as `_deregister` does.
+        """
+        store = self._client.store
         await store.registry.expect(len(self._lanes) + 1, waits=True)
-        await refuse_unreadable(self._app, store)
-        await refuse_others(card, store)
+        await refuse_unreadable_versions(self._app, store)
+        await refuse_conflicting_apps(record, store)
         await declare_policies(self._app, store)
-        pulse = await store.registry.pulse(Request(scope=Scope.all()))
-        introduction = RegisterRequest(scope=Scope.all(), card=card, renew_every=self.settings.renew_every)
-        await store.registry.register(introduction)
-        return pulse
-
-    async def _serve(self, floor: Floor, desk: Desk) -> None:
-        turns = Fetch(desk, floor, self._app.client, self._clock, self._absence)
-        await repeat(turns, desk.bell)
-
-    async def _listen(self) -> Micros:
-        """Wait for a hint while any lane has room and found nothing; look once in a while without one."""
-        floor = self._floor
-        if floor is None or not floor.is_dry():
-            return LISTEN
-        queues = tuple(dict.fromkeys(queue for desk in floor.desks for queue in desk.queues))
-        request = WaitRequest(scope=Scope.all(), worker=self.id, queues=queues, at_most=LISTEN)
-        await self._app.client.portal.aside(self._wait(request))
-        floor.wake()
-        return BREATH
-
-    async def _wait(self, request: WaitRequest) -> None:
-        await self._app.client.store.registry.wait(request)
-
-    def _let_go(self, floor: Floor) -> None:
-        """Leave nothing of this worker's own behind in the loop."""
-        self._app.client.is_at_work = False
-        for attempt in floor.holdings.running():
-            if attempt.task is not None:
-                attempt.task.cancel()
-        floor.runner.close()
+        status = await store.registry.status(Request(scope=Scope.all()))
+        request = RegisterRequest(scope=Scope.all(), record=record, renew_every=self.settings.renew_every)
+        await store.registry.register(request)
+        return status
 
     async def _leave(self) -> None:
         try:
             async with asyncio.timeout(1):
-                await self._app.client.portal.aside(self._say_goodbye())
+                await self._client.portal.call(self._deregister())
         except (StoreError, TimeoutError) as error:
             report.leaving_failed(error)
         report.left(self.id, self.settled, self.failed)
 
-    async def _say_goodbye(self) -> None:
-        await self._app.client.store.registry.leave(LeaveRequest(scope=Scope.all(), worker=self.id))
+    async def _deregister(self) -> None:
+        await self._client.store.registry.leave(LeaveRequest(scope=Scope.all(), worker=self.id))
 
-    # ── what the renewing thread tells ────────────────────────────────────────
+    # ── what the keep-alive tells ─────────────────────────────────────────────
 
-    def alarm(self, attempt: Attempt, cause: Cause) -> None:
-        """Stop a handler: its own flag at once, the rest in the worker's loop."""
-        attempt.rein.stop(cause.value)
-        if self._loop is not None and self._floor is not None:
+    def stop_attempt(self, attempt: LiveAttempt, cause: StopCause) -> None:
+        """Stop a handler: set its own flag at once, and do the rest in the worker's loop."""
+        attempt.control.stop(cause.value)
+        if self._loop is not None and self._parts is not None:
             with suppress(RuntimeError):  # the loop is closed
-                self._loop.call_soon_threadsafe(self._floor.lose, attempt, cause)
+                self._loop.call_soon_threadsafe(self._parts.dispatcher.stop, attempt, cause)
 
-    def stands_still(self) -> None:
-        """Hear that the worker's loop does not turn any more (S31)."""
-        if not self.is_standing_still:
-            self.is_standing_still = True
-            self.on_standstill()
-
-
-async def _until_gone(floor: Floor) -> None:
-    await floor.gone.wait()
-    if floor.broken is not None:
-        message = f"the worker's own code raised {type(floor.broken).__name__}"
-        raise RuntimeError(message) from floor.broken
+    def loop_blocked(self) -> None:
+        """Hear that a handler blocks the worker's event loop (S31)."""
+        if not self.is_loop_blocked:
+            self.is_loop_blocked = True
+            self.on_loop_blocked()
 
 
-async def _hold(beating: Future[None]) -> None:
-    """Fail if the renewing thread ends before its worker: without it every lease would run out."""
-    ended = asyncio.wrap_future(beating)
+async def _fail_if_ended(keeping_alive: Future[None]) -> None:
+    """Fail if the keep-alive ends before its worker: without it every lease would expire."""
+    ended = asyncio.wrap_future(keeping_alive)
     await asyncio.wait([ended])
     cause = None if ended.cancelled() else ended.exception()
-    message = "the worker's renewing thread has ended; was the application closed under it?"
+    message = "the worker's portal thread has ended; was the application closed under it?"
     raise RuntimeError(message) from cause

@@ -1,1 +1,1 @@
-"""Read how an application is configured: file, environment, command line, over what code declares (S55)."""
+"""Read the configuration of an application: file, environment and command line over the code (S55)."""

@@ -1,7 +1,7 @@
-"""One application's configuration: read at first use, never at import (S55).
+"""The configuration of one application, read at first use and never at import (S55).
 
-How much: defaults, code, file, environment, command line, the last one winning. Where (`url`, `namespace`,
-and the file itself): code first.
+Layers, the last one wins: defaults, code, file, environment, command line. For `url` and the path
+of the file, code wins.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from urllib.parse import quote
 
 import msgspec
 
-from fairlane.app.config.building import settings_over
 from fairlane.app.config.environment import CONFIG, from_text, read_environment
 from fairlane.app.config.file import NAME, read_file
-from fairlane.app.config.given import Fault, Given, Path, Sheet, refuse
 from fairlane.app.config.keys import all_keys
-from fairlane.app.config.policy_kinds import nearest
-from fairlane.app.config.values import Values
+from fairlane.app.config.merge import settings_over
+from fairlane.app.config.sources import ConfigLayer, ConfigProblem, GivenValue, Path, refuse
+from fairlane.app.config.values import ConfigValues
+from fairlane.app.did_you_mean import did_you_mean
 from fairlane.app.settings import Settings
 from fairlane.model.checking import instance
 from fairlane.model.errors import ConfigError
@@ -29,24 +29,24 @@ from fairlane.model.errors import ConfigError
 _log: Final = getLogger("fairlane")
 
 Options: TypeAlias = Mapping[str, tuple[str, Any]]
-"""By option of a command line: the key that it sets, and the value."""
+"""Key and value by command line option."""
 
 IN_CODE: Final = "config= in code"
 DEFAULT_FILE: Final = "fairlane.db"
-"""The store in the working directory, if nobody names another."""
-_WHERE: Final[Mapping[Path, str]] = {("app", "url"): "url", ("app", "namespace"): "namespace"}
+"""The store in the working directory, if none is configured."""
+_URL: Final[Path] = ("app", "url")
 
 
-class Read(NamedTuple):
-    """A configuration that was read: what holds, what was given, and the file that it came from, if any."""
+class LoadedConfig(NamedTuple):
+    """A configuration that was read: effective settings, given values, and the file, if any."""
 
     settings: Settings
-    given: Mapping[Path, Given]
+    given: Mapping[Path, GivenValue]
     file: str | None
 
 
 class Configuration:
-    """Where an application's settings come from. Making one reads nothing."""
+    """The sources of an application's settings. Creating it reads nothing."""
 
     def __init__(
         self,
@@ -61,64 +61,60 @@ class Configuration:
         self._file: FilePath | None = None
         self._options: Options = {}
         self._is_quiet = False
-        self._read: Read | None = None
+        self._read: LoadedConfig | None = None
 
     def use(
         self, *, file: FilePath | None = None, options: Options | None = None, is_quiet: bool = False
     ) -> None:
-        """Take what a command line says, before the first use: its file, and by option a key and its value.
+        """Set the file and the options of the command line, before the first use.
 
-        For example `{"--processes": ("worker.processes", 4)}`; texts are read as an environment's are. Quiet
-        is for a first look, when another application will read the same and say what there is to say.
+        For example `{"--lease": ("worker.lease", "20s")}`; texts are read like environment variables.
+        `is_quiet` logs nothing: for a first look, when the application itself will read the same later.
         """
         self._file, self._options, self._is_quiet, self._read = file, options or {}, is_quiet, None
 
     @property
-    def read(self) -> Read:
-        """Read everything, once; `ConfigError` lists all that is wrong, and the next use reads again."""
+    def read(self) -> LoadedConfig:
+        """The configuration, read once; `ConfigError` lists every problem; then the next use reads again."""
         if self._read is None:
             self._read = self._read_all()
         return self._read
 
     @property
     def settings(self) -> Settings:
-        """What holds."""
+        """The effective settings."""
         return self.read.settings
 
-    def _read_all(self) -> Read:
+    def _read_all(self) -> LoadedConfig:
         environ = os.environ if self._environ is None else self._environ
         file, from_file = self._from_file(environ)
         known = [*from_file.tables, *from_file.given, *_paths_of(self.code)]
-        sheets = [from_file, read_environment(environ, known), self._from_command_line()]
-        given = {path: one for sheet in sheets for path, one in sheet.given.items()}
-        for path, field in _WHERE.items():
-            kept = getattr(self.code, field)
-            if kept is not None and path in given:
-                _keep(field, kept, given.pop(path))
-        values = Values(given, from_file.tables, environ)
+        layers = [from_file, read_environment(environ, known), self._from_command_line()]
+        given = {path: one for layer in layers for path, one in layer.given.items()}
+        if self.code.url is not None and _URL in given:
+            _keep_url_of_code(self.code.url, given.pop(_URL))
+        values = ConfigValues(given, from_file.tables, environ)
         declared = {*self.code.queues, *(path[1] for path in _below(from_file, "queues"))}
         settings = settings_over(self.code, values, declared)
-        refuse([fault for sheet in sheets for fault in sheet.faults] + values.faults)
+        refuse([problem for layer in layers for problem in layer.problems] + values.problems)
         if settings.url is None:
             settings = msgspec.structs.replace(settings, url=_default_url(), is_default_url=True)
         if file is not None and not self._is_quiet:
             _log.info("configuration: %s", file, extra={"event": "configuration", "file": file})
-        if not self._is_quiet:
-            _tell_without_effect(given)
-        return Read(settings, given, file)
+        return LoadedConfig(settings, given, file)
 
-    def _from_file(self, environ: Mapping[str, str]) -> tuple[str | None, Sheet]:
-        sheet = Sheet()
+    def _from_file(self, environ: Mapping[str, str]) -> tuple[str | None, ConfigLayer]:
+        layer = ConfigLayer()
         if isinstance(self._config, Mapping):
             self._refuse_second_file(environ)
-            sheet.take(self._config, lambda _: IN_CODE)
-            return IN_CODE, sheet
+            layer.take(self._config, lambda _: IN_CODE)
+            return IN_CODE, layer
         path = self._path(environ)
         if path is None:
-            return None, sheet
+            return None, layer
         file = read_file(path)
-        sheet.take(file.table, file.source)
-        return file.name, sheet
+        layer.take(file.table, file.source)
+        return file.name, layer
 
     def _path(self, environ: Mapping[str, str]) -> FilePath | None:
         if self._config is not None:
@@ -128,26 +124,28 @@ class Configuration:
             return self._file
         if environ.get(CONFIG):
             return FilePath(environ[CONFIG])
-        usual = FilePath(NAME)
-        return usual if usual.exists() else None
+        default = FilePath(NAME)
+        return default if default.exists() else None
 
     def _refuse_second_file(self, environ: Mapping[str, str]) -> None:
         if self._file is not None:
-            message = "the application names its configuration in code already; take one of the two away."
+            message = "the application names its configuration in code already; remove one of the two."
             raise ConfigError(message, key="config", source="--config")
         if environ.get(CONFIG):
-            _tell_kept("config", CONFIG)
+            _log_ignored("config", CONFIG)
 
-    def _from_command_line(self) -> Sheet:
-        sheet, known = Sheet(), dict(all_keys())
+    def _from_command_line(self) -> ConfigLayer:
+        layer, known = ConfigLayer(), dict(all_keys())
         for option, (name, value) in self._options.items():
             path, key = tuple(name.split(".")), known.get(name)
             if key is None:
-                sheet.faults.append(Fault(path, f"there is no such key{nearest(name, list(known))}", option))
+                layer.problems.append(
+                    ConfigProblem(path, f"there is no such key{did_you_mean(name, list(known))}", option)
+                )
                 continue
             read = from_text(key.kind, value) if isinstance(value, str) else value
-            sheet.given[path] = Given(key, read, option)
-        return sheet
+            layer.given[path] = GivenValue(key, read, option)
+        return layer
 
 
 def _paths_of(code: Settings) -> Iterator[Path]:
@@ -156,51 +154,35 @@ def _paths_of(code: Settings) -> Iterator[Path]:
     yield from (("gates", gate.name) for gate in code.gates)
 
 
-def _below(sheet: Sheet, table: str) -> Iterator[Path]:
-    return (path for path in [*sheet.tables, *sheet.given] if len(path) > 1 and path[0] == table)
+def _below(layer: ConfigLayer, table: str) -> Iterator[Path]:
+    return (path for path in [*layer.tables, *layer.given] if len(path) > 1 and path[0] == table)
 
 
 def _default_url() -> str:
-    """Name the file in the working directory as it is now: a process may go elsewhere before it opens it."""
+    """Return the URL of the default file, with its full path: the process may change directory later."""
     try:
         return f"sqlite:///{quote(str(FilePath.cwd() / DEFAULT_FILE))}"
     except OSError as error:
-        message = f"no store is named, and there is no working directory for one: {error.strerror}"
+        message = f"no store is configured, and the working directory does not exist: {error.strerror}"
         raise ConfigError(message, key="url") from None
 
 
-def _keep(field: str, kept: str, given: Given) -> None:
-    """Keep what code says; refuse another value of an option: who has typed it expects it to be used."""
+def _keep_url_of_code(url: str, given: GivenValue) -> None:
+    """Keep the URL of the code. A different `--url` is an error: whoever typed it expects it to be used."""
     if not given.source.startswith("--"):
-        _tell_kept(field, given.source)
-    elif given.value != kept:
+        _log_ignored("url", given.source)
+    elif given.value != url:
         message = (
-            f"the application names its {field} in code already, which is never replaced; "
+            "the application sets its url in code, which cannot be replaced; "
             f"drop {given.source}, or look at another store without the application."
         )
-        raise ConfigError(message, key=field, source=given.source)
+        raise ConfigError(message, key="url", source=given.source)
 
 
-def _tell_kept(field: str, source: str) -> None:
-    # A variable or a file is there at every start: this is no news.
+def _log_ignored(field: str, source: str) -> None:
+    # Only debug level: a variable or a file is there at every start.
     _log.debug(
         "configuration: %s is given in code, so that of %s is not used",
         *(field, source),
         extra={"event": "configuration_kept", "key": field, "source": source},
     )
-
-
-def _tell_without_effect(given: Mapping[Path, Given]) -> None:
-    """Say once a table what nothing comes of in this version."""
-    idle: dict[str, list[str]] = {}
-    for path, one in given.items():
-        if not one.key.has_effect:
-            idle.setdefault(path[0], []).append(path[-1])
-    working = {name.split(".")[0] for name, key in all_keys() if key.has_effect}
-    for table, keys in idle.items():
-        what = f"{', '.join(dict.fromkeys(keys))} in [{table}]" if table in working else f"[{table}]"
-        _log.warning(
-            "configuration: %s: no effect in this version",
-            what,
-            extra={"event": "configuration_without_effect", "table": table},
-        )

@@ -1,4 +1,4 @@
-"""Find the configuration file and read it as TOML; remember the line of each key. Judges no value."""
+"""Read the configuration file as TOML, with the line of each key. Checks no value."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path as FilePath
 from typing import Any, Final, NamedTuple
 
-from fairlane.app.config.given import Path
+from fairlane.app.config.sources import Path
 from fairlane.model.errors import ConfigError
 
 NAME: Final = "fairlane.toml"
-"""The file that is read where nobody names another, if it is there."""
+"""The default file; read if it exists."""
 
 _PART: Final = r"""(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')"""
 _DOTTED: Final = rf"{_PART}(?:\s*\.\s*{_PART})*"
@@ -21,14 +21,14 @@ _KEY: Final = re.compile(rf"\s*({_DOTTED})\s*=")
 
 
 class TomlFile(NamedTuple):
-    """A file's name, its content, and the line on which each key stands."""
+    """A file's name, its content, and the line of each key."""
 
     name: str
     table: Mapping[str, Any]
     lines: Mapping[Path, int]
 
     def source(self, path: Path) -> str:
-        """Name the file and the line of a key, or of the table around it."""
+        """Return the file and the line of a key, or of the table around it."""
         for end in range(len(path), 0, -1):
             if path[:end] in self.lines:
                 return f"{self.name}:{self.lines[path[:end]]}"
@@ -36,7 +36,7 @@ class TomlFile(NamedTuple):
 
 
 def read_file(path: FilePath) -> TomlFile:
-    """Read a file; `ConfigError` names it, and the line of what is no TOML. Its content is not shown."""
+    """Read a file; `ConfigError` names it and the line of a syntax error, but shows none of its content."""
     name = str(path)
     try:
         text = path.read_bytes().decode()
@@ -50,12 +50,12 @@ def read_file(path: FilePath) -> TomlFile:
         return TomlFile(name, tomllib.loads(text), lines_of(text))
     except (ValueError, RecursionError) as error:  # also for a number with thousands of digits
         place = re.search(r"\(at .*\)", str(error))
-        message = f"it is no TOML {place.group()}" if place else "it is no TOML"
+        message = f"it is not valid TOML {place.group()}" if place else "it is not valid TOML"
         raise ConfigError(f"{message}.", key="config", source=name) from None
 
 
 def lines_of(text: str) -> dict[Path, int]:
-    r"""Find the line of each table and key, by their looks: close enough to point at, nothing more.
+    r"""Return the line of each table and key, found by regular expressions: good enough for messages.
 
     >>> lines_of('[worker]\nlease = 5\n[tenants."*"]\nlimits.bulk = {}')
     {('worker',): 1, ('worker', 'lease'): 2, ('tenants', '*'): 3, ('tenants', '*', 'limits', 'bulk'): 4}

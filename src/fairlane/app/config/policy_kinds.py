@@ -1,22 +1,22 @@
-"""The values that are small tables of their own: rates, retries, labels, shares of a lane.
+"""The kinds of values that are small tables: rates, retry policies, labels, shares of a lane.
 
-Each is read as a whole and replaces as a whole what a layer below has said.
+Each replaces the value of a lower layer as a whole.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any, Final, TypeVar, cast
 
-from fairlane.app.config.kinds import Kind, count, duration, list_of, number, one_of
 from fairlane.app.config.units import duration_text
+from fairlane.app.config.value_kinds import ValueKind, count, duration, list_of, number, one_of
+from fairlane.app.did_you_mean import did_you_mean
 from fairlane.model.failure import ErrorClass
-from fairlane.model.fairness import HEAVIEST, LIGHTEST
-from fairlane.model.limits import Rate
 from fairlane.model.names import label_hint, name_hint
-from fairlane.model.policy import Share
-from fairlane.model.retry import Backoff, RetryPolicy
+from fairlane.model.policy.declared import Share
+from fairlane.model.policy.limits import Rate
+from fairlane.model.retry.backoff import Backoff, RetryPolicy
+from fairlane.model.scheduling.fairness import HEAVIEST, LIGHTEST
 
 V = TypeVar("V")
 
@@ -35,28 +35,18 @@ _SHARE: Final = {"weight": WEIGHT, "max_slots": count(1), "min_share": number(0,
 _KINDS: Final = "exponential", "delays", "list", "never"
 
 
-def nearest(word: str, known: list[str]) -> str:
-    """Say which known word is meant, if any is near.
-
-    >>> nearest("leese", ["lease", "processes"]), nearest("x", ["lease"])
-    ("; did you mean 'lease'?", '')
-    """
-    close = get_close_matches(word, known, 1) or [one for one in known if word and one.startswith(word)]
-    return f"; did you mean {close[0]!r}?" if close else ""
-
-
 def _table(value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise ValueError  # noqa: TRY004 (as all kinds do)
     return dict(cast("Mapping[str, Any]", value))
 
 
-def _fields(table: Mapping[str, Any], kinds: Mapping[str, Kind]) -> dict[str, Any]:
-    """Read each field by its kind; ValueError names the field that is wrong and what it may be."""
+def _fields(table: Mapping[str, Any], kinds: Mapping[str, ValueKind]) -> dict[str, Any]:
+    """Read each field by its kind; ValueError names the wrong field and what is allowed."""
     fields: dict[str, Any] = {}
     for name, value in table.items():
         if name not in kinds:
-            message = f"there is no key {name!r} in it{nearest(name, list(kinds))}"
+            message = f"there is no key {name!r} in it{did_you_mean(name, list(kinds))}"
             raise ValueError(message)
         try:
             fields[name] = kinds[name].read(value)
@@ -78,7 +68,7 @@ def _rate_text(rate: Rate) -> str:
     return f"{rate.limit} a {rate.per}, burst {rate.burst}"
 
 
-RATE: Final = Kind(
+RATE: Final = ValueKind(
     _rate, 'a table { limit = 50, per = "second", "minute", "hour" or "day", burst = 5 }', show=_rate_text
 )
 
@@ -96,25 +86,25 @@ def _backoff(value: Any) -> Backoff:
             _fields(table, {})
             return Backoff.never()
         case _:
-            near = nearest(str(kind), list(_KINDS))
+            near = did_you_mean(str(kind), list(_KINDS))
             message = f"kind in it is {kind!r}{near}" if kind is not None else "kind is missing in it"
             raise ValueError(message)
 
 
 def _retry(value: Any) -> RetryPolicy:
     table = _table(value)
-    classes = [word.value for word in ErrorClass]
+    classes = [error_class.value for error_class in ErrorClass]
     if not table or not all(isinstance(one, Mapping) for one in table.values()):
         return _backoff(table)
     for name in table:
         if name not in classes:
-            message = f"there is no error class {name!r}{nearest(name, classes)}"
+            message = f"there is no error class {name!r}{did_you_mean(name, classes)}"
             raise ValueError(message)
     return {ErrorClass(name): _backoff(one) for name, one in table.items()}
 
 
 def retry_text(retry: RetryPolicy) -> str:
-    """Write a retry policy for people.
+    """Return a retry policy as readable text.
 
     >>> retry_text(Backoff.delays(10, 90)), retry_text({ErrorClass.TIMEOUT: Backoff.never()})
     ('10s, 90s', 'timeout: never')
@@ -122,7 +112,9 @@ def retry_text(retry: RetryPolicy) -> str:
     '30s, then 2 times as long, up to 15m, jitter 0.2'
     """
     if not isinstance(retry, Backoff):
-        return "; ".join(f"{word.value}: {retry_text(backoff)}" for word, backoff in retry.items())
+        return "; ".join(
+            f"{error_class.value}: {retry_text(backoff)}" for error_class, backoff in retry.items()
+        )
     if retry.steps is not None:
         return ", ".join(duration_text(step) for step in retry.steps) or "never"
     growth = (
@@ -131,7 +123,7 @@ def retry_text(retry: RetryPolicy) -> str:
     return f"{growth}, jitter {retry.jitter:g}"
 
 
-RETRY: Final = Kind(
+RETRY: Final = ValueKind(
     _retry,
     '{ kind = "exponential", base, factor, cap, floor, jitter }, { kind = "delays", delays = [10, 30] }, '
     '{ kind = "never" }, or a table of these by error class',
@@ -148,7 +140,7 @@ def _labels(value: Any) -> dict[str, str]:
     return table
 
 
-LABELS: Final = Kind(_labels, 'a table of texts, e.g. { plan = "enterprise" }')
+LABELS: Final = ValueKind(_labels, 'a table of texts, e.g. { plan = "enterprise" }')
 
 
 def _share(value: Any) -> float | Share:
@@ -164,14 +156,14 @@ def _queues(value: Any) -> tuple[str, ...] | dict[str, float | Share]:
     names: list[Any] = list(value)  # pyright: ignore[reportUnknownArgumentType]
     for name in names:
         if name_hint(name) is not None:
-            message = f"{name!r} in it is no legal name"
+            message = f"{name!r} in it is not a legal name"
             raise ValueError(message)
     if isinstance(value, Mapping):
         return {name: _share(share) for name, share in _table(cast("Mapping[str, Any]", value)).items()}
     return tuple(names)
 
 
-QUEUES: Final = Kind(
+QUEUES: Final = ValueKind(
     _queues,
     "a list of queue names, or a table of weights: { bulk = 2 } or { bulk = { weight = 2, max_slots = 4 } }",
 )

@@ -1,11 +1,11 @@
-"""Durations and sizes as people write them: "90s", "5m", "10KB". Reads text and numbers, knows no keys."""
+"""Read and write durations and sizes with units: "90s", "5m", "10KB". Knows no keys."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
-from fairlane.app.checks import LONGEST_WAIT
+from fairlane.app.enqueue.checks import LONGEST_WAIT
 from fairlane.model.instants import SECOND
 
 _NUMBER: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
@@ -20,7 +20,7 @@ SIZES: Final = 'bytes as a number, or "10KB", "1MB", "1GB"'
 
 
 def seconds_of(value: object) -> float:
-    """Read a duration; ValueError if it is none.
+    """Return a duration in seconds; ValueError if it is not one.
 
     >>> seconds_of("1.5h"), seconds_of(20), seconds_of("250ms"), seconds_of("20")
     (5400.0, 20, 0.25, 20.0)
@@ -32,7 +32,7 @@ def seconds_of(value: object) -> float:
 
 
 def bytes_of(value: object) -> int:
-    """Read a size; a kilobyte has 1,024 bytes. ValueError if it is none, or no whole number of bytes.
+    """Return a size in whole bytes, 1,024 to the kilobyte; ValueError if it is not one.
 
     >>> bytes_of("10KB"), bytes_of("1MB"), bytes_of(400), bytes_of("1.5KB")
     (10240, 1048576, 400, 1536)
@@ -51,7 +51,7 @@ def _scaled(text: str, units: dict[str, float] | dict[str, int]) -> float:
 
 
 def duration_text(seconds: float) -> str:
-    """Write a duration in the largest unit that needs no fraction.
+    """Return a duration in the largest unit that needs no fraction.
 
     >>> duration_text(1800), duration_text(90.0), duration_text(0.25), duration_text(0)
     ('30m', '90s', '250ms', '0s')
@@ -63,7 +63,7 @@ def duration_text(seconds: float) -> str:
 
 
 def size_text(size: int) -> str:
-    """Write a size in the largest unit that needs no fraction.
+    """Return a size in the largest unit that needs no fraction.
 
     >>> size_text(10_240), size_text(2**30), size_text(1_000)
     ('10KB', '1GB', '1000')

@@ -1,1 +1,1 @@
-"""What `fairlane doctor` looks at, and what it makes of it: the place, the store, its workers, its books."""
+"""The checks of `fairlane doctor`: where the store is, its health, its workers, its counters."""

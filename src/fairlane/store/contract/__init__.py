@@ -1,15 +1,15 @@
-"""The promise every store makes, one file per facet. Plural verbs, lists in, lists out; no store's name.
+"""The contract that every store fulfils, one file per facet. Verbs take and return batches. Names no store.
 
-A verb is one atomic step unless it says otherwise: it happens whole or not at all, and two verbs at the
-same time answer as if one had come first. Every durable instant is computed inside the verb from the
-store's own clock (S1); requests carry durations or absolute instants, never "now".
+A verb is one atomic step unless its docstring says otherwise: it happens completely or not at all, and
+concurrent verbs answer as if one had come first. Every stored instant is computed inside the verb from the
+store's own clock (S1). Requests carry durations or absolute instants, never "now".
 
-Every request carries a `Scope`. Under the scope of one tenant, what belongs to another tenant does not
-exist: it is not found, not counted, not changed, and asking for it by id answers exactly like an id that
-was never used (S9). Naming another tenant outright (an enqueue, a policy) raises `TenantMismatch`.
+Every request carries a `Scope`. Under the scope of one tenant, jobs of other tenants do not exist: they are
+not found, not counted and not changed, and their ids answer exactly like ids that were never used (S9).
+Naming another tenant outright (an enqueue, a policy) raises `TenantMismatch`.
 
-A verb that cannot reach its store raises `StoreUnavailable` or `StoreBusy`, whose `retry_safe` is true; an
-enqueue whose fate is unknown raises `EnqueueUnknown`. Anything else a verb has to say, it answers.
+A verb that cannot reach its store raises `StoreUnavailable` or `StoreBusy`, whose `retry_safe` is true. An
+enqueue whose outcome is unknown raises `EnqueueUnknown`. Every other outcome is part of the reply.
 
 To write a store: implement the six facets, open it through `fairlane.store.opening`, and run the suite in
 `tests/contract/` against it. The rules are in `docs/reference/semantics.md`.
@@ -19,39 +19,39 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from fairlane.store.contract.claims import Claims
-from fairlane.store.contract.dead import DeadLetters
-from fairlane.store.contract.jobs import Jobs
-from fairlane.store.contract.policies import Policies
-from fairlane.store.contract.registry import Registry
-from fairlane.store.contract.upkeep import Upkeep
+from fairlane.store.contract.claims import ClaimsFacet
+from fairlane.store.contract.dead import DeadLettersFacet
+from fairlane.store.contract.jobs import JobsFacet
+from fairlane.store.contract.policies import PoliciesFacet
+from fairlane.store.contract.registry import RegistryFacet
+from fairlane.store.contract.upkeep import UpkeepFacet
 
 __all__ = ["Store"]
 
 
 class Store(Protocol):
-    """One installation's jobs, policies and workers, in six facets."""
+    """The jobs, policies and workers of one installation, in six facets."""
 
     @property
-    def jobs(self) -> Jobs:
+    def jobs(self) -> JobsFacet:
         """Jobs as callers and operators see them."""
 
     @property
-    def claims(self) -> Claims:
+    def claims(self) -> ClaimsFacet:
         """Jobs as workers and duties move them."""
 
     @property
-    def policies(self) -> Policies:
+    def policies(self) -> PoliciesFacet:
         """What is allowed: rules, overrides, pauses."""
 
     @property
-    def registry(self) -> Registry:
-        """Who is there: workers, tasks, the leader, wake-ups."""
+    def registry(self) -> RegistryFacet:
+        """Workers, published tasks, the leader, wake-ups."""
 
     @property
-    def dead(self) -> DeadLetters:
+    def dead(self) -> DeadLettersFacet:
         """Dead letters, stored and read."""
 
     @property
-    def upkeep(self) -> Upkeep:
-        """The store itself: schema, retention, its own books."""
+    def upkeep(self) -> UpkeepFacet:
+        """The store itself: schema, retention, counters."""

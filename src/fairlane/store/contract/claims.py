@@ -9,50 +9,52 @@ import msgspec
 
 from fairlane.model.instants import Instant, Micros
 from fairlane.model.job import Claim, Progress, Settlement
-from fairlane.model.judge import MAX_CRASHES
-from fairlane.model.lifecycle import State
+from fairlane.model.lifecycle.states import State
+from fairlane.model.retry.decision import MAX_CRASHES
 from fairlane.store.contract.request import Request
 
-RECLAIM_MOST: Final = 500
-DUE_MOST: Final = 1_000
-"""How many due delayed jobs of a queue one claim makes ready before it may answer early."""
+MAX_RECLAIMED: Final = 500
+"""Claims that one pass takes back unless the request says otherwise."""
 
-PARK_MOST: Final = 64
-"""How many strands one claim may park before it may answer early (S42)."""
+MAX_DUE: Final = 1_000
+"""Due delayed jobs of a queue that one claim makes ready before it may answer early."""
 
-WAKE_MOST: Final = 500
-"""How many parked tenants and strands of a queue one claim or pass wakes before it answers early."""
+MAX_PARKED: Final = 64
+"""Tenant queues and strands that one claim parks before it may answer early (S42)."""
+
+MAX_UNPARKED: Final = 500
+"""Tenant queues and strands of a queue that one claim or pass unparks before it answers early."""
 
 
-class Wish(msgspec.Struct, frozen=True):
-    """Up to so many jobs of one queue. A queue may occur more than once in a request."""
+class QueueRequest(msgspec.Struct, frozen=True):
+    """Ask for up to this many jobs of one queue. A claim may name a queue more than once."""
 
     queue: str
-    most: int
+    limit: int
 
 
 class ClaimRequest(Request, frozen=True, kw_only=True):
-    """What a worker could start now: its wishes in order, `total` over all of them.
+    """What a worker can start now: requests per queue, served in order, up to `total` jobs together.
 
-    When only `headroom` of the total are left, only tenants with nothing running in the queue are served
-    (S48). `isolates` says that this worker runs suspects alone (S39).
+    Once only `headroom` of the total is left, only tenants with nothing running in the queue are served
+    (S48). `isolates`: this worker runs suspects alone (S39).
     """
 
     worker: str
     lease: Micros
-    wishes: tuple[Wish, ...]
+    queue_requests: tuple[QueueRequest, ...]
     total: int
     headroom: int = 0
     isolates: bool = False
 
 
 class ClaimReply(msgspec.Struct, frozen=True):
-    """The claims in the order served, and when to look again.
+    """The claims in the order served, and when to ask again.
 
-    `next_due_at` is the earliest instant at which time alone makes another job of these queues claimable (a
-    delayed job's time, the end of a rate's wait or of a pause), if any is known; it is not looked for when
-    the total was reached. `is_partial` says that the store stopped early by its own bounds, with less than
-    the total: ask again at once. Each such answer brings the queue on, so that asking again ends.
+    `next_due_at` is the earliest known instant at which another job of these queues becomes claimable by
+    time alone: a delayed job is due, a rate or a pause ends. It is not computed if the total was reached.
+    `is_partial`: the store stopped early by its own bounds, below the total; ask again at once. Every
+    partial reply makes progress, so repeating it ends.
     """
 
     claims: tuple[Claim, ...] = ()
@@ -61,7 +63,7 @@ class ClaimReply(msgspec.Struct, frozen=True):
 
 
 class Renewal(msgspec.Struct, frozen=True):
-    """One claim to keep, with the handler's newest progress if there is any."""
+    """One claim to extend, with the handler's newest progress, if any."""
 
     id: UUID
     fence: int
@@ -69,7 +71,7 @@ class Renewal(msgspec.Struct, frozen=True):
 
 
 class RenewRequest(Request, frozen=True, kw_only=True):
-    """All the claims that a worker holds."""
+    """Extend all claims that a worker holds."""
 
     worker: str
     lease: Micros
@@ -77,7 +79,7 @@ class RenewRequest(Request, frozen=True, kw_only=True):
 
 
 class RenewReply(msgspec.Struct, frozen=True):
-    """Which claims are lost, which jobs are asked to stop, and until when the rest are leased."""
+    """Claims that are lost, jobs that are asked to stop, and the lease of the rest."""
 
     stale: tuple[UUID, ...] = ()
     cancel_asked: tuple[UUID, ...] = ()
@@ -85,11 +87,11 @@ class RenewReply(msgspec.Struct, frozen=True):
 
 
 class SettleRequest(Request, frozen=True, kw_only=True):
-    """How attempts ended and, optionally, what the worker could start next (S35).
+    """How attempts ended and, optionally, what the worker can start next (S35).
 
-    A job is named under one fence: the answer says none.
-    Without `waits`, a claim that another transaction has settled and not committed (`settle_in`) is neither
-    settled nor named, where the store could only wait for that transaction.
+    A request names a job at most once: the reply has ids without fences. Without `waits`, a claim that an
+    open transaction has settled (`settle_in`) is skipped and not named, if the store would have to wait for
+    that transaction.
     """
 
     worker: str
@@ -98,21 +100,24 @@ class SettleRequest(Request, frozen=True, kw_only=True):
     waits: bool = True
 
 
-class Settled(msgspec.Struct, frozen=True):
-    """What a settlement made of a job: it may be another state than asked for (see `judge.heed`)."""
+class SettledJob(msgspec.Struct, frozen=True):
+    """The state a job got by its settlement.
+
+    `model.retry.decision.reconcile` may have chosen another than asked for.
+    """
 
     id: UUID
     state: State
 
 
 class SettleReply(msgspec.Struct, frozen=True):
-    """What was settled, what was stale, and the new claims if any were asked for.
+    """What was settled, what was stale, and new claims if asked for.
 
-    A store that was lost after some of its steps tells of those: what is neither settled nor stale is to be
-    sent again, and the claims are partial.
+    A store that was lost between two steps reports the steps done: send again what is neither settled nor
+    stale. The claims are partial then.
     """
 
-    settled: tuple[Settled, ...] = ()
+    settled: tuple[SettledJob, ...] = ()
     stale: tuple[UUID, ...] = ()
     claimed: ClaimReply | None = None
 
@@ -124,18 +129,19 @@ class WorkerRequest(Request, frozen=True, kw_only=True):
 
 
 class ReclaimRequest(Request, frozen=True, kw_only=True):
-    """Take back claims whose lease ran out, by `lapsed_by` if that was before now.
+    """Take back claims whose lease expired by `expired_by`, or by now if that is earlier.
 
-    Who looked at the pulse knows only that workers could renew until then (`Pulse.now`).
+    The caller read the registry's status first and knows only that workers could renew until
+    `StoreStatus.now`.
     """
 
-    most: int = RECLAIM_MOST
-    lapsed_by: Instant | None = None
+    limit: int = MAX_RECLAIMED
+    expired_by: Instant | None = None
     max_crashes: int = MAX_CRASHES
 
 
-class Lost(msgspec.Struct, frozen=True):
-    """A claim that was taken back: whose, and what became of the job."""
+class LostClaim(msgspec.Struct, frozen=True):
+    """A claim that was taken back, and the state of its job now."""
 
     id: UUID
     tenant: str
@@ -146,12 +152,12 @@ class Lost(msgspec.Struct, frozen=True):
 
 
 class ReclaimReply(msgspec.Struct, frozen=True):
-    """The claims that were taken back; `is_partial` says that there were more, `is_idle` that none is held.
+    """The claims that were taken back. `is_partial`: there were more. `is_idle`: no job is running.
 
-    Only a pass that took nothing back knows whether any is held.
+    Only a pass that took nothing back can tell that none is running.
     """
 
-    lost: tuple[Lost, ...] = ()
+    lost: tuple[LostClaim, ...] = ()
     is_partial: bool = False
     is_idle: bool = False
 
@@ -159,11 +165,11 @@ class ReclaimReply(msgspec.Struct, frozen=True):
 class PassRequest(Request, frozen=True, kw_only=True):
     """One bounded pass of a duty."""
 
-    most: int = 1_000
+    limit: int = 1_000
 
 
 class PromoteReply(msgspec.Struct, frozen=True):
-    """How many became ready, and when the next will."""
+    """How many jobs became ready, and when the next is due."""
 
     promoted: int = 0
     next_due_at: Instant | None = None
@@ -171,91 +177,97 @@ class PromoteReply(msgspec.Struct, frozen=True):
 
 
 class ExpireReply(msgspec.Struct, frozen=True):
-    """How many waiting jobs were past their time."""
+    """How many waiting jobs had expired."""
 
     expired: int = 0
     is_partial: bool = False
 
 
-class Claims(Protocol):
-    """The life of a job between ready and its end, and the passes that keep it moving.
+class ClaimsFacet(Protocol):
+    """Move jobs from ready to their end, and run the passes that keep them moving.
 
     Claims and passes serve all tenants: `claim`, `promote`, `reclaim` and `expire` raise ValueError under the
-    scope of one. A pass treats each job as a step of its own and may be cut short between two; repeating it
-    is always right.
+    scope of one. In a pass each job is its own atomic step. A pass may stop between two jobs, and repeating
+    it is always safe.
     """
 
     @property
-    def turns_at_once(self) -> int:
-        """How many calls of one lane are worth having under way: more than one if another process works."""
+    def concurrent_calls(self) -> int:
+        """How many calls of one lane may run at once; 1 if the store works in this process."""
 
     async def claim(self, request: ClaimRequest) -> ClaimReply:
         """Hand out ready jobs, fairly across tenants (S35, S41-S48).
 
-        Atomic for each queue, and one queue after the other where there are several: a job is in at most one
-        live claim, and every limit, rate and gate is exact. Jobs come one after the other: from the first
-        wish that has any claimable job left, the tenant with the smallest virtual time (ties: who became
-        ready first), of its claimable strands the one whose head has the smallest `sort_key` (then id), its
-        head. Each claim has a fresh fence (S36) that `renew` and `settle` demand, raises `attempt`, and frees
-        a de-duplication key that lasts until `started`. Jobs past their expiry are not handed out. Fewer than
-        asked is normal; empty while something is claimable is a bug unless the reply is partial.
+        Atomic per step. A store may serve one queue in several steps (Redis: at most 40 jobs each); queues
+        are served one after the other. A job is in at most one live claim, and every limit, rate and gate is
+        exact. Each claim has a fresh fence (S36) that `renew` and `settle` demand. A claim also raises
+        `attempt` and frees a de-duplication key that lasts until `started`. Expired jobs are not handed out.
+        Fewer jobs than asked for is normal. An empty reply while something is claimable is a bug, unless the
+        reply is partial.
 
-        A queue is made ready when its first wish comes up, which is never if the total is reached before.
-        First due delayed jobs, promoted or not: `DUE_MOST` of them, earliest first. Then what was parked
-        until now, or because of a policy that has changed since (S54): the earliest of these times first,
-        among equals the smallest (virtual time, ready since, task) at which it was parked. Then, of the
-        queue's strands that wait at a gate, as many as the gate has room for: gate by gate, the smallest
-        (virtual time, ready since, task) first (S43); and again when nothing else is left, since what was
-        woken may be held by something else. What is parked joins the fair order when it is woken, not before;
-        at most `WAKE_MOST` tenants and strands of the queue together.
+        Order: the first queue request with a claimable job; in its queue the tenant with the smallest virtual
+        time (ties: the one ready longest); of its claimable strands the one whose head has the smallest
+        `sort_key` (then id); of that strand its head.
+
+        A queue is prepared when its first request is served, so never if the total was reached before:
+
+        1. Due delayed jobs become ready, earliest first, at most `MAX_DUE`.
+        2. Tenant queues and strands are unparked whose time has come, or whose policy has changed since
+           (S54): earliest first, among equals the smallest (virtual time, ready since, task) at parking.
+        3. Strands that wait at a gate are unparked, as many as the gate has free slots: gate by gate, the
+           smallest (virtual time, ready since, task) first (S43). Repeated when nothing else is left, since
+           an unparked strand may be blocked by something else.
+
+        Steps 2 and 3 unpark at most `MAX_UNPARKED` tenant queues and strands together. What is parked joins
+        the fair order when it is unparked, not before.
         """
 
     async def renew(self, request: RenewRequest) -> RenewReply:
-        """Extend the leases of these claims from now on and keep their progress.
+        """Extend the leases of these claims from now on and store their progress.
 
-        Each renewal stands alone: one whose (job, fence, worker) does not match changes nothing and is
-        named as stale, the others go on. A claim that has run out but was not taken back can be renewed. One
-        that is just being settled by somebody else may be neither extended nor named.
-        In queues that count seconds, time beyond the charge so far is charged here.
+        Each renewal stands alone: if its (job, fence, worker) does not match, nothing changes and it is named
+        as stale. An expired lease that was not reclaimed can be renewed. A claim that is being settled
+        concurrently may be neither extended nor named. Queues that count seconds charge the time since the
+        last charge here.
         """
 
     async def settle(self, request: SettleRequest) -> SettleReply:
-        """End attempts: move each job to where its settlement says, in one step with counts, keys and gates.
+        """End attempts: move each job to its new state, in one step with counters, keys and gates.
 
-        Each settlement stands alone: one whose (job, fence, worker) does not match a running job changes
-        nothing and is named as stale, the others are settled. Accepted until someone has reclaimed the job,
-        however late (S37). A cancel asked meanwhile and the job's expiry overrule it (`judge.heed`). A
-        settled job is in its new home, with the attempt in its history, or in none of this. A place given
-        back at a gate is there for the next claim; queues in which strands wait at that gate get a hint. With
-        `claim` the reply also has new claims; whether that is one step is the store's business.
+        Each settlement stands alone: if its (job, fence, worker) matches no running job, nothing changes and
+        it is named as stale. It is accepted until the job is reclaimed, however late (S37). A cancel that was
+        asked for meanwhile, and the job's expiry, overrule it (`model.retry.decision.reconcile`). The job
+        moves to its new home together with the attempt's record, or not at all. A freed slot of a gate is
+        open to the next claim; queues with strands that wait at that gate get a hint. With `claim` the reply
+        also has new claims; the store decides whether that is one step.
         """
 
     async def settle_in(self, connection: Any, request: SettleRequest) -> SettleReply:
         """End attempts in the handler's open transaction on its own connection (S63).
 
-        As `settle`, except that the commit of that transaction makes it so, and its rollback, also to a
-        savepoint, leaves the claims as they were, unless their leases ran out meanwhile. While it is open,
-        renewals, cancels and passes leave these claims alone. It asks nothing but the connection, as
-        `Jobs.enqueue_in` does, and raises what that does. `claim` is not looked at.
+        As `settle`, but the commit of that transaction makes it effective. A rollback, also to a savepoint,
+        leaves the claims as they were, unless their leases expired meanwhile. While the transaction is open,
+        renewals, cancels and passes leave these claims alone. Uses only the connection and raises what
+        `JobsFacet.enqueue_in` raises. Ignores `claim`.
         """
 
-    async def asked_to_cancel(self, request: WorkerRequest) -> tuple[UUID, ...]:
-        """Name the running jobs of a worker whose cancel flag is set."""
+    async def cancel_asked(self, request: WorkerRequest) -> tuple[UUID, ...]:
+        """Return the ids of a worker's running jobs whose cancel flag is set."""
 
     async def reclaim(self, request: ReclaimRequest) -> ReclaimReply:
-        """Take back claims whose lease has ended and do with each what `judge.lose` says.
+        """Take back claims whose lease has expired; `model.retry.decision.lose_lease` decides what follows.
 
-        Bounded; oldest lease first. Counts, gates and keys are put right in a job's own step. A reclaimed job
-        that goes back to ready keeps its place and is a suspect. A lease that ended after `lapsed_by` is left
+        Bounded; oldest lease first. Counters, gates and keys change in the same step as their job. A job that
+        goes back to ready keeps its place and is a suspect. A lease that expired after `expired_by` is left
         alone.
         """
 
     async def promote(self, request: PassRequest) -> PromoteReply:
-        """Make due delayed jobs ready, end waits that time has ended, and fill gates that have room.
+        """Make due delayed jobs ready and unpark what a claim would unpark, in every queue.
 
-        Bounded; earliest first. Wakes in every queue what a claim of it would wake, within the same bounds.
-        Claims do not depend on it; it keeps the counts true and wakes workers.
+        Bounded as a claim is; earliest first. Claims do not depend on this pass: it keeps the counts true and
+        sends workers a hint.
         """
 
     async def expire(self, request: PassRequest) -> ExpireReply:
-        """Cancel waiting jobs whose expiry has passed, because `expired`. Bounded; earliest first."""
+        """Cancel waiting jobs that have expired, because `expired`. Bounded; earliest first."""

@@ -1,4 +1,4 @@
-"""Dead letters: jobs that will not run again without a person. Stored by settle, reclaim and condemn."""
+"""Dead letters: jobs that run again only if a person decides so. Made by settle, reclaim and condemn."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import msgspec
 from fairlane.model.failure import ErrorClass
 from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord
-from fairlane.store.contract.request import PAGE_MOST, Request
+from fairlane.store.contract.request import MAX_PAGE_SIZE, Request
 
 Review: TypeAlias = Literal["pending", "reprocessed", "resolved", "ignored", "discarded"]
 
 
 class DeadLetter(msgspec.Struct, frozen=True):
-    """A dead job, whole, and what people made of it. `error_class` is that of its last failure, if any."""
+    """A dead job and its review by people. `error_class` is that of its last failure, if any."""
 
     job: JobRecord
     error_class: ErrorClass | None
@@ -24,7 +24,7 @@ class DeadLetter(msgspec.Struct, frozen=True):
 
 
 class DeadRequest(Request, frozen=True, kw_only=True):
-    """Filters that must all hold; `since` and `until` are of the time of death."""
+    """Filters that must all hold; `since` and `until` are about the time of death."""
 
     queue: str | None = None
     task: str | None = None
@@ -37,7 +37,7 @@ class DeadRequest(Request, frozen=True, kw_only=True):
 
 
 class DeadPage(msgspec.Struct, frozen=True):
-    """A page, latest death first; short or even empty with a cursor."""
+    """A page, latest death first; it may be short or empty with a cursor."""
 
     letters: tuple[DeadLetter, ...]
     cursor: str | None
@@ -50,7 +50,7 @@ class DeadGetRequest(Request, frozen=True, kw_only=True):
 
 
 class DeadCount(msgspec.Struct, frozen=True, order=True):
-    """How many dead letters of a tenant and queue stand under one review; zero counts are left out."""
+    """How many dead letters of a tenant and queue have one review; zero counts are left out."""
 
     tenant: str
     queue: str
@@ -59,27 +59,27 @@ class DeadCount(msgspec.Struct, frozen=True, order=True):
 
 
 class DeadCountRequest(Request, frozen=True, kw_only=True):
-    """Ask for counts, at most `PAGE_MOST` at a time."""
+    """Ask for counts, at most `MAX_PAGE_SIZE` per page."""
 
-    limit: int = PAGE_MOST
+    limit: int = MAX_PAGE_SIZE
     cursor: str | None = None
 
 
 class DeadCountPage(msgspec.Struct, frozen=True):
-    """A page of counts in their order; short or even empty with a cursor."""
+    """A page of counts, sorted; it may be short or empty with a cursor."""
 
     counts: tuple[DeadCount, ...]
     cursor: str | None
 
 
-class DeadLetters(Protocol):
+class DeadLettersFacet(Protocol):
     """Read dead letters."""
 
     async def get(self, request: DeadGetRequest) -> DeadLetter | None:
-        """Give one dead letter with payload and history; None if the id is no dead letter here."""
+        """Return one dead letter with payload and history; None if there is none with this id."""
 
     async def find(self, request: DeadRequest) -> DeadPage:
-        """Give a page, latest death first, reading at most 10,000 rows. A foreign cursor: ValueError."""
+        """Return a page, latest death first, of at most 10,000 rows. A foreign cursor raises ValueError."""
 
     async def count(self, request: DeadCountRequest) -> DeadCountPage:
-        """Count per (tenant, queue, review), sorted; each count exact when it is read, as `Jobs.count`."""
+        """Count per (tenant, queue, review), sorted; each count is exact as in `JobsFacet.count`."""

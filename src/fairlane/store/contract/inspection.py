@@ -1,4 +1,4 @@
-"""What a store says of itself when a person looks into it. For `doctor`; nothing decides by it."""
+"""What a store reports about itself to `doctor`. Nothing is decided by it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from fairlane.store.contract.request import Request
 
 
 class InspectRequest(Request, frozen=True, kw_only=True):
-    """Ask a store about itself. Checking its files for damage may take at most so long."""
+    """Ask a store about itself. `at_most` bounds the check of its files for damage."""
 
     at_most: Micros = 5 * SECOND
 
 
-class Lead(msgspec.Struct, frozen=True, order=True):
-    """Who leads some duties, and until when; it may be over by now."""
+class LeadRecord(msgspec.Struct, frozen=True, order=True):
+    """The leader of some duties; `until` may have passed."""
 
     name: str
     worker: str
@@ -26,7 +26,7 @@ class Lead(msgspec.Struct, frozen=True, order=True):
 
 
 class Remark(msgspec.Struct, frozen=True):
-    """Something that a store has to say of itself: what it looked at, how bad it is, what to do about it."""
+    """A remark of a store about itself: what it checked, how bad it is, what to do about it."""
 
     check: str
     level: Literal["ok", "warn", "bad"]
@@ -35,15 +35,14 @@ class Remark(msgspec.Struct, frozen=True):
 
 
 class Inspection(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings in the store's own words, leads, and what the scope's unfinished jobs need.
+    """Settings in the store's own terms, leaders, and the tasks of unfinished jobs in the scope.
 
-    `tasks` are those of unfinished jobs, by name. `first_lease_until` is that of the claim whose lease ends
-    first. `damage` lists what is wrong with the store's files; `is_checked` says that the check has ended.
-    `remarks` are what only a store of this kind can tell.
+    `first_lease_until` is the end of the lease that ends first. `damage` lists what is wrong with the store's
+    files; `is_checked`: the check was completed. `remarks` are specific to the kind of store.
     """
 
     settings: Mapping[str, str]
-    leads: tuple[Lead, ...]
+    leads: tuple[LeadRecord, ...]
     tasks: tuple[str, ...]
     first_lease_until: Instant | None
     damage: tuple[str, ...] = ()

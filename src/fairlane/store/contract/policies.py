@@ -1,4 +1,4 @@
-"""What is allowed: declared rules, overrides above them, pauses and closes (S46, S54)."""
+"""Policies: declared rules, overrides above them, pauses and closes (S46, S54)."""
 
 from __future__ import annotations
 
@@ -9,18 +9,27 @@ import msgspec
 
 from fairlane.model.errors import InsideTenant, TenantMismatch
 from fairlane.model.instants import Instant
-from fairlane.model.layers import Change, Hold, Kind, Override, Rules, Subject, TenantRules, misfits
+from fairlane.model.policy.overrides import (
+    Hold,
+    Override,
+    PolicyChange,
+    Rules,
+    Subject,
+    SubjectKind,
+    TenantRules,
+    change_problems,
+)
 from fairlane.store.contract.request import Request, check_instant
 
 
 class PutRequest(Request, frozen=True, kw_only=True):
-    """Values declared by code, file or environment."""
+    """Declare rules that come from code, file or environment."""
 
     rules: Mapping[Subject, Rules]
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """A declared value that was another before; None if there was none."""
+    """Declared rules that have changed; `before` is None if there were none."""
 
     subject: Subject
     before: Rules | None
@@ -28,17 +37,17 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 class OverrideRequest(Request, frozen=True, kw_only=True):
-    """A change above what is declared: who, why, until when."""
+    """Set an override: what changes, who, why, until when."""
 
     subject: Subject
-    change: Change
+    change: PolicyChange
     who: str
     note: str = ""
     until: Instant | None = None
 
 
 class SubjectRequest(Request, frozen=True, kw_only=True):
-    """Name one subject, and who asks."""
+    """Name a subject, and who asks."""
 
     subject: Subject
     who: str = ""
@@ -61,18 +70,18 @@ class ReadRequest(Request, frozen=True, kw_only=True):
 
 
 class ListRequest(Request, frozen=True, kw_only=True):
-    """Ask for all known subjects of a kind, by name; of tenants only those with these labels."""
+    """Ask for known subjects of a kind, sorted by name; tenants can be filtered by labels."""
 
-    kind: Kind
+    kind: SubjectKind
     labels: Mapping[str, str] = {}
     limit: int = 100
     after: str = ""
 
 
 class PolicyView(msgspec.Struct, frozen=True):
-    """All that holds for a subject: declared, override, what is in force of both, pause, close.
+    """A subject's policy: declared rules, override, the effective rules of both, pause, close.
 
-    An override, pause or close whose `until` has passed is not shown.
+    An override, pause or close that has ended is not shown.
     """
 
     subject: Subject
@@ -84,51 +93,51 @@ class PolicyView(msgspec.Struct, frozen=True):
 
 
 def check_subject(request: Request, *subjects: Subject) -> None:
-    """Raise `TenantMismatch` if the scope of a request does not reach one of these subjects."""
+    """Raise `TenantMismatch` if one of these subjects is outside the request's scope."""
     mine = request.scope.tenant
     for subject in subjects:
-        if mine is not None and subject != Subject(Kind.TENANT, mine):
+        if mine is not None and subject != Subject(SubjectKind.TENANT, mine):
             raise not_theirs(subject, mine)
 
 
 def not_theirs(subject: Subject, tenant: str) -> TenantMismatch:
-    """Return the error for a tenant that names a subject which is another's, or everybody's.
+    """Return the error for code of one tenant that names a subject of another or of all.
 
-    >>> print(not_theirs(Subject(Kind.QUEUE, "bulk"), "acme"))  # doctest: +ELLIPSIS
+    >>> print(not_theirs(Subject(SubjectKind.QUEUE, "bulk"), "acme"))  # doctest: +ELLIPSIS
     queue bulk belongs to all tenants, and this code acts for tenant acme; ...
     """
-    if subject.kind is Kind.TENANT:
+    if subject.kind is SubjectKind.TENANT:
         return TenantMismatch(subject.name, tenant)
     return InsideTenant(f"{subject} belongs to all tenants", tenant)
 
 
 def check_hold(request: HoldRequest) -> None:
-    """Raise if a subject is out of reach or cannot be held at all, or the end is beyond all instants."""
+    """Raise if a subject is out of scope or a gate, or `until` is after `LAST_INSTANT`."""
     check_subject(request, request.subject)
     check_instant("until", request.until)
-    if request.subject.kind is Kind.GATE:
+    if request.subject.kind is SubjectKind.GATE:
         message = "a gate cannot be paused or closed; override its limit with 0"
         raise ValueError(message)
 
 
 def check_override(request: OverrideRequest) -> None:
-    """Raise if a subject is out of reach or lacks what the change sets, or the end is beyond all instants."""
+    """Raise if a subject is out of scope or lacks what changes, or `until` is after `LAST_INSTANT`."""
     check_subject(request, request.subject)
     check_instant("until", request.until)
-    problems = misfits(request.subject.kind, request.change)
+    problems = change_problems(request.subject.kind, request.change)
     if problems:
         message = "; ".join(problems)
         raise ValueError(message)
 
 
 def check_list(request: ListRequest) -> None:
-    """Raise `TenantMismatch` if one tenant asks for what is not a tenant's."""
-    if request.scope.tenant is not None and request.kind is not Kind.TENANT:
+    """Raise `TenantMismatch` if one tenant asks for queues, tasks or gates."""
+    if request.scope.tenant is not None and request.kind is not SubjectKind.TENANT:
         raise InsideTenant(f"{request.kind}s belong to all tenants", request.scope.tenant)
 
 
 def is_listed(view: PolicyView, request: ListRequest) -> bool:
-    """Whether a subject belongs into the answer: within the scope, and with the labels asked for."""
+    """Whether a subject is within the scope and has the labels asked for."""
     if not isinstance(view.effective, TenantRules):
         return True
     labels = view.effective.labels
@@ -137,48 +146,48 @@ def is_listed(view: PolicyView, request: ListRequest) -> bool:
     )
 
 
-class Policies(Protocol):
-    """Read and change what is allowed. Everything takes effect at the next claim or enqueue.
+class PoliciesFacet(Protocol):
+    """Read and change policies. A change takes effect at the next claim or enqueue.
 
-    A change wakes nobody itself, however many it concerns: the claims of a queue wake what was parked because
-    of the subject before the change, a bounded number each (`Claims.claim`). Queues concerned get a hint.
+    A change itself wakes nothing: each later claim of a queue wakes a bounded number of tenants and strands
+    that were parked because of the subject before the change (`ClaimsFacet.claim`). Queues concerned get a
+    hint.
 
-    Under the scope of one tenant only that tenant's own policy can be read or changed; naming any other
-    subject raises `TenantMismatch`. Gates cannot be held; holding one raises ValueError.
+    Under the scope of one tenant only that tenant's own policy can be read or changed; any other subject
+    raises `TenantMismatch`. Pausing or closing a gate raises ValueError.
     """
 
     async def put(self, request: PutRequest) -> tuple[Difference, ...]:
-        """Replace the declared values of these subjects; others stay. The newest start wins.
+        """Replace the declared rules of these subjects; the last worker to start wins.
 
-        What is declared as before changes and wakes nothing: every worker declares all at its start.
-
-        Overrides are not touched. Answers what was different before, so that the caller can log it.
+        Rules that are the same as before change and wake nothing, since every worker declares all of them at
+        its start. Overrides stay. Returns the differences, so that the caller can log them.
         """
 
     async def override(self, request: OverrideRequest) -> PolicyView:
-        """Lay a change above the declared values; it replaces an earlier override of the subject whole.
+        """Set an override above the declared rules; it replaces an earlier one completely.
 
-        A change that the kind of subject does not have, or that is out of range, raises ValueError and
-        stores nothing.
+        A change that does not fit the kind of subject, or is out of range, raises ValueError and stores
+        nothing.
         """
 
     async def reset(self, request: SubjectRequest) -> PolicyView:
-        """Take the override off; without one nothing changes."""
+        """Remove the override, if any."""
 
     async def pause(self, request: HoldRequest) -> PolicyView:
         """Stop claims of a queue, tenant or task, and nothing else (S46). A later pause replaces it."""
 
     async def resume(self, request: SubjectRequest) -> PolicyView:
-        """End a pause; without one nothing changes."""
+        """End a pause, if any."""
 
     async def close(self, request: HoldRequest) -> PolicyView:
-        """Refuse new jobs of a queue, tenant or task; what is there goes on."""
+        """Refuse new jobs of a queue, tenant or task; stored jobs go on."""
 
     async def reopen(self, request: SubjectRequest) -> PolicyView:
-        """End a close; without one nothing changes."""
+        """End a close, if any."""
 
     async def read(self, request: ReadRequest) -> Mapping[Subject, PolicyView]:
-        """Give what holds for each subject; one that was never named has defaults."""
+        """Return the policy of each subject; an unknown one has defaults."""
 
     async def list(self, request: ListRequest) -> tuple[PolicyView, ...]:
-        """Give known subjects by name, from after `after` on: declared, overridden, held or with jobs."""
+        """Return subjects after `after`, by name: declared, overridden, paused, closed or with jobs."""

@@ -1,4 +1,4 @@
-"""Who is there: workers and what they can run, the lead lease, and wake-ups."""
+"""The registry: workers and the tasks they can run, the leader, and wake-up hints."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import msgspec
 
 from fairlane.model.instants import SECOND, Instant, Micros
 from fairlane.model.job import DedupUntil
-from fairlane.model.policy import DEFAULT_ATTEMPTS
+from fairlane.model.policy.declared import DEFAULT_ATTEMPTS
 from fairlane.store.contract.request import Request
 
 LIVE_WITHIN: Final[Micros] = 15 * SECOND
-"""A worker whose last heartbeat is older does not count as live."""
+"""A worker whose last heartbeat is older is not live."""
 
 WorkerState: TypeAlias = Literal["starting", "idle", "busy", "paused", "draining"]
 
 
-class TaskCard(msgspec.Struct, frozen=True, kw_only=True):
-    """A task as workers publish it, so that others can enqueue by name and show its jobs.
+class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A task as workers publish it, so that others can enqueue it by name and show its jobs.
 
-    `schema` is a JSON Schema of the arguments. `priority` counts as stores do; a timeout of None is none.
-    `sensitive` names fields that are redacted besides those that always are (S6). `module` is where the
-    handler stands; empty if the worker does not say.
+    `schema` is a JSON Schema of the arguments. `priority` has the stores' direction. A timeout of None is no
+    timeout. `sensitive` names fields to redact besides the built-in ones (S6). `module` is that of the
+    handler; empty if unknown.
     """
 
     name: str
@@ -40,18 +40,18 @@ class TaskCard(msgspec.Struct, frozen=True, kw_only=True):
     module: str = ""
 
 
-class LaneCard(msgspec.Struct, frozen=True):
-    """A lane as its worker introduces it."""
+class LaneRecord(msgspec.Struct, frozen=True):
+    """A lane of a worker."""
 
     name: str
     slots: int
     queues: tuple[str, ...]
 
 
-class WorkerCard(msgspec.Struct, frozen=True, kw_only=True):
-    """A worker as it introduces itself. The id has host, pid, start and a random part (no two are equal).
+class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A worker as it registers. The id contains host, pid, start time and a random part, so it is unique.
 
-    `headroom` is how many of its slots are kept (S48); a worker of a version that does not say keeps none.
+    `headroom` is the number of reserved slots (S48); 0 for a worker of a version that does not report it.
     """
 
     id: str
@@ -61,20 +61,20 @@ class WorkerCard(msgspec.Struct, frozen=True, kw_only=True):
     queues: tuple[str, ...]
     slots: int
     headroom: int = 0
-    tasks: tuple[TaskCard, ...] = ()
+    tasks: tuple[TaskRecord, ...] = ()
     labels: tuple[str, ...] = ()
-    lanes: tuple[LaneCard, ...] = ()
+    lanes: tuple[LaneRecord, ...] = ()
 
 
 class RegisterRequest(Request, frozen=True, kw_only=True):
-    """Introduce a worker; it counts as its first heartbeat."""
+    """Register a worker; this is also its first heartbeat."""
 
-    card: WorkerCard
+    record: WorkerRecord
     renew_every: Micros
 
 
 class HeartbeatRequest(Request, frozen=True, kw_only=True):
-    """Say that a worker lives, and what it has done."""
+    """Report that a worker is alive, and what it has done."""
 
     worker: str
     state: WorkerState
@@ -85,21 +85,21 @@ class HeartbeatRequest(Request, frozen=True, kw_only=True):
 
 
 class LeaveRequest(Request, frozen=True, kw_only=True):
-    """Say that a worker stops in good order."""
+    """Report that a worker stops in good order."""
 
     worker: str
 
 
 class WorkersRequest(Request, frozen=True, kw_only=True):
-    """Ask for workers whose last heartbeat is not older than this."""
+    """Ask for workers whose last heartbeat is not older than `seen_within`."""
 
     seen_within: Micros | None = None
 
 
 class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
-    """A worker as the registry knows it."""
+    """A registered worker and its last heartbeat."""
 
-    card: WorkerCard
+    record: WorkerRecord
     state: WorkerState
     started_at: Instant
     beat_at: Instant
@@ -109,27 +109,27 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TasksRequest(Request, frozen=True, kw_only=True):
-    """Ask for published tasks, by name or all; of each the version that speaks for it, or every version."""
+    """Ask for published tasks, by name or all: the current version of each, or every version."""
 
     names: tuple[str, ...] = ()
     every_version: bool = False
 
 
 class TaskView(msgspec.Struct, frozen=True):
-    """A published task and when a live worker last said that it knows it."""
+    """A published task and when a worker last published it."""
 
-    card: TaskCard
+    record: TaskRecord
     seen_at: Instant
 
 
-class CleanRequest(Request, frozen=True, kw_only=True):
-    """Forget workers not heard of for this long."""
+class ForgetWorkersRequest(Request, frozen=True, kw_only=True):
+    """Remove workers without a heartbeat for this long."""
 
     silent_for: Micros
 
 
 class LeadRequest(Request, frozen=True, kw_only=True):
-    """Ask for, or keep, the lead of some duties for a while."""
+    """Ask for, or extend, the lead of some duties."""
 
     name: str
     worker: str
@@ -137,17 +137,17 @@ class LeadRequest(Request, frozen=True, kw_only=True):
 
 
 class LeadReply(msgspec.Struct, frozen=True):
-    """Who leads, and until when."""
+    """The leader, and until when."""
 
     worker: str
     until: Instant
 
 
-class Pulse(msgspec.Struct, frozen=True):
-    """The heartbeats of all workers together, for the rule that reclaiming rests after an outage (S38).
+class StoreStatus(msgspec.Struct, frozen=True):
+    """The store's now and the newest heartbeats of all workers: reclaiming pauses after an outage (S38).
 
-    `beat_at` is the newest heartbeat; `resumed_at` is the newest that came after all workers had been silent
-    for longer than its renew interval and two seconds, or that was the first ever.
+    `beat_at` is the newest heartbeat. `resumed_at` is the newest that ended a silence of all workers longer
+    than its renew interval and two seconds, or that was the first ever.
     """
 
     now: Instant
@@ -156,66 +156,66 @@ class Pulse(msgspec.Struct, frozen=True):
 
 
 class WakeRequest(Request, frozen=True, kw_only=True):
-    """Queues that may have something to claim, or workers that have something to hear."""
+    """Wake workers: those that serve these queues, or these workers."""
 
     queues: tuple[str, ...] = ()
     workers: tuple[str, ...] = ()
 
 
 class WaitRequest(Request, frozen=True, kw_only=True):
-    """Wait for a hint about these queues or this worker, at most so long."""
+    """Wait for a hint about these queues or this worker, for at most `at_most`."""
 
     worker: str
     queues: tuple[str, ...]
     at_most: Micros
 
 
-class Registry(Protocol):
-    """Know the workers and the tasks, agree on a leader, pass hints. Nothing here decides a job's fate."""
+class RegistryFacet(Protocol):
+    """Register workers and tasks, elect a leader, pass hints. Nothing here decides what becomes of a job."""
 
     async def expect(self, calls: int, *, waits: bool) -> None:
-        """Hear how many calls at a time this loop makes at most, and whether it waits for hints besides.
+        """Prepare for this many concurrent calls of this event loop, and for waiting for hints.
 
-        A store may need as many ways to its server; what does not fit waits its turn. Asks no server.
+        A store may need as many connections; further calls wait. Contacts no server.
         """
 
     async def register(self, request: RegisterRequest) -> None:
-        """Add a worker and publish its tasks; the same id again replaces what it said before."""
+        """Add a worker and publish its tasks; a repeated id replaces its record."""
 
     async def heartbeat(self, request: HeartbeatRequest) -> bool:
-        """Note that a worker lives. False: it is not known here (any more) and must register again."""
+        """Record a heartbeat. False: the worker is unknown, or was removed, and must register again."""
 
     async def leave(self, request: LeaveRequest) -> None:
-        """Take a worker off the list at once; leads it holds end. Its tasks stay published."""
+        """Remove a worker at once and end its leads. Its tasks stay published."""
 
     async def workers(self, request: WorkersRequest) -> tuple[WorkerView, ...]:
-        """List workers by id."""
+        """Return the workers, by id."""
 
     async def tasks(self, request: TasksRequest) -> tuple[TaskView, ...]:
-        """List published tasks by name; an alias finds its task. Unknown names are left out.
+        """Return published tasks by name; an alias finds its task. Unknown names are left out.
 
-        Of several versions the newest that a live worker knows speaks for the task, and `seen_at` is when any
-        was last seen; if no worker lives, those seen within `LIVE_WITHIN` of the last count as live. With
-        `every_version` each that was ever published is listed, by name and version, as it was last seen.
+        Of several versions the newest that a live worker knows is the current one, and `seen_at` is when any
+        version was last seen. If no worker is live, those seen within `LIVE_WITHIN` of the last count as
+        live. With `every_version`, each version ever published is returned as it was last seen.
         """
 
-    async def clean(self, request: CleanRequest) -> tuple[str, ...]:
-        """Forget silent workers; name them. Their claims are reclaimed by their leases, not here."""
+    async def clean(self, request: ForgetWorkersRequest) -> tuple[str, ...]:
+        """Remove silent workers and return their ids. Their claims are reclaimed when the leases expire."""
 
     async def lead(self, request: LeadRequest) -> LeadReply:
-        """Give the lead to whoever asks first; keep it for whoever has it and asks again in time.
+        """Give the lead to the first worker that asks, or extend it for the leader. Return the leader.
 
         Correctness never depends on it (S61).
         """
 
-    async def pulse(self, request: Request) -> Pulse:
-        """Say when workers were last heard of."""
+    async def status(self, request: Request) -> StoreStatus:
+        """Return the store's now and when workers were last heard of."""
 
     async def wake(self, request: WakeRequest) -> None:
-        """Hint. It may be lost; polling is the truth."""
+        """Send a hint. It may be lost: workers poll as well."""
 
     async def wait(self, request: WaitRequest) -> bool:
-        """Wait until a hint arrives (True) or the time is over (False). A hint that came just before counts.
+        """Wait until a hint arrives (True) or the time is over (False). A hint from just before counts.
 
-        Not atomic, holds nothing, and may answer True for no reason.
+        Not atomic, holds no resources, and may return True without a reason.
         """

@@ -1,4 +1,4 @@
-"""What all requests have in common. Holds no verb."""
+"""What requests have in common: scope, bounds, cursors. Holds no verb."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ from fairlane.model.scope import Scope
 
 P = TypeVar("P", bound=msgspec.Struct)
 
-READ_MOST: Final = 10_000
-"""How many rows one reading verb looks at before it answers with a cursor (S51)."""
+MAX_ROWS_READ: Final = 10_000
+"""How many rows a reading verb reads before it answers with a cursor (S51)."""
 
-PAGE_MOST: Final = 1_000
-"""How many items one page holds at the most."""
+MAX_PAGE_SIZE: Final = 1_000
+"""How many items a page holds at most."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """Every request says on whose behalf it comes."""
+    """Every request has a scope: on whose behalf it is made."""
 
     scope: Scope
 
 
 def check_serves_all(request: Request) -> None:
-    """Raise ValueError if a verb that serves all tenants alike is asked under the scope of one."""
+    """Raise ValueError if a verb that serves all tenants is called under the scope of one."""
     if request.scope.tenant is not None:
         message = f"claims and passes serve all tenants: use Scope.all(), not {request.scope}"
         raise ValueError(message)
 
 
-class Place(msgspec.Struct, frozen=True, array_like=True):
-    """Where a reading stopped, in the order newest enqueue first. It never changes for a job."""
+class JobPosition(msgspec.Struct, frozen=True, array_like=True):
+    """Where a reading stopped, in the order newest enqueue first. A job's position never changes."""
 
-    # Cursors come back from outside, so they are held to what a store can compare with.
+    # Cursors come from outside, so they are validated against what a store can compare.
     enqueued_at: Annotated[Instant, msgspec.Meta(ge=0, le=LAST_INSTANT)]
     id: UUID
 
 
 def check_instant(name: str, instant: Instant | UnsetType | None) -> None:
-    """Raise ValueError for an instant beyond those that every store can keep.
+    """Raise ValueError for an instant after the last one that every store accepts.
 
     >>> check_instant("until", 2**53 + 1)
     Traceback (most recent call last):
@@ -55,50 +55,50 @@ def check_instant(name: str, instant: Instant | UnsetType | None) -> None:
         raise ValueError(message)
 
 
-class CountPlace(msgspec.Struct, frozen=True, array_like=True):
-    """Where a counting stopped, in the order of tenant, queue, and state or review."""
+class CountPosition(msgspec.Struct, frozen=True, array_like=True):
+    """Where counting stopped, ordered by tenant, queue, and state or review."""
 
     tenant: str
     queue: str
-    word: str
+    label: str
 
 
-class BookPlace(msgspec.Struct, frozen=True, array_like=True):
-    """Where a reading of the books stopped, in the order of queue and tenant."""
+class CounterPosition(msgspec.Struct, frozen=True, array_like=True):
+    """Where reading the counters stopped, ordered by queue and tenant."""
 
     queue: str
     tenant: str
 
 
-def check_page(most: int) -> None:
-    """Raise ValueError if more is asked for than a page holds."""
-    if most > PAGE_MOST:
-        message = f"a page holds at most {PAGE_MOST}, not {most}"
+def check_page(limit: int) -> None:
+    """Raise ValueError if a page could not hold that many."""
+    if limit > MAX_PAGE_SIZE:
+        message = f"a page holds at most {MAX_PAGE_SIZE}, not {limit}"
         raise ValueError(message)
 
 
-def check_reading(most: int) -> None:
-    """Raise ValueError if more is to be looked at than one call may, or nothing."""
-    if not 1 <= most <= READ_MOST:
-        message = f"one call looks at 1 to {READ_MOST} jobs, not at {most}"
+def check_reading(limit: int) -> None:
+    """Raise ValueError if a call may not read that many rows, or would read none."""
+    if not 1 <= limit <= MAX_ROWS_READ:
+        message = f"one call looks at 1 to {MAX_ROWS_READ} jobs, not at {limit}"
         raise ValueError(message)
 
 
-def to_cursor(place: msgspec.Struct) -> str:
-    """Write a place as the opaque text that callers hand back.
+def to_cursor(position: msgspec.Struct) -> str:
+    """Encode a position as the opaque text that callers hand back.
 
-    >>> from_cursor(to_cursor(Place(5, UUID(int=7)))) == Place(5, UUID(int=7))
+    >>> from_cursor(to_cursor(JobPosition(5, UUID(int=7)))) == JobPosition(5, UUID(int=7))
     True
     """
-    return base64.urlsafe_b64encode(msgspec.json.encode(place)).decode().rstrip("=")
+    return base64.urlsafe_b64encode(msgspec.json.encode(position)).decode().rstrip("=")
 
 
 @overload
-def from_cursor(cursor: str) -> Place: ...
+def from_cursor(cursor: str) -> JobPosition: ...
 @overload
 def from_cursor(cursor: str, kind: type[P]) -> P: ...
-def from_cursor(cursor: str, kind: type[msgspec.Struct] = Place) -> msgspec.Struct:
-    """Read a cursor; ValueError if it was not made by `to_cursor` from a place of this kind.
+def from_cursor(cursor: str, kind: type[msgspec.Struct] = JobPosition) -> msgspec.Struct:
+    """Decode a cursor; ValueError if `to_cursor` did not make it from a position of this type.
 
     >>> from_cursor("nonsense")
     Traceback (most recent call last):
@@ -106,9 +106,9 @@ def from_cursor(cursor: str, kind: type[msgspec.Struct] = Place) -> msgspec.Stru
     ValueError: 'nonsense' is no cursor; use the one that came with the page before
     """
     try:
-        place = msgspec.json.decode(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)), type=kind)
-        if to_cursor(place) == cursor:
-            return place
+        position = msgspec.json.decode(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)), type=kind)
+        if to_cursor(position) == cursor:
+            return position
     except (msgspec.MsgspecError, RecursionError, ValueError):
         pass
     message = f"{cursor[:60]!r} is no cursor; use the one that came with the page before"

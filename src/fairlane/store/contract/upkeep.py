@@ -1,4 +1,4 @@
-"""The store itself: its schema, what it keeps and for how long, its own books."""
+"""The store itself: schema, retention, forgetting, counters, inspection."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Protocol
 
 import msgspec
 
-from fairlane.model.lifecycle import Home
-from fairlane.model.retention import Retention
+from fairlane.model.lifecycle.states import Home
+from fairlane.model.policy.retention import Retention
 from fairlane.store.contract.inspection import Inspection, InspectRequest
-from fairlane.store.contract.request import PAGE_MOST, Request
+from fairlane.store.contract.request import MAX_PAGE_SIZE, Request
 
 
 class MigrateReply(msgspec.Struct, frozen=True):
-    """The schema before and after, and the names of the steps between."""
+    """The schema version before and after, and the steps between."""
 
     before: int
     after: int
@@ -21,14 +21,14 @@ class MigrateReply(msgspec.Struct, frozen=True):
 
 
 class PruneRequest(Request, frozen=True, kw_only=True):
-    """Remove what has been kept long enough, in one bounded pass."""
+    """Remove what has passed its retention, in one bounded pass."""
 
     retention: Retention
-    most: int = 1_000
+    limit: int = 1_000
 
 
 class PruneReply(msgspec.Struct, frozen=True):
-    """What was removed; `is_partial` says that there was more."""
+    """What was removed. `is_partial`: there was more."""
 
     jobs: int = 0
     results: int = 0
@@ -37,18 +37,18 @@ class PruneReply(msgspec.Struct, frozen=True):
 
 
 class ForgetRequest(Request, frozen=True, kw_only=True):
-    """Erase the contents of one tenant; the scope must be that tenant's."""
+    """Erase the contents of a tenant's jobs; the scope must be that tenant."""
 
     reason: str
     who: str
-    most: int = 1_000
+    limit: int = 1_000
     cursor: str | None = None
 
 
 class ForgetReply(msgspec.Struct, frozen=True):
-    """How many jobs were emptied, how many still run, and where the next pass goes on; no cursor: the end.
+    """How many jobs were erased, how many still run, and the cursor for the next pass; None at the end.
 
-    Those that still run are met by passes from the start once they have ended.
+    Jobs that still run are erased by a new run of passes once they have ended.
     """
 
     erased: int = 0
@@ -57,31 +57,31 @@ class ForgetReply(msgspec.Struct, frozen=True):
 
 
 class PurgeRequest(Request, frozen=True, kw_only=True):
-    """Cancel waiting jobs of the scope, of one queue or task or of all, in one bounded pass."""
+    """Cancel waiting jobs of the scope, optionally of one queue or task, in one bounded pass."""
 
     reason: str
     who: str
     queue: str | None = None
     task: str | None = None
-    most: int = 1_000
+    limit: int = 1_000
     cursor: str | None = None
 
 
 class PurgeReply(msgspec.Struct, frozen=True):
-    """How many were cancelled, and where the next pass goes on; no cursor: the end."""
+    """How many were cancelled, and the cursor for the next pass; None at the end."""
 
     cancelled: int = 0
     cursor: str | None = None
 
 
 class DedicateRequest(Request, frozen=True, kw_only=True):
-    """Say what a store is for."""
+    """Dedicate a store to a purpose."""
 
     purpose: str
 
 
-class StrandBook(msgspec.Struct, frozen=True, order=True):
-    """The store's own counts of one (queue, tenant): what limits are compared with."""
+class TenantCounters(msgspec.Struct, frozen=True, order=True):
+    """The store's counters of one (queue, tenant), which limits are compared with."""
 
     queue: str
     tenant: str
@@ -89,99 +89,98 @@ class StrandBook(msgspec.Struct, frozen=True, order=True):
     running: int
 
 
-class GateBook(msgspec.Struct, frozen=True, order=True):
-    """The store's own count of one gate."""
+class GateCounter(msgspec.Struct, frozen=True, order=True):
+    """The store's counter of one gate."""
 
     gate: str
     used: int
 
 
 class CensusRequest(Request, frozen=True, kw_only=True):
-    """Ask for the books, at most `PAGE_MOST` tenants' at a time."""
+    """Ask for the counters, of at most `MAX_PAGE_SIZE` tenants per page."""
 
-    limit: int = PAGE_MOST
+    limit: int = MAX_PAGE_SIZE
     cursor: str | None = None
 
 
 class Census(msgspec.Struct, frozen=True, kw_only=True):
-    """The store's own books, to be compared with a recount. Zero entries are left out.
+    """The store's own counters, to be compared with a recount. Zeros are left out.
 
-    Tenants' books come in pages, by queue and tenant; all others stand on the first page alone.
+    Counters of tenants come in pages, ordered by queue and tenant; all others are on the first page.
     """
 
     homes: dict[Home, int]
-    tenants: tuple[StrandBook, ...]
-    gates: tuple[GateBook, ...]
+    tenants: tuple[TenantCounters, ...]
+    gates: tuple[GateCounter, ...]
     idempotency_keys: int
     dedup_keys: int
     cursor: str | None = None
 
 
 def not_dedicated(before: str | None) -> str:
-    """Say why a store cannot be dedicated, given what it was dedicated to before."""
+    """Return why a store cannot be dedicated, given its purpose so far."""
     return "the store holds jobs" if before is None else f"the store is for {before}"
 
 
-class Upkeep(Protocol):
-    """Keep the store in shape.
+class UpkeepFacet(Protocol):
+    """Maintain the store.
 
-    Passes are bounded and may be repeated. Each job is a step of its own: a pass that is cut short has done
-    some jobs whole and the others not at all.
+    Passes are bounded and may be repeated. Each job is its own atomic step: an interrupted pass has handled
+    some jobs completely and the others not at all.
     """
 
     async def migrate(self) -> MigrateReply:
-        """Bring the schema to this version; safe twice and by several at once. Never goes back."""
+        """Migrate the schema to this version. Safe to repeat and to run concurrently. Never downgrades."""
 
     async def plan(self) -> MigrateReply:
-        """Say what `migrate` would do now. Changes nothing, and makes no store where there is none."""
+        """Return what `migrate` would do now. Changes nothing and creates no store."""
 
     async def prune(self, request: PruneRequest) -> PruneReply:
-        """Remove finished jobs, results and idempotency keys whose time is over (S52).
+        """Remove finished jobs, results and idempotency keys past their retention (S52).
 
-        Never a job that is hot, never a key before its job. Counts follow.
+        Never removes a hot job, nor a key before its job. Counters change in the same step.
         """
 
     async def forget(self, request: ForgetRequest) -> ForgetReply:
-        """Erase payloads, results, errors, tags, metadata and keys of a tenant; husks keep the counts.
+        """Erase payloads, results, errors, tags, metadata, creators and keys of a tenant; counts stay true.
 
-        Waiting jobs are cancelled because `purged` first; running ones are asked to stop and are erased by
-        a later pass. Keys go with the last pass. A pass looks at no more than `READ_MOST` jobs and goes on
-        from the cursor of the one before, oldest enqueue first. `Scope.all()`, and a foreign cursor, raise
-        ValueError.
+        Waiting jobs are cancelled first, because `purged`. Running jobs are asked to stop and are erased by a
+        later pass. Keys are erased by the last pass. A pass reads at most `MAX_ROWS_READ` jobs, oldest
+        enqueue first, and continues at the cursor. `Scope.all()` and a foreign cursor raise ValueError.
         """
 
     async def purge(self, request: PurgeRequest) -> PurgeReply:
-        """Cancel waiting jobs because `purged`, oldest enqueue first (S46). Running ones go on.
+        """Cancel waiting jobs because `purged`, oldest enqueue first (S46). Running jobs go on.
 
-        A pass looks at no more than `READ_MOST` jobs, whether they match or not, and goes on from the cursor
-        of the one before. What is enqueued meanwhile may be met. A foreign cursor raises ValueError.
+        A pass reads at most `MAX_ROWS_READ` jobs, matching or not, and continues at the cursor. It may
+        include jobs that were enqueued meanwhile. A foreign cursor raises ValueError.
         """
 
     async def census(self, request: CensusRequest) -> Census:
-        """Open the books, for invariants and `doctor`, not for hot paths.
+        """Return the store's own counters, for invariants and `doctor`, not for hot paths.
 
-        Each number is exact when it is read; they are not of one instant. A foreign cursor, or a limit above
-        `PAGE_MOST`, raises ValueError.
+        Each number is exact when it is read, but they are not a snapshot. A foreign cursor, or a limit above
+        `MAX_PAGE_SIZE`, raises ValueError.
         """
 
-    async def gates(self, request: Request) -> tuple[GateBook, ...]:
-        """Say how many running claims hold each gate now, by name; gates that nobody holds are left out.
+    async def gates(self, request: Request) -> tuple[GateCounter, ...]:
+        """Return how many running claims use each gate now, by name; unused gates are left out.
 
-        Gates belong to all tenants together: under the scope of one there are none.
+        Gates belong to all tenants: under the scope of one there are none.
         """
 
     async def inspect(self, request: InspectRequest) -> Inspection:
-        """Look into the store itself; for `doctor`. Reads only, and is bounded by the time it is given."""
+        """Inspect the store itself, for `doctor`. Only reads, within the given time."""
 
     async def dedicate(self, request: DedicateRequest) -> None:
-        """Say what the store is for, for good; the same again is fine.
+        """Dedicate the store to a purpose, permanently; repeating it is fine.
 
-        ValueError, and nothing changes, if it holds any job or is for something else: who runs tests on a
-        store must know that nobody's work is in it.
+        Raises ValueError and changes nothing if the store holds jobs or has another purpose: a test suite
+        must know that it runs on no real work.
         """
 
     async def purpose(self, request: Request) -> str | None:
-        """Say what the store was dedicated to; None if to nothing."""
+        """Return the purpose of the store; None if it has none."""
 
     async def aclose(self) -> None:
-        """Let go of connections, threads and files. Twice is fine."""
+        """Close connections, threads and files. Safe to repeat."""

@@ -1,4 +1,4 @@
-"""Read the URL of a PostgreSQL store: ours of its options, and what the driver gets. Connects to nothing."""
+"""Parse the URL of a PostgreSQL store: our options, and what the driver gets. Connects to nothing."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from fairlane.store.postgres.statements import quoted
 from fairlane.store.urls import has_hosts, options_of, split_server_url
 
 DEFAULT_SCHEMA: Final = "fairlane"
-_LONGEST_NAME: Final = 63
-_MOST_CONNECTIONS: Final = 1_000
+_MAX_NAME_BYTES: Final = 63
+_MAX_CONNECTIONS: Final = 1_000
 _OWN: Final = frozenset({"schema", "pool", "pgbouncer"})
 _FILES: Final = ("sslrootcert", "sslcert", "sslkey", "sslcrl")
 _DRIVERS: Final = frozenset(
@@ -21,7 +21,7 @@ _DRIVERS: Final = frozenset(
     | {"sslpassword", "sslnegotiation", "ssl_min_protocol_version", "ssl_max_protocol_version"}
     | {"target_session_attrs", "krbsrvname", "gsslib"}
 )
-"""What the driver reads itself; it takes any other option for a setting of the server, as work_mem."""
+"""Options that the driver reads itself; it takes any other for a setting of the server, as work_mem."""
 _PORTS: Final = re.compile(r"[0-9]{1,5}(,[0-9]{1,5})*")
 _ALLOWED: Final = (
     "postgresql://user@host:port/database?schema=fairlane&pool=2&pgbouncer=transaction, "
@@ -32,11 +32,11 @@ _ALLOWED: Final = (
 class Location:
     """Where a store is, from `postgresql://…?schema=name&pool=number&pgbouncer=transaction`.
 
-    A password may stand in the URL, in PGPASSWORD or in a .pgpass file; nothing here shows it.
+    The password may be in the URL, in PGPASSWORD or in a .pgpass file; nothing here shows it.
     """
 
     def __init__(self, url: str) -> None:
-        """Read the URL; `ConfigError` if it cannot be one."""
+        """Parse the URL; `ConfigError` if it is not valid."""
         parts = split_server_url(url, _ALLOWED)
         options = options_of(parts, _OWN | _DRIVERS, _ALLOWED, others=True)
         own = {name: options.pop(name) for name in _OWN & options.keys()}
@@ -54,7 +54,7 @@ class Location:
 
 
 def _check_files(options: dict[str, str]) -> None:
-    """Demand what TLS needs here: the driver would say that the server does not answer."""
+    """Check here that the files for TLS exist: the driver would say that the server does not answer."""
     for name in _FILES:
         if name in options and not Path(options[name]).is_file():
             message = f"{name} names no file of this machine."
@@ -62,7 +62,7 @@ def _check_files(options: dict[str, str]) -> None:
 
 
 def _check_hosts(options: dict[str, str]) -> None:
-    """Demand hosts and ports that can be some: the driver would stumble over them."""
+    """Check hosts and ports here: the driver would fail on them without a clear error."""
     host = options.get("host", "")
     if not host.startswith("/") and not has_hosts(host):
         raise ConfigError("host names none that can be read.", key="url", allowed=_ALLOWED)
@@ -72,8 +72,8 @@ def _check_hosts(options: dict[str, str]) -> None:
 
 def _schema(name: str) -> str:
     size = len(name.encode())
-    if not 0 < size <= _LONGEST_NAME or "\0" in name or name.startswith("pg_"):
-        message = f"{name!r} cannot be a schema: 1 to {_LONGEST_NAME} bytes, not beginning with pg_."
+    if not 0 < size <= _MAX_NAME_BYTES or "\0" in name or name.startswith("pg_"):
+        message = f"{name!r} cannot be a schema: 1 to {_MAX_NAME_BYTES} bytes, not beginning with pg_."
         raise ConfigError(message, key="url", allowed=_ALLOWED)
     return name
 
@@ -81,8 +81,8 @@ def _schema(name: str) -> str:
 def _pool(text: str | None) -> int | None:
     if text is None:
         return None
-    if not text.isdecimal() or not 0 < int(text) <= _MOST_CONNECTIONS:
-        message = f"pool={text!r} is no number of connections from 1 to {_MOST_CONNECTIONS}."
+    if not text.isdecimal() or not 0 < int(text) <= _MAX_CONNECTIONS:
+        message = f"pool={text!r} is no number of connections from 1 to {_MAX_CONNECTIONS}."
         raise ConfigError(message, key="url", allowed=_ALLOWED)
     return int(text)
 

@@ -1,9 +1,10 @@
-"""Bring a schema to this version. Forward only, safe twice, safe by several at once."""
+"""Migrate a schema to this version. Forward only, safe to repeat, safe by several at once."""
 
 from __future__ import annotations
 
 import hashlib
 import re
+from functools import cache
 from importlib.metadata import version
 from typing import Final
 
@@ -19,8 +20,8 @@ STEPS: Final = texts("migrations")
 NEWEST: Final = len(STEPS)
 FUNCTIONS: Final = texts("functions")
 SERVES: Final = 1
-"""The lowest number of a schema whose workers can work on this one, too (S67). A step that takes away what
-they need, or a function that answers them otherwise, raises it."""
+"""The lowest schema number whose workers can work on this schema, too (S67). A step that removes what they
+need, or a function that answers them differently, raises it."""
 
 # Functions may call each other, whatever their order is.
 _SETTINGS: Final = (
@@ -29,14 +30,15 @@ _SETTINGS: Final = (
 _LOCK: Final = "SELECT pg_advisory_xact_lock(hashtextextended('fairlane migrate ' || $1, 0))"
 _HAS_META: Final = "SELECT to_regclass($1) IS NOT NULL"
 _HAS_SCHEMA: Final = "SELECT to_regnamespace($1) IS NOT NULL"
-_READ: Final = "SELECT name, value FROM {s}.meta WHERE name = ANY ($1)"
+_READ: Final = "SELECT name, value FROM {schema}.meta WHERE name = ANY ($1)"
 _WRITE: Final = """
-INSERT INTO {s}.meta (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value
+INSERT INTO {schema}.meta (name, value) VALUES ($1, $2)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value
 """
 
 
-class Standing(msgspec.Struct, frozen=True):
-    """How far a schema is: its number, the lowest it serves, its functions' digest, and whose they are."""
+class SchemaStatus(msgspec.Struct, frozen=True):
+    """The number of a schema, the lowest it serves, and the digest and release of its functions."""
 
     schema: int = 0
     serves: int = 0
@@ -44,24 +46,24 @@ class Standing(msgspec.Struct, frozen=True):
     release: str = "0"
 
 
-_NOTES: Final = Standing.__struct_fields__
+_NAMES: Final = SchemaStatus.__struct_fields__
 
 
 async def migrate(connection: asyncpg.Connection, location: Location) -> MigrateReply:
-    """Take the steps that are missing and install what functions have changed, all in one transaction."""
+    """Run the missing steps and install the functions if any has changed, all in one transaction."""
     schema = location.schema
     async with connection.transaction():
         await connection.execute(_SETTINGS)
-        await connection.fetch(_LOCK, schema)  # whoever comes second waits here and finds nothing left to do
-        before = await _standing(connection, schema)
+        await connection.fetch(_LOCK, schema)  # the second one waits here and finds nothing left to do
+        before = await _schema_status(connection, schema)
         _refuse_newer(before, location)
         if not await connection.fetchval(_HAS_SCHEMA, quoted(schema)):
-            # Only where it is missing: IF NOT EXISTS, too, asks for the right to make one.
+            # Only where it is missing: even IF NOT EXISTS needs the right to create one.
             await connection.execute(f"CREATE SCHEMA {quoted(schema)}")
         missing = STEPS[before.schema :]
         for _, text in missing:
             await connection.execute(rendered(text, schema))
-        after = Standing(NEWEST, SERVES, functions_digest(), version("fairlane"))
+        after = SchemaStatus(NEWEST, SERVES, functions_digest(), version("fairlane"))
         if before.functions != after.functions:
             for _, text in FUNCTIONS:
                 await connection.execute(rendered(text, schema))
@@ -71,70 +73,71 @@ async def migrate(connection: asyncpg.Connection, location: Location) -> Migrate
 
 
 async def plan(connection: asyncpg.Connection, location: Location) -> MigrateReply:
-    """Say which steps are missing."""
+    """Return which steps are missing."""
     async with connection.transaction():
-        before = await _standing(connection, location.schema)
+        before = await _schema_status(connection, location.schema)
     _refuse_newer(before, location)
     return MigrateReply(before.schema, NEWEST, _names(before))
 
 
 async def verify(connection: asyncpg.Connection, location: Location) -> None:
-    """Refuse no schema, an older one or its functions, and a newer one that does not serve us (S67)."""
+    """Refuse a missing or older schema, older functions, and a newer schema that does not serve us (S67)."""
     try:
         async with connection.transaction():
             found = await _read(connection, location.schema)
     except (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError):
-        found = Standing()
+        found = SchemaStatus()
     if (found.serves or found.schema) > NEWEST:
         _refuse_newer(found, location)
     if found.schema < NEWEST:
         is_any = found.schema > 0
-        held = (
+        state = (
             f"has schema {found.schema}, this version needs {NEWEST}" if is_any else "holds no Fairlane yet"
         )
-        message = f"{location.place} {held}: run `fairlane migrate`"
+        message = f"{location.place} {state}: run `fairlane migrate`"
         raise SchemaTooOld(message)
     if found.functions != functions_digest() and _numbers(found.release) < _numbers(version("fairlane")):
-        held = f"has the functions of Fairlane {found.release}, older than {version('fairlane')}"
-        message = f"{location.place} {held}: run `fairlane migrate`"
+        state = f"has the functions of Fairlane {found.release}, older than {version('fairlane')}"
+        message = f"{location.place} {state}: run `fairlane migrate`"
         raise SchemaTooOld(message)
 
 
+@cache
 def functions_digest() -> str:
-    """Give what changes whenever the text of any function does."""
-    return hashlib.sha256("\0".join(text for _, text in FUNCTIONS).encode()).hexdigest()
+    """Return what changes whenever the text of any function does, with the lists that are written into it."""
+    return hashlib.sha256("\0".join(rendered(text, "") for _, text in FUNCTIONS).encode()).hexdigest()
 
 
-async def _standing(connection: asyncpg.Connection, schema: str) -> Standing:
+async def _schema_status(connection: asyncpg.Connection, schema: str) -> SchemaStatus:
     if not await connection.fetchval(_HAS_META, f"{quoted(schema)}.meta"):
-        return Standing()
+        return SchemaStatus()
     return await _read(connection, schema)
 
 
-async def _read(connection: asyncpg.Connection, schema: str) -> Standing:
-    rows = await connection.fetch(rendered(_READ, schema), list(_NOTES))
-    return msgspec.convert(dict(rows), Standing, strict=False)
+async def _read(connection: asyncpg.Connection, schema: str) -> SchemaStatus:
+    rows = await connection.fetch(rendered(_READ, schema), list(_NAMES))
+    return msgspec.convert(dict(rows), SchemaStatus, strict=False)
 
 
-def _names(before: Standing) -> tuple[str, ...]:
+def _names(before: SchemaStatus) -> tuple[str, ...]:
     steps = tuple(name for name, _ in STEPS[before.schema :])
     return steps if before.functions == functions_digest() else (*steps, "functions")
 
 
-def _refuse_newer(found: Standing, location: Location) -> None:
-    """Do nothing to what a newer release has made: its workers need its functions."""
+def _refuse_newer(found: SchemaStatus, location: Location) -> None:
+    """Refuse what a newer release has made: its workers need its functions."""
     own = version("fairlane")
     if found.schema > NEWEST:
         message = f"{location.place} has schema {found.schema}, newer than {NEWEST}: upgrade Fairlane"
         raise SchemaTooNew(message)
     if found.functions != functions_digest() and _numbers(found.release) > _numbers(own):
-        held = f"has the functions of Fairlane {found.release}, newer than {own}"
-        message = f"{location.place} {held}: upgrade Fairlane"
+        state = f"has the functions of Fairlane {found.release}, newer than {own}"
+        message = f"{location.place} {state}: upgrade Fairlane"
         raise SchemaTooNew(message)
 
 
 def _numbers(release: str) -> tuple[int, ...]:
-    """Give the numbers of a release, to compare it with another.
+    """Return the numbers of a release, to compare it with another.
 
     >>> _numbers("1.10.2.dev0") > _numbers("1.9")
     True

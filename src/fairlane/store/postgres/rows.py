@@ -1,8 +1,8 @@
-"""Turn rows into records and records into values. The order of columns is said here and nowhere else."""
+"""Turn rows into records, and jobs into the values that statements take. The list of columns is `columns`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Final, TypeAlias
 from uuid import UUID, SafeUUID
@@ -11,78 +11,29 @@ import msgspec
 
 from fairlane.model.failure import Failure
 from fairlane.model.job import AttemptOutcome, AttemptRecord, JobRecord, NewJob, Progress
-from fairlane.model.lifecycle import State
+from fairlane.model.lifecycle.states import State
+from fairlane.store.postgres.columns import RECORD, SENT
 
 Row: TypeAlias = Sequence[Any]
 
-SENT_COLUMNS: Final = (
-    "id",
-    "tenant",
-    "queue",
-    "task",
-    "payload",
-    "checksum",
-    "version",
-    "priority",
-    "enqueued_at",
-    "expires_at",
-    "idempotency_key",
-    "dedup_key",
-    "dedup_until",
-    "correlation_id",
-    "parent_id",
-    "max_attempts",
-    "timeout",
-    "at_most_once",
-    "tags",
-    "metadata",
-    "created_by",
-)
-"""What a job was sent with, in every home."""
+WIDTH: Final = len(RECORD)
+"""How many columns a record has; a statement may return more after them."""
 
-STATUS_COLUMNS: Final = (
-    "state",
-    "because",
-    "run_at",
-    "sort_key",
-    "attempt",
-    "failures",
-    "crashes",
-    "crashes_alone",
-    "snoozes",
-    "is_suspect",
-    "fence",
-    "attempts",
-)
-"""What has become of it, in every home."""
-
-CLAIM_COLUMNS: Final = ("worker", "started_at", "lease_until", "is_cancel_asked", "progress")
-"""What speaks of a live claim, in `job`."""
-
-END_COLUMNS: Final = ("settled_at", "result")
-"""What speaks of the end, in `history` and `dead`."""
-
-HOT_COLUMNS: Final = (*SENT_COLUMNS, *STATUS_COLUMNS, *CLAIM_COLUMNS)
-FINISHED_COLUMNS: Final = (*SENT_COLUMNS, *STATUS_COLUMNS, *END_COLUMNS)
-WHOLE_COLUMNS: Final = (*HOT_COLUMNS, *END_COLUMNS)
-"""All that a record has, whichever home it is in; see `statements` for how each home fills it."""
-COUNTED_COLUMNS: Final = (
-    *("enqueued_at", "id", "tenant", "queue", "task", "state", "because"),
-    *("correlation_id", "parent_id", "tags"),
-)
-"""What filters and counts look at, in every home."""
-COMMON_WIDTH: Final = len(SENT_COLUMNS) + len(STATUS_COLUMNS)
-HOT_WIDTH: Final = len(HOT_COLUMNS)
-FINISHED_WIDTH: Final = len(FINISHED_COLUMNS)
-WHOLE_WIDTH: Final = len(WHOLE_COLUMNS)
+_PLACES: Final = {column.name: place for place, column in enumerate(RECORD)}
+_ID: Final = _PLACES["id"]
+_STATE: Final = _PLACES["state"]
+_IDEMPOTENCY_KEY: Final = _PLACES["idempotency_key"]
+_CORRELATION_ID: Final = _PLACES["correlation_id"]
+_PARENT_ID: Final = _PLACES["parent_id"]
+_TAGS: Final = _PLACES["tags"]
+_PROGRESS: Final = _PLACES["progress"]
+_ATTEMPTS: Final = _PLACES["attempts"]
 
 _new: Final = object.__new__
 _set_int: Final = UUID.__dict__["int"].__set__
 _set_is_safe: Final = UUID.__dict__["is_safe"].__set__
 _UNKNOWN: Final = SafeUUID.unknown
 _STATES: Final = {state.value: state for state in State}
-_UNCLAIMED: Final = (None, None, None, False, None)
-_NO_END: Final = (None, None)
 
 _pack_progress = msgspec.msgpack.Encoder().encode
 _unpack_progress = msgspec.msgpack.Decoder(Progress).decode
@@ -102,115 +53,31 @@ class _Tail(msgspec.Struct, omit_defaults=True):
 _write_tail = msgspec.json.Encoder().encode
 
 
-def hot_record(row: Row) -> JobRecord:
-    """Read a row that begins with `HOT_COLUMNS`."""
-    return _record((*row[:HOT_WIDTH], *_NO_END))
-
-
-def finished_record(row: Row) -> JobRecord:
-    """Read a row that begins with `FINISHED_COLUMNS`."""
-    return _record((*row[:COMMON_WIDTH], *_UNCLAIMED, *row[COMMON_WIDTH:FINISHED_WIDTH]))
-
-
-def whole_record(row: Row) -> JobRecord:
-    """Read a row that begins with `WHOLE_COLUMNS`, of whatever home."""
-    return _record(row[:WHOLE_WIDTH])
-
-
-def _record(values: Row) -> JobRecord:
-    """Make a record of the values of `WHOLE_COLUMNS`."""
-    (
-        id,
-        tenant,
-        queue,
-        task,
-        payload,
-        checksum,
-        version,
-        priority,
-        enqueued_at,
-        expires_at,
-        idempotency_key,
-        dedup_key,
-        dedup_until,
-        correlation_id,
-        parent_id,
-        max_attempts,
-        timeout,
-        at_most_once,
-        tags,
-        metadata,
-        created_by,
-        state,
-        because,
-        run_at,
-        sort_key,
-        attempt,
-        failures,
-        crashes,
-        crashes_alone,
-        snoozes,
-        is_suspect,
-        fence,
-        attempts,
-        worker,
-        started_at,
-        lease_until,
-        is_cancel_asked,
-        progress,
-        settled_at,
-        result,
-    ) = values
-    own = str(id) if idempotency_key is None or correlation_id is None else ""
-    return JobRecord(  # by place: forty names take longer than all the rest of reading a row
-        plain_uuid(id),
-        tenant,
-        queue,
-        task,
-        _STATES[state],
-        because,
-        payload,
-        checksum,
-        version,
-        priority,
-        enqueued_at,
-        run_at,
-        sort_key,
-        expires_at,
-        settled_at,
-        own if idempotency_key is None else idempotency_key,
-        dedup_key,
-        dedup_until,
-        own if correlation_id is None else correlation_id,
-        None if parent_id is None else plain_uuid(parent_id),
-        max_attempts,
-        timeout,
-        at_most_once,
-        tuple(tags) if tags else (),
-        metadata,
-        created_by,
-        attempt,
-        failures,
-        crashes,
-        crashes_alone,
-        snoozes,
-        is_suspect,
-        fence,
-        worker,
-        started_at,
-        lease_until,
-        is_cancel_asked,
-        None if progress is None else _unpack_progress(progress),
-        result,
-        tuple(map(_read_attempt, attempts)) if attempts else (),
-    )
+def read_record(row: Row) -> JobRecord:
+    """Read a row that begins with the columns of `RECORD`, from whichever table."""
+    values = [*row]
+    del values[WIDTH:]
+    id = values[_ID]
+    values[_ID] = plain_uuid(id)
+    values[_STATE] = _STATES[values[_STATE]]
+    if values[_IDEMPOTENCY_KEY] is None:
+        values[_IDEMPOTENCY_KEY] = str(id)
+    if values[_CORRELATION_ID] is None:
+        values[_CORRELATION_ID] = str(id)
+    if values[_PARENT_ID] is not None:
+        values[_PARENT_ID] = plain_uuid(values[_PARENT_ID])
+    values[_TAGS] = tuple(values[_TAGS] or ())
+    if values[_PROGRESS] is not None:
+        values[_PROGRESS] = _unpack_progress(values[_PROGRESS])
+    values[_ATTEMPTS] = tuple(map(_read_attempt, values[_ATTEMPTS] or ()))
+    return JobRecord(*values)  # by position: forty names take longer than all else in reading a row
 
 
 def plain_uuid(value: Any) -> UUID:
-    """Give a UUID of Python's own; the driver's is a subclass that pickles and prints otherwise.
+    """Return a UUID of Python's own; the driver's is a subclass that pickles and prints differently.
 
-    Not by its constructor, whose checks take eight times as long, nor by `object.__setattr__`, which looks
-    for each slot anew.
+    Not by its constructor, whose checks take eight times as long, nor by `object.__setattr__`, which looks up
+    each slot every time.
     """
     uuid = _new(UUID)
     _set_int(uuid, value.int)
@@ -219,62 +86,33 @@ def plain_uuid(value: Any) -> UUID:
 
 
 def attempts_value(job: JobRecord) -> list[str] | None:
-    """Give a job's attempts as they are stored."""
+    """Return a job's attempts as they are stored."""
     return [_write_attempt(attempt).decode() for attempt in job.attempts] or None
 
 
 def attempt_tail(outcome: AttemptOutcome, failure: Failure | None, log: str | None) -> str:
-    """Give the end of an attempt's record as it is stored, from its outcome on.
+    """Return the end of an attempt's record as it is stored, from its outcome on.
 
     >>> attempt_tail("succeeded", None, None)
     '"outcome":"succeeded"}'
     """
     if failure is None and log is None:
-        return _wordless_tail(outcome)
+        return _plain_tail(outcome)
     return _write_tail(_Tail(outcome, failure, log))[1:].decode()
 
 
 @cache
-def _wordless_tail(outcome: AttemptOutcome) -> str:
+def _plain_tail(outcome: AttemptOutcome) -> str:
     return _write_tail(_Tail(outcome))[1:].decode()
 
 
 def progress_value(progress: Progress | None) -> bytes | None:
-    """Give a handler's progress as it is stored."""
+    """Return a handler's progress as it is stored."""
     return None if progress is None else _pack_progress(progress)
 
 
-def sent_values(jobs: Sequence[NewJob]) -> tuple[list[Any] | None, ...]:
-    """Give the columns of new jobs, in the order in which `bring_in` and `enqueue` take them."""
-    return (
-        [new.id for new in jobs],
-        once([new.tenant for new in jobs]),
-        once([new.queue for new in jobs]),
-        once([new.task for new in jobs]),
-        [new.payload for new in jobs],
-        [new.checksum for new in jobs],
-        once([new.version for new in jobs]),
-        once([new.priority for new in jobs]),
-        if_any([new.run_at for new in jobs]),
-        if_any([new.delay or None for new in jobs]),
-        if_any([new.expires_at for new in jobs]),
-        if_any([new.expires_in for new in jobs]),
-        if_any([new.idempotency_key for new in jobs]),
-        if_any([new.dedup_key for new in jobs]),
-        once([new.dedup_until for new in jobs]),
-        if_any([new.correlation_id for new in jobs]),
-        if_any([new.parent_id for new in jobs]),
-        once([new.max_attempts for new in jobs]),
-        if_any([new.timeout for new in jobs]),
-        once([new.at_most_once for new in jobs]),
-        if_any([_write_tags(new.tags).decode() if new.tags else None for new in jobs]),
-        once([new.metadata for new in jobs]),
-        if_any([new.created_by for new in jobs]),
-    )
-
-
 def once(values: list[Any]) -> list[Any]:
-    """Give a column that has one value throughout as that one: the driver takes long over each value.
+    """Return a column of equal values as that one value: the driver takes long over each value.
 
     >>> once([5, 5, 5]), once([5, 6])
     ([5], [5, 6])
@@ -283,9 +121,33 @@ def once(values: list[Any]) -> list[Any]:
 
 
 def if_any(values: list[Any]) -> list[Any] | None:
-    """Give a column, or None where it says nothing.
+    """Return a column, or None if all its values are None.
 
     >>> if_any([None, None]), if_any([None, 7])
     (None, [None, 7])
     """
     return None if values.count(None) == len(values) else values
+
+
+def _sender() -> Callable[[Sequence[NewJob]], tuple[list[Any] | None, ...]]:
+    """Return a function that writes down the columns of new jobs, in the order of `SENT`.
+
+    It is compiled from the list, as dataclasses are: a loop over attribute getters takes three times as long.
+    """
+    values = {
+        "delay": "new.delay or None",
+        "tags": "_write_tags(new.tags).decode() if new.tags else None",
+    }
+    packers = {"each": "", "shared": "once", "optional": "if_any"}
+    columns = [
+        f"{packers[str(column.sending)]}([{values.get(column.name, f'new.{column.name}')} for new in jobs])"
+        for column in SENT
+    ]
+    made: Callable[[Sequence[NewJob]], tuple[list[Any] | None, ...]] = eval(  # noqa: S307 (our own list)
+        f"lambda jobs: ({', '.join(columns)},)", {"once": once, "if_any": if_any, "_write_tags": _write_tags}
+    )
+    return made
+
+
+sent_values: Final = _sender()
+"""Return the columns of new jobs as `enqueue` and `insert_jobs` take them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from fairlane.model.job import JobRecord
-from fairlane.model.lifecycle import State
+from fairlane.model.lifecycle.states import State
 from fairlane.store.contract.dead import (
     DeadCountPage,
     DeadCountRequest,
@@ -14,57 +14,58 @@ from fairlane.store.contract.dead import (
     DeadPage,
     DeadRequest,
 )
-from fairlane.store.contract.reading import is_wanted
-from fairlane.store.contract.request import READ_MOST, Place, check_page, from_cursor, to_cursor
-from fairlane.store.redis.connect import Wire
-from fairlane.store.redis.counting import count_letters
-from fairlane.store.redis.homes import PAGE, Homes
+from fairlane.store.contract.filters import matches_dead
+from fairlane.store.contract.request import MAX_ROWS_READ, JobPosition, check_page, from_cursor, to_cursor
+from fairlane.store.redis.client import RedisClient
+from fairlane.store.redis.jobs.count import count_letters
 from fairlane.store.redis.keys import NAMES
-from fairlane.store.redis.rows import NUMBERS
+from fairlane.store.redis.records.job import NUMBERS
+from fairlane.store.redis.records.stored_jobs import PAGE, StoredJobs
 
 
 class RedisDead:
-    """Dead letters, stored and read."""
+    """Dead letters, as they are stored."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, client: RedisClient) -> None:
         """Share the connections with the other facets."""
-        self._wire = wire
-        self._homes = Homes(wire)
+        self._client = client
+        self._stored_jobs = StoredJobs(client)
 
     async def get(self, request: DeadGetRequest) -> DeadLetter | None:
-        """See the contract."""
-        _, found = await self._homes.get((request.id,))
-        kept = found.get(request.id)
-        if kept is None or kept.job.state is not State.DEAD or not request.scope.covers(kept.job.tenant):
+        _, found = await self._stored_jobs.get((request.id,))
+        stored = found.get(request.id)
+        if (
+            stored is None
+            or stored.job.state is not State.DEAD
+            or not request.scope.covers(stored.job.tenant)
+        ):
             return None
-        return _letter(kept.job)
+        return _letter(stored.job)
 
     async def find(self, request: DeadRequest) -> DeadPage:
-        """See the contract."""
         start = None if request.cursor is None else from_cursor(request.cursor)
-        place = None if start is None else (start.enqueued_at, start.id.bytes)
+        position = None if start is None else (start.enqueued_at, start.id.bytes)
         key = f"{NAMES['finished']}{NUMBERS[State.DEAD]}"
         found: list[DeadLetter] = []
         last: tuple[int, bytes] | None = None
         read = 0
         while True:
-            _, page = await self._homes.walk(key, up=False, start=place, most=PAGE)
-            for where, kept in page:
-                if kept is None or not request.scope.covers(kept.job.tenant):
+            _, page = await self._stored_jobs.page(key, up=False, start=position, limit=PAGE)
+            for where, stored in page:
+                if stored is None or not request.scope.covers(stored.job.tenant):
                     continue
-                if last is not None and (len(found) == request.limit or read == READ_MOST):
-                    return DeadPage(tuple(found), to_cursor(Place(last[0], UUID(bytes=last[1]))))
+                if last is not None and (len(found) == request.limit or read == MAX_ROWS_READ):
+                    return DeadPage(tuple(found), to_cursor(JobPosition(last[0], UUID(bytes=last[1]))))
                 read, last = read + 1, where
-                letter = _letter(kept.job)
-                found += [letter] if is_wanted(letter, request) else []
+                letter = _letter(stored.job)
+                found += [letter] if matches_dead(letter, request) else []
             if len(page) < PAGE:
                 return DeadPage(tuple(found), None)
-            place = page[-1][0]
+            position = page[-1][0]
 
     async def count(self, request: DeadCountRequest) -> DeadCountPage:
-        """See the contract."""
         check_page(request.limit)
-        return await count_letters(self._wire, request)
+        return await count_letters(self._client, request)
 
 
 def _letter(job: JobRecord) -> DeadLetter:

@@ -1,4 +1,4 @@
-"""Judge a server by what it says of itself: what it may lose, throw away or refuse. Pure: asks nothing."""
+"""Judge the settings of a server: what it may lose, evict or refuse. Pure: asks no server."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from fairlane.store.contract.inspection import Remark
 
 OLDEST: Final = (7, 0)
-"""The first version of Redis with all that scripts use here; Valkey calls itself 7.2 to Redis clients."""
+"""The first version of Redis that can run the scripts; Valkey calls itself 7.2 to Redis clients."""
 
 _LOSSES: Final = {
     "always": Remark("durability", "ok", "an acknowledged job survives a crash (appendfsync always)"),
@@ -27,13 +27,13 @@ _LOSSES: Final = {
 
 
 REFUSED: Final = frozenset({"server", "eviction"})
-"""What is not only said: a server that is bad at one of these gets no job and no worker."""
+"""Checks that must not be bad: else the server gets no job and no worker."""
 
 _FULL: Final = 0.9
 
 
 def remarks(settings: Mapping[str, str]) -> tuple[Remark, ...]:
-    """Say what is right and wrong with a server's settings; of what it does not tell, nothing."""
+    """Return what is right and wrong with the settings; nothing about settings that are not shown."""
     return (
         *_version(settings),
         *_role(settings),

@@ -1,7 +1,8 @@
-"""Name every key of an installation. All begin with one hash tag, so that a cluster keeps them together.
+"""Name every key of an installation. All share one hash tag, so that a cluster keeps them on one node.
 
-Scripts write a name as `$heads`; it is rendered in when a script is loaded. Names that end in a colon are
-followed by what callers chose (a queue, a tenant, a task), which never holds the NUL that separates two.
+A script writes a name as `$heads`; the loader replaces it by the short name. A short name that ends in a
+colon is followed by names that callers chose (a queue, a tenant, a task), with a NUL between two: no name
+holds one.
 """
 
 from __future__ import annotations
@@ -19,58 +20,58 @@ NAMES: Final = {
     "by_tenant": "T:",
     "by_correlation": "C:",
     "delayed": "d:",  # of a queue, by due time
-    "strand": "s:",  # ready jobs of (queue, tenant, task) that its record does not have, by sort key
+    "strand": "s:",  # of (queue, tenant, task), by sort key: ready jobs that are not in the record
     "leases": "l",
-    "asked": "c",  # running jobs that were asked to stop
+    "cancel_asked": "c",  # running jobs whose cancellation was requested
     "expiries": "x",  # of waiting jobs
     "finished": "f:",  # of a state, by settling
     "results_kept": "re",  # by settling
-    # turns
+    # queues and tenant queues
     "queues": "q",
-    "turns": "t:",  # of a queue, by tenant
-    "strands": "sr:",  # of (queue, tenant) with many tasks, by task
-    "strand_heads": "sh:",  # of the same, those that may be served, by sort key
-    "queues_tenants": "qt",  # all turns in the order of their names
-    "idle": "j:",  # ready turns of a queue with nothing running
-    "busy": "i:",  # the other ready turns
-    "woken": "w:",  # what is parked until a time
-    "groups": "p:",  # what is parked because of one kind of policy
-    "gate_line": "g:",  # of (queue, gate)
-    "line_lengths": "gl",
-    # what is counted by name
+    "tenant_queues": "t:",  # hash of a queue, by tenant
+    "tenant_queue_names": "qt",  # all of them, ordered by name
+    "strands": "sr:",  # of (queue, tenant) with many tasks: hash by task
+    "strand_heads": "sh:",  # of the same: open strands by sort key
+    "not_running_index": "j:",  # ready tenants of a queue with nothing running, by vt
+    "running_index": "i:",  # the other ready tenants
+    "parked_until": "w:",  # what time unparks, by instant
+    "parked_groups": "p:",  # what one changed policy may free
+    "gate_waiters": "g:",  # of (queue, gate)
+    "gate_waiter_counts": "gl",
+    # counters by name
     "task_jobs": "tn",
-    "arrivals": "ar",
-    "gates": "gu",
+    "rate_states": "ar",
+    "gate_slots": "gu",
     "estimates": "es",
-    # keys of callers
+    # idempotency and de-duplication keys
     "keys": "k",
     "keys_named": "ki",
     "keys_ended": "ke",
     "dedup": "dd",
     "dedup_named": "di",
-    # a large batch on its way in
+    # a large batch that is coming in
     "batch": "batch",
-    "staged": "st:",  # of (batch, number)
-    "carry": "cy:",  # of one call: what a claim knows that goes on in its next script
+    "staged": "st:",  # of (batch, number of the part)
+    "continuation": "cy:",  # of one call: what the next script of its claim must know
     # policies
     "rules": "rules",  # as scripts read them
     "policies": "pol",  # as they were set
     "policies_named": "pn",
-    # who is there
-    "workers": "wk",  # their cards
-    "beats": "wb",
+    # workers
+    "workers": "wk",  # their records
+    "heartbeats": "wb",
     "workers_tasks": "wt",
-    "cards": "tk",
-    "cards_seen": "te",
+    "task_records": "tk",
+    "tasks_seen": "te",
     "leads": "ld",
     "meta": "meta",
-    "hints": "n:",  # streams: one entry, of a queue or
-    "worker_hints": "nw:",  # of a worker
+    "hints": "n:",  # stream of a queue, one entry
+    "worker_hints": "nw:",  # stream of a worker, one entry
 }
-"""What is kept, and under which short name: memory is counted by the byte."""
+"""What is stored, and under which short name: memory is counted by the byte."""
 
 
-class Keys:
+class KeyNames:
     """The keys of one installation."""
 
     def __init__(self, prefix: str) -> None:
@@ -78,9 +79,9 @@ class Keys:
         self.base = f"{{{prefix}}}:"
 
     def __call__(self, name: str, *rest: str) -> str:
-        """Give a whole key.
+        """Return a whole key.
 
-        >>> Keys("fairlane")("delayed", "mail")
+        >>> KeyNames("fairlane")("delayed", "mail")
         '{fairlane}:d:mail'
         """
         return self.base + NAMES[name] + "\0".join(rest)

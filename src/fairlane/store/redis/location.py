@@ -1,6 +1,6 @@
-"""Say where an installation's server is: one place, the first of several that answers, or where it moved to.
+"""The address of an installation's server: one, the first of several that answers, or where it has moved.
 
-Connects to nothing. A cluster or Sentinel may move the installation; whoever hears of that says so here.
+Connects to nothing. A cluster or Sentinel may move the installation; the client reports that here.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from typing import Final
 from urllib.parse import quote, unquote, urlencode, urlsplit, urlunsplit
 
 from fairlane.model.errors import ConfigError
-from fairlane.store.redis.keys import Keys
+from fairlane.store.redis.keys import KeyNames
 from fairlane.store.urls import options_of, split_server_url
 
 SENTINEL: Final = "+sentinel"
-"""What a scheme ends in if the URL names those who know where the server is: `redis+sentinel`."""
+"""How the scheme of a URL ends that names Sentinels: `redis+sentinel`."""
 _PREFIX: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 _OWN: Final = frozenset({"prefix", "replicas"})
 _SENTINELS: Final = frozenset({"sentinel_username", "sentinel_password"})
@@ -23,7 +23,7 @@ _TLS: Final = frozenset(
     | {"ssl_check_hostname", "ssl_min_version", "ssl_ciphers", "ssl_password"}
 )
 _LIBRARY: Final = frozenset({"db", "username", "password", "client_name", "health_check_interval"})
-"""What the client library takes besides; whatever else it knows, we set ourselves."""
+"""Other options that go to the client library; we set all else that it knows ourselves."""
 _NUMBERS: Final = ("db", "health_check_interval", "ssl_min_version", "replicas")
 _ALLOWED: Final = (
     "redis://user:password@host:6379/0?prefix=fairlane&replicas=0, rediss:// for TLS with ssl_ca_certs=…, "
@@ -33,14 +33,15 @@ _DATABASE: Final = re.compile(r"/?[0-9]{0,4}/?")
 
 
 class Location:
-    """A server's URL: several places between commas if need be, and some options of our own.
+    """The URL of a server: one address or several between commas, and some options of ours.
 
-    `prefix` is what all keys begin with; `replicas`, how many of them must have an enqueue before it counts;
-    `sentinel_username` and `sentinel_password` are for Sentinels, the URL's own for the server.
+    All keys begin with `prefix`. So many `replicas` must have an enqueue before it is confirmed.
+    `sentinel_username` and `sentinel_password` are for the Sentinels, user and password of the URL for the
+    server.
     """
 
     def __init__(self, url: str) -> None:
-        """Take what is ours out of the URL; the rest is the client library's."""
+        """Take our options out of the URL; the client library gets the rest."""
         self._parts = split_server_url(url, _ALLOWED)
         options = options_of(self._parts, _OWN | _SENTINELS | _TLS | _LIBRARY, _ALLOWED)
         self._scheme, is_watched, _ = self._parts.scheme.partition(SENTINEL)
@@ -48,7 +49,7 @@ class Location:
         prefix = options.pop("prefix", "fairlane")
         if not _PREFIX.fullmatch(prefix):
             raise ConfigError("prefix is 1 to 64 of A-Z a-z 0-9 _ . : -", key="url")
-        self.keys = Keys(prefix)
+        self.keys = KeyNames(prefix)
         self.replicas = int(options.pop("replicas", "0"))
         user, password = (
             quote(options.pop(f"sentinel_{name}", ""), safe="") for name in ("username", "password")
@@ -76,26 +77,26 @@ class Location:
         self.url: str | None = None if self.service else self._url_at(self._places[0])
 
     def __str__(self) -> str:
-        """Name the place for people, without secrets."""
+        """Return the address for people, without secrets."""
         return ",".join(self._places) if self._places != [""] else self._parts.path
 
     def sentinels(self) -> list[str]:
-        """Give the URLs of those who know where the service is."""
-        # Of the options those of TLS hold for Sentinels, too; others may mean the server alone.
+        """Return the URLs of the Sentinels."""
+        # The options of TLS hold for Sentinels too; others may be meant for the server only.
         query = self._query if self._scheme == "rediss" else ""
         places = (self._sentinel_user + place for place in self._places)
         return [urlunsplit((self._scheme, place, "", query, "")) for place in places]
 
     def moved(self, host: str, port: int) -> None:
-        """Note that the server is somewhere else; without a host, at another port of the same one."""
+        """Note that the server is at another address; without a host, at another port of the same host."""
         if not host and self.url is not None:
             host = urlsplit(self.url).hostname or ""
         self.url = self._url_at(f"{host}:{port}")
 
     def failed(self, url: str) -> None:
-        """Note that the server could not be reached there, or is no primary any more: look elsewhere."""
+        """Note that no primary answers at an address: the next call goes to another one."""
         if url != self.url:
-            return  # somebody has noticed before
+            return  # noticed before
         if self.service:
             self.url = None
             return
@@ -108,7 +109,7 @@ class Location:
 
 
 def _check(options: dict[str, str], scheme: str, *, is_watched: bool) -> None:
-    """Refuse options that would mean nothing here, or that the client library would stumble over."""
+    """Raise for options that mean nothing here, or that the client library cannot read."""
     for name in options:
         if name in _SENTINELS and not is_watched:
             raise ConfigError(f"{name} needs redis+sentinel://; drop it.", key="url", allowed=_ALLOWED)

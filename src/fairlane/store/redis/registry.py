@@ -1,94 +1,125 @@
-"""The registry facet: workers, tasks, the lead, wake-ups."""
+"""The registry facet: workers, their tasks and heartbeats, the lead, wake-ups."""
 
 from __future__ import annotations
 
-from fairlane.model.outage import GAP_MARGIN
-from fairlane.store.contract.published import key_of, listed
+from typing import Final
+
+import msgspec
+
+from fairlane.model.instants import Instant
+from fairlane.model.lifecycle.outage import GAP_MARGIN
 from fairlane.store.contract.registry import (
-    CleanRequest,
+    ForgetWorkersRequest,
     HeartbeatRequest,
     LeadReply,
     LeadRequest,
     LeaveRequest,
-    Pulse,
     RegisterRequest,
+    StoreStatus,
     TasksRequest,
     TaskView,
     WaitRequest,
     WakeRequest,
     WorkersRequest,
+    WorkerState,
     WorkerView,
 )
 from fairlane.store.contract.request import Request
-from fairlane.store.redis.cards import read_task, read_workers
-from fairlane.store.redis.connect import Wire
+from fairlane.store.contract.task_versions import list_tasks, task_key
+from fairlane.store.redis.client import RedisClient
 from fairlane.store.redis.keys import NAMES
-from fairlane.store.redis.rows import pack
+from fairlane.store.redis.records.job import pack
 from fairlane.store.redis.wake import Wake
+from fairlane.store.registry_records import pack_record, read_task, read_worker
+
+
+class _Heartbeat(msgspec.Struct, frozen=True, array_like=True):
+    """What the hash `heartbeats` has of a worker."""
+
+    state: WorkerState
+    started_at: Instant
+    beat_at: Instant
+    running: int
+    settled: int
+    failed: int
+
+
+_read_heartbeat: Final = msgspec.msgpack.Decoder(_Heartbeat).decode
 
 
 class RedisRegistry:
     """Who is there."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, client: RedisClient) -> None:
         """Share the connections with the other facets."""
-        self._wire = wire
-        self._wake = Wake(wire)
+        self._client = client
+        self._wake = Wake(client)
 
     async def expect(self, calls: int, *, waits: bool) -> None:
-        """See the contract: there is room for more than a worker has."""
+        """Do nothing: the pools have more connections than a worker needs."""
 
     async def register(self, request: RegisterRequest) -> None:
-        """See the contract."""
-        card = request.card
-        tasks = [part for task in card.tasks for part in (key_of(task), pack(task))]
-        await self._wire.run("register", card.id, pack(card), request.renew_every + GAP_MARGIN, *tasks)
+        record = request.record
+        tasks = [part for task in record.tasks for part in (task_key(task), pack_record(task))]
+        await self._client.run(
+            "registry/register", record.id, pack_record(record), request.renew_every + GAP_MARGIN, *tasks
+        )
 
     async def heartbeat(self, request: HeartbeatRequest) -> bool:
-        """See the contract."""
         numbers = (request.running, request.settled, request.failed, request.renew_every + GAP_MARGIN)
-        return bool(await self._wire.run("heartbeat", request.worker, request.state, *numbers))
+        return bool(await self._client.run("registry/heartbeat", request.worker, request.state, *numbers))
 
     async def leave(self, request: LeaveRequest) -> None:
-        """See the contract."""
-        await self._wire.run("leave", request.worker)
+        await self._client.run("registry/leave", request.worker)
 
     async def workers(self, request: WorkersRequest) -> tuple[WorkerView, ...]:
-        """See the contract."""
-        now, views = await read_workers(self._wire)
+        now, views = await read_workers(self._client)
         within = request.seen_within
         return tuple(view for view in views if within is None or now - view.beat_at <= within)
 
     async def tasks(self, request: TasksRequest) -> tuple[TaskView, ...]:
-        """See the contract."""
-        _, cards, seen = await self._wire.run("registry", NAMES["cards"], NAMES["cards_seen"])
+        _, records, seen = await self._client.run("registry/read", NAMES["task_records"], NAMES["tasks_seen"])
         seen_at = dict(zip(seen[::2], map(int, seen[1::2]), strict=True))
-        keyed = zip(cards[::2], cards[1::2], strict=True)
-        return listed(((read_task(card), seen_at[key]) for key, card in keyed), request)
+        by_key = zip(records[::2], records[1::2], strict=True)
+        return list_tasks(((read_task(record), seen_at[key]) for key, record in by_key), request)
 
-    async def clean(self, request: CleanRequest) -> tuple[str, ...]:
-        """See the contract."""
-        silent = await self._wire.run("clean", request.silent_for)
+    async def clean(self, request: ForgetWorkersRequest) -> tuple[str, ...]:
+        silent = await self._client.run("registry/forget_silent", request.silent_for)
         return tuple(sorted(worker.decode() for worker in silent))
 
     async def lead(self, request: LeadRequest) -> LeadReply:
-        """See the contract."""
-        worker, until = await self._wire.run("lead", request.name, request.worker, request.lease)
+        worker, until = await self._client.run("registry/lead", request.name, request.worker, request.lease)
         return LeadReply(worker.decode(), until)
 
-    async def pulse(self, request: Request) -> Pulse:  # noqa: ARG002 (the contract's shape)
-        """See the contract."""
-        now, meta = await self._wire.run("registry", NAMES["meta"])
+    async def status(self, request: Request) -> StoreStatus:  # noqa: ARG002 (the contract's shape)
+        now, meta = await self._client.run("registry/read", NAMES["meta"])
         known = dict(zip(meta[::2], meta[1::2], strict=True))
         beat_at, resumed_at = known.get(b"beat_at"), known.get(b"resumed_at")
-        return Pulse(
+        return StoreStatus(
             now, None if beat_at is None else int(beat_at), None if resumed_at is None else int(resumed_at)
         )
 
     async def wake(self, request: WakeRequest) -> None:
-        """See the contract."""
-        await self._wire.run("move", pack((request.queues, request.workers)))
+        await self._client.run("jobs/update", pack((request.queues, request.workers)))
 
     async def wait(self, request: WaitRequest) -> bool:
-        """See the contract."""
         return await self._wake.wait(request.worker, request.queues, request.at_most)
+
+
+async def read_workers(client: RedisClient) -> tuple[Instant, list[WorkerView]]:
+    """Return the server's instant and all known workers, by id."""
+    now, records, beats = await client.run("registry/read", NAMES["workers"], NAMES["heartbeats"])
+    heartbeats = dict(zip(beats[::2], map(_read_heartbeat, beats[1::2]), strict=True))
+    views = [
+        WorkerView(
+            record=read_worker(record),
+            state=heartbeats[id].state,
+            started_at=heartbeats[id].started_at,
+            beat_at=heartbeats[id].beat_at,
+            running=heartbeats[id].running,
+            settled=heartbeats[id].settled,
+            failed=heartbeats[id].failed,
+        )
+        for id, record in sorted(zip(records[::2], records[1::2], strict=True))
+    ]
+    return now, views

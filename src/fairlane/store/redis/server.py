@@ -1,4 +1,4 @@
-"""Ask a server about itself, and refuse one that would throw jobs away. Knows no verb and no key of ours."""
+"""Check a server before its first job: refuse one that would evict jobs, warn of other risks."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _SETTINGS: Final = (
     "cluster_enabled",
 )
 _CONFIGURED: Final = ("appendfsync", "save")
-_told: Final[set[tuple[str, str]]] = set()
-"""What this process has warned of: each loop has a store of its own, and one warning is enough."""
+_warned: Final[set[tuple[str, str]]] = set()
+"""Warnings of this process: each event loop has its own store, and one warning is enough."""
 
 
-async def look(ask: Ask, replicas: int) -> dict[str, str]:
-    """Give a server's settings, as far as it tells them, and how many replicas an enqueue waits for."""
+async def read_settings(ask: Ask, replicas: int) -> dict[str, str]:
+    """Return the settings that a server shows, and how many replicas an enqueue waits for."""
     known = _lines(await ask("INFO"))
     settings: dict[str, str] = {name: known[name] for name in _SETTINGS if name in known}
     for name in _CONFIGURED:
@@ -49,20 +49,20 @@ async def look(ask: Ask, replicas: int) -> dict[str, str]:
     return settings
 
 
-async def greet(ask: Ask, place: str, replicas: int) -> None:
-    """Refuse a server on which jobs cannot be safe; of what else is wrong with it, warn once."""
+async def check_server(ask: Ask, place: str, replicas: int) -> None:
+    """Raise for a server on which jobs are not safe; log everything else that is wrong once."""
     try:
-        settings = await look(ask, replicas)
+        settings = await read_settings(ask, replicas)
     except StoreError as error:
         if error.retry_safe:
             raise
-        return  # it does not show itself to this user
+        return  # this user may not read its settings
     for one in remarks(settings):
         if one.level == "bad" and one.check in REFUSED:
             message = f"{place}: {one.what} {one.advice}"
             raise StoreError(message)
-        if one.level != "ok" and (place, one.what) not in _told:
-            _told.add((place, one.what))
+        if one.level != "ok" and (place, one.what) not in _warned:
+            _warned.add((place, one.what))
             _log.warning("%s: %s %s", place, one.what, one.advice)
 
 

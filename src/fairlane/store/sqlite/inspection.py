@@ -1,4 +1,4 @@
-"""Look into the file: its settings, who leads, whether its pages are whole. Changes nothing."""
+"""Inspect the file: its settings, leads, tasks, and whether its pages are intact. Changes nothing."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from typing import Final
 import apsw
 
 from fairlane.model.instants import SECOND, Micros
-from fairlane.store.contract.inspection import Inspection, InspectRequest, Lead
-from fairlane.store.sqlite.asking import all_rows, one_value
+from fairlane.store.contract.inspection import Inspection, InspectRequest, LeadRecord
+from fairlane.store.sqlite.query import all_rows, one_value
 from fairlane.store.sqlite.statements import load
-from fairlane.store.sqlite.tx import Tx
+from fairlane.store.sqlite.transaction import Transaction
 
 _SQL: Final = load("inspection")
 _SYNCHRONOUS: Final = {0: "off", 1: "normal", 2: "full", 3: "extra"}
-_MOST_DAMAGE: Final = 10
+_MAX_DAMAGE_LINES: Final = 10
 _STEPS: Final = 10_000
-"""How many steps of SQLite's machine lie between two looks at the clock: well under a millisecond."""
+"""Steps of SQLite's virtual machine between two looks at the clock: well under a millisecond."""
 
 
-def inspect(tx: Tx, request: InspectRequest) -> Inspection:
-    """Answer all that `Inspection` asks."""
+def inspect(tx: Transaction, request: InspectRequest) -> Inspection:
+    """Return the state of the file itself."""
     tenant = request.scope.tenant
     damage, is_checked = _damage(tx.db, request.at_most)
     return Inspection(
         settings=_settings(tx.db),
-        leads=tuple(Lead(*row) for row in tx.db.execute(_SQL.leads)),
+        leads=tuple(LeadRecord(*row) for row in tx.db.execute(_SQL.leads)),
         tasks=tuple(task for (task,) in tx.db.execute(_SQL.tasks, (tenant,))),
         first_lease_until=one_value(tx.db, _SQL.first_lease, (tenant,)),
         damage=damage,
@@ -46,11 +46,11 @@ def _settings(db: apsw.Connection) -> dict[str, str]:
 
 
 def _damage(db: apsw.Connection, at_most: Micros) -> tuple[tuple[str, ...], bool]:
-    """Let SQLite check its pages; a file too large for the time is given up, and said so."""
+    """Let SQLite check its pages; return what it found, and whether it finished in the given time."""
     until = time.monotonic() + at_most / SECOND
     db.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
     try:
-        rows = all_rows(db, f"PRAGMA quick_check({_MOST_DAMAGE})")
+        rows = all_rows(db, f"PRAGMA quick_check({_MAX_DAMAGE_LINES})")
     except apsw.InterruptError:
         return (), False
     except apsw.CorruptError as error:

@@ -1,4 +1,4 @@
-"""What a URL says of a file: where it is, how durable its writes are, and whose it is."""
+"""Read a store's URL: its file, how durable its writes are, which group shares it. Opens nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NO_MEMORY: Final = (
 
 
 class Location:
-    """Where a store's file is, how durable and whose, from `sqlite:///path?synchronous=full|normal&group=name`."""
+    """The parts of `sqlite:///path?synchronous=full|normal&group=name`."""
 
     def __init__(self, url: str) -> None:
         """Read the URL: three slashes for a relative path, four for an absolute one."""
@@ -50,10 +50,10 @@ class Location:
         self.group = _group_number(options["group"]) if "group" in options else None
 
 
-def hindrance(file: str) -> str:
-    """Say what keeps this user from writing to a file, as far as the system tells; empty if nothing does.
+def access_problem(file: str) -> str:
+    """Return what keeps this user from writing to a file, as far as the system tells; "" if nothing does.
 
-    SQLite needs to write for every look, too: it keeps its log, and who reads what, beside the file.
+    Readers need to write as well: SQLite keeps its log and its list of readers beside the file.
     """
     path = Path(file)
     if not file:
@@ -70,7 +70,7 @@ def hindrance(file: str) -> str:
 
 
 def _group_number(name: str) -> int:
-    """Give the number of a group that this user may give files to."""
+    """Return the id of a group to which this user may give files."""
     own = {os.getegid(), *os.getgroups()}
     allowed = "a group of this user: " + ", ".join(sorted(_group_names(own)))
     try:

@@ -1,4 +1,4 @@
-"""Bring a file to this version's schema. Forward only, safe twice, safe by several at once."""
+"""Bring a file to this version's schema. Forward only; safe to repeat, and from several processes at once."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import apsw
 
 from fairlane.model.errors import SchemaTooNew, SchemaTooOld
 from fairlane.store.contract.upkeep import MigrateReply
-from fairlane.store.sqlite.asking import one_value
-from fairlane.store.sqlite.connect import APPLICATION_ID, refuse_foreign
+from fairlane.store.sqlite.connection import APPLICATION_ID, refuse_other_application
+from fairlane.store.sqlite.query import one_value
 
 
 def _steps() -> tuple[tuple[str, str], ...]:
@@ -24,8 +24,8 @@ NEWEST: Final = len(STEPS)
 
 
 def migrate(db: apsw.Connection) -> MigrateReply:
-    """Run the steps that are missing, all in one transaction: a crash leaves the old schema whole."""
-    db.execute("BEGIN IMMEDIATE")  # whoever comes second waits here and finds nothing left to do
+    """Run the missing steps in one transaction: a crash leaves the old schema intact."""
+    db.execute("BEGIN IMMEDIATE")  # a second process waits here, then finds nothing left to do
     try:
         before = _version(db)
         _refuse_unknown(db, before)
@@ -37,26 +37,26 @@ def migrate(db: apsw.Connection) -> MigrateReply:
             db.pragma("application_id", APPLICATION_ID)
         db.execute("COMMIT")
     except BaseException:
-        if db.in_transaction:  # a full disk has ended it already
+        if db.in_transaction:  # a full disk has ended it
             db.execute("ROLLBACK")
         raise
     return planned(before)
 
 
 def plan(db: apsw.Connection) -> MigrateReply:
-    """Say which steps are missing."""
+    """Return which steps are missing."""
     before = _version(db)
     _refuse_unknown(db, before)
     return planned(before)
 
 
 def planned(before: int) -> MigrateReply:
-    """Say which steps lead from a version to this one."""
+    """Return which steps lead from a version to this one."""
     return MigrateReply(before, NEWEST, tuple(name for name, _ in STEPS[before:]))
 
 
 def verify(db: apsw.Connection) -> None:
-    """Refuse a file of another version or of somebody else."""
+    """Raise unless the file is Fairlane's and has this version's schema."""
     version = _version(db)
     _refuse_unknown(db, version)
     if version < NEWEST:
@@ -75,7 +75,7 @@ def _version(db: apsw.Connection) -> int:
 
 
 def _refuse_unknown(db: apsw.Connection, version: int) -> None:
-    refuse_foreign(db)
+    refuse_other_application(db)
     if version > NEWEST:
         message = f"{db.filename} has schema {version}, newer than {NEWEST}: upgrade Fairlane"
         raise SchemaTooNew(message)

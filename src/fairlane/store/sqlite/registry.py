@@ -1,18 +1,17 @@
-"""The registry facet: workers, tasks, the lead, wake-ups."""
+"""The registry facet: workers and their heartbeats, published tasks, leads, wake-ups."""
 
 from __future__ import annotations
 
 from fairlane.model.instants import SECOND
-from fairlane.model.outage import is_gap
-from fairlane.store.contract.published import key_of, listed
+from fairlane.model.lifecycle.outage import is_gap
 from fairlane.store.contract.registry import (
-    CleanRequest,
+    ForgetWorkersRequest,
     HeartbeatRequest,
     LeadReply,
     LeadRequest,
     LeaveRequest,
-    Pulse,
     RegisterRequest,
+    StoreStatus,
     TasksRequest,
     TaskView,
     WaitRequest,
@@ -21,73 +20,67 @@ from fairlane.store.contract.registry import (
     WorkerView,
 )
 from fairlane.store.contract.request import Request
-from fairlane.store.sqlite.asking import all_rows, one_row, one_value
-from fairlane.store.sqlite.cards import pack, read_card, read_task
+from fairlane.store.contract.task_versions import list_tasks, task_key
+from fairlane.store.registry_records import pack_record, read_task, read_worker
+from fairlane.store.sqlite.query import all_rows, one_row, one_value
 from fairlane.store.sqlite.statements import load
-from fairlane.store.sqlite.tx import Tx
+from fairlane.store.sqlite.threads import ReaderThread, WriterThread
+from fairlane.store.sqlite.transaction import Transaction
 from fairlane.store.sqlite.wake import Wake
-from fairlane.store.sqlite.writer import Reader, Writer
 
 _SQL = load("registry")
 
 
 class SqliteRegistry:
-    """Who is there."""
+    """Workers, the tasks that they run, and who leads."""
 
-    def __init__(self, writer: Writer, reader: Reader, wake: Wake) -> None:
+    def __init__(self, writer: WriterThread, reader: ReaderThread, wake: Wake) -> None:
         """Share the file with the other facets."""
         self._writer = writer
         self._reader = reader
         self._wake = wake
 
     async def expect(self, calls: int, *, waits: bool) -> None:
-        """See the contract: there is one writer, whoever calls."""
+        """Do nothing: there is one writer, whoever calls."""
 
     async def register(self, request: RegisterRequest) -> None:
-        """See the contract."""
-        card = request.card
+        record = request.record
 
-        def add(tx: Tx) -> None:
-            tx.db.execute(_SQL.register, (card.id, pack(card), tx.now))
-            for task in card.tasks:
-                tx.db.execute(_SQL.publish, (key_of(task), pack(task), tx.now))
+        def add(tx: Transaction) -> None:
+            tx.db.execute(_SQL.register, (record.id, pack_record(record), tx.now))
+            for task in record.tasks:
+                tx.db.execute(_SQL.publish, (task_key(task), pack_record(task), tx.now))
             _beat(tx, request.renew_every)
 
         await self._writer.run(add)
-        await self._wake.look(card.id)
+        await self._wake.remember_version(record.id)
 
     async def heartbeat(self, request: HeartbeatRequest) -> bool:
-        """See the contract."""
-
-        def beat(tx: Tx) -> bool:
+        def beat(tx: Transaction) -> bool:
             values = (request.state, tx.now, request.running, request.settled, request.failed, request.worker)
             row = one_row(tx.db, _SQL.heartbeat, values)
             if row is None:
                 return False
-            for task in read_card(row[0]).tasks:
-                tx.db.execute(_SQL.publish, (key_of(task), pack(task), tx.now))
+            for task in read_worker(row[0]).tasks:
+                tx.db.execute(_SQL.publish, (task_key(task), pack_record(task), tx.now))
             _beat(tx, request.renew_every)
             return True
 
         return await self._writer.run(beat)
 
     async def leave(self, request: LeaveRequest) -> None:
-        """See the contract."""
-
-        def remove(tx: Tx) -> None:
+        def remove(tx: Transaction) -> None:
             tx.db.execute(_SQL.leave, (request.worker,))
             tx.db.execute(_SQL.end_leads, (request.worker,))
 
         await self._writer.run(remove)
 
     async def workers(self, request: WorkersRequest) -> tuple[WorkerView, ...]:
-        """See the contract."""
-
-        def read(tx: Tx) -> tuple[WorkerView, ...]:
+        def read(tx: Transaction) -> tuple[WorkerView, ...]:
             since = 0 if request.seen_within is None else tx.now - request.seen_within
             return tuple(
                 WorkerView(
-                    card=read_card(card),
+                    record=read_worker(record),
                     state=state,
                     started_at=started_at,
                     beat_at=beat_at,
@@ -95,7 +88,7 @@ class SqliteRegistry:
                     settled=settled,
                     failed=failed,
                 )
-                for card, state, started_at, beat_at, running, settled, failed in tx.db.execute(
+                for record, state, started_at, beat_at, running, settled, failed in tx.db.execute(
                     _SQL.workers, (since,)
                 )
             )
@@ -103,56 +96,46 @@ class SqliteRegistry:
         return await self._reader.run(read)
 
     async def tasks(self, request: TasksRequest) -> tuple[TaskView, ...]:
-        """See the contract."""
-
-        def read(tx: Tx) -> tuple[TaskView, ...]:
-            found = ((read_task(card), seen_at) for card, seen_at in tx.db.execute(_SQL.tasks))
-            return listed(found, request)
+        def read(tx: Transaction) -> tuple[TaskView, ...]:
+            found = ((read_task(record), seen_at) for record, seen_at in tx.db.execute(_SQL.tasks))
+            return list_tasks(found, request)
 
         return await self._reader.run(read)
 
-    async def clean(self, request: CleanRequest) -> tuple[str, ...]:
-        """See the contract."""
-
-        def remove(tx: Tx) -> tuple[str, ...]:
+    async def clean(self, request: ForgetWorkersRequest) -> tuple[str, ...]:
+        def remove(tx: Transaction) -> tuple[str, ...]:
             rows = all_rows(tx.db, _SQL.clean, (tx.now - request.silent_for,))
             return tuple(sorted(worker for (worker,) in rows))
 
         return await self._writer.run(remove)
 
     async def lead(self, request: LeadRequest) -> LeadReply:
-        """See the contract."""
-
-        def ask(tx: Tx) -> LeadReply:
+        def ask(tx: Transaction) -> LeadReply:
             tx.db.execute(_SQL.lead, (request.name, request.worker, tx.now + request.lease, tx.now))
             (row,) = all_rows(tx.db, _SQL.leader, (request.name,))
             return LeadReply(*row)
 
         return await self._writer.run(ask)
 
-    async def pulse(self, request: Request) -> Pulse:  # noqa: ARG002 (the contract's shape)
-        """See the contract."""
-
-        def read(tx: Tx) -> Pulse:
-            return Pulse(tx.now, _meta(tx, "beat_at"), _meta(tx, "resumed_at"))
+    async def status(self, request: Request) -> StoreStatus:  # noqa: ARG002 (the contract's shape)
+        def read(tx: Transaction) -> StoreStatus:
+            return StoreStatus(tx.now, _meta(tx, "beat_at"), _meta(tx, "resumed_at"))
 
         return await self._reader.run(read)
 
     async def wake(self, request: WakeRequest) -> None:
-        """See the contract."""
         self._wake.send(set(request.queues), set(request.workers))
 
     async def wait(self, request: WaitRequest) -> bool:
-        """See the contract."""
         return await self._wake.wait(request.worker, request.queues, request.at_most / SECOND)
 
 
-def _beat(tx: Tx, renew_every: int) -> None:
+def _beat(tx: Transaction, renew_every: int) -> None:
     if is_gap(_meta(tx, "beat_at"), tx.now, renew_every):
         tx.db.execute(_SQL.remember, ("resumed_at", tx.now))
     tx.db.execute(_SQL.remember, ("beat_at", tx.now))
 
 
-def _meta(tx: Tx, name: str) -> int | None:
+def _meta(tx: Transaction, name: str) -> int | None:
     found: int | None = one_value(tx.db, _SQL.recall, (name,))
     return found

@@ -1,4 +1,4 @@
-"""The SQLite store, whole: six facets over one file."""
+"""The SQLite store: six facets over one file, one writer thread and one reader thread."""
 
 from __future__ import annotations
 
@@ -12,44 +12,45 @@ import apsw
 from fairlane.model.instants import Instant
 from fairlane.store.contract.upkeep import MigrateReply
 from fairlane.store.opening import StoreClock
-from fairlane.store.sqlite.claims import SqliteClaims
-from fairlane.store.sqlite.connect import Identity, Opened, connect, translated
+from fairlane.store.sqlite.app_transaction import AppTransaction
+from fairlane.store.sqlite.claims.facet import SqliteClaims
+from fairlane.store.sqlite.connection import connect, to_store_error
 from fairlane.store.sqlite.dead import SqliteDead
-from fairlane.store.sqlite.jobs import SqliteJobs
-from fairlane.store.sqlite.joining import Joining
+from fairlane.store.sqlite.file_guard import FileId, OpenFile
+from fairlane.store.sqlite.jobs.facet import SqliteJobs
 from fairlane.store.sqlite.location import Location
 from fairlane.store.sqlite.migrating import is_empty, migrate, plan, planned, verify
-from fairlane.store.sqlite.policies import SqlitePolicies
+from fairlane.store.sqlite.policies.facet import SqlitePolicies
 from fairlane.store.sqlite.registry import SqliteRegistry
-from fairlane.store.sqlite.upkeep import SqliteUpkeep
+from fairlane.store.sqlite.threads import ReaderThread, WriterThread
+from fairlane.store.sqlite.upkeep.facet import SqliteUpkeep
 from fairlane.store.sqlite.wake import Wake
-from fairlane.store.sqlite.writer import Reader, Writer
 
 
 class SqliteStore:
     """One installation in one file."""
 
     def __init__(self, url: str, clock: Callable[[], Instant] | None = None) -> None:
-        """Touch nothing yet: the file is opened by the first verb. Tests give a clock, nobody else does."""
+        """Open nothing: the first verb opens the file. Only tests pass a clock."""
         self._location = Location(url)
-        self._identity: Identity | None = None
+        self._identity: FileId | None = None
         self._opening = threading.Lock()
         now = clock or _system_clock
-        self._reader = Reader(self._connect, now)
+        self._reader = ReaderThread(self._connect, now)
         self._wake = Wake(self._location.path, self._version, self._location.group)
-        self._writer = Writer(self._connect, now, self._wake.send)
-        joining = Joining(self._location, now)
-        self.jobs = SqliteJobs(self._writer, self._reader, joining)
-        self.claims = SqliteClaims(self._writer, self._reader, joining)
+        self._writer = WriterThread(self._connect, now, self._wake.send)
+        app_transaction = AppTransaction(self._location, now)
+        self.jobs = SqliteJobs(self._writer, self._reader, app_transaction)
+        self.claims = SqliteClaims(self._writer, self._reader, app_transaction)
         self.policies = SqlitePolicies(self._writer, self._reader)
         self.registry = SqliteRegistry(self._writer, self._reader, self._wake)
         self.dead = SqliteDead(self._reader)
         self.upkeep = SqliteUpkeep(self._writer, self._reader, self._migrate, self._plan, self._close)
 
-    def _connect(self) -> Opened:
-        """Open a connection; a new file gets its schema at once, an old one must be migrated by somebody.
+    def _connect(self) -> OpenFile:
+        """Open a connection. A new file gets its schema at once; an old one must be migrated explicitly.
 
-        All connections of a store have the same file, whatever becomes of its name meanwhile.
+        All connections of a store use the same file, even if its path leads to another one meanwhile.
         """
         with self._opening:
             file = connect(self._location, self._identity)
@@ -59,7 +60,7 @@ class SqliteStore:
                 verify(file.db)
             except apsw.Error as error:
                 file.close()
-                raise translated(error, str(self._location.path)) from error
+                raise to_store_error(error, str(self._location.path)) from error
             except BaseException:
                 file.close()
                 raise
@@ -78,14 +79,14 @@ class SqliteStore:
         return await self._apart(plan)
 
     async def _apart(self, work: Callable[[apsw.Connection], MigrateReply]) -> MigrateReply:
-        """Work on the schema by a connection that does not ask which one it is."""
+        """Work on the schema through a separate connection, which accepts any version."""
 
         def run() -> MigrateReply:
             file = connect(self._location, self._identity)
             try:
                 return work(file.db)
             except apsw.Error as error:
-                raise translated(error, str(self._location.path)) from error
+                raise to_store_error(error, str(self._location.path)) from error
             finally:
                 file.close()
 
@@ -99,7 +100,7 @@ class SqliteStore:
 
 
 def open_url(url: str, clock: StoreClock | None = None) -> SqliteStore:
-    """Give the store of a URL; nothing is opened yet."""
+    """Return the store of a URL; opens nothing."""
     return SqliteStore(url, None if clock is None else clock.now)
 
 

@@ -1,7 +1,7 @@
-"""Wake waiting workers by a datagram to a Unix socket of theirs beside the file (S56).
+"""Wake waiting workers: a datagram to each process's Unix socket, in a folder beside the file (S56).
 
-A hint may be lost between processes: a waiting worker also looks, every 250 ms, whether anybody else has
-written to the file. What its own process writes is told it without a datagram.
+A datagram may be lost, so a waiting worker also checks every 250 ms whether another connection has written to
+the file. Inside a process, hints need no datagram.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Final
 
 import msgspec
 
-from fairlane.store.hearing import Hearing
+from fairlane.store.wake_hints import WakeHints
 
 POLL_SECONDS: Final = 0.25
-_LONGEST: Final = 60_000
+_MAX_DATAGRAM: Final = 60_000
 
 
 class Hint(msgspec.Struct, array_like=True):
-    """What a datagram says; empty means everything."""
+    """The content of a datagram; both lists empty means everything."""
 
     queues: list[str]
     workers: list[str]
@@ -35,15 +35,18 @@ _decode = msgspec.msgpack.Decoder(Hint).decode
 
 
 class Wake:
-    """The sockets of one file, and the hints that this process has heard."""
+    """The wake-up sockets of one file, and the hints that this process has received."""
 
     def __init__(self, path: Path, version: Callable[[], Awaitable[int]], group: int | None = None) -> None:
-        """`version` tells a number that changes when somebody else writes to the file; `group` may wake."""
+        """Open nothing. `version` returns a number that changes when another connection writes to the file.
+
+        Members of `group` may send datagrams, too.
+        """
         self._folder = Path(f"{path}.wake")
         self._group = group
         self._version = version
-        self._hearing = Hearing()
-        self._looked: dict[str, int] = {}
+        self._hints = WakeHints()
+        self._last_version: dict[str, int] = {}
         self._socket: socket.socket | None = None
         self._name: Path | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -52,24 +55,24 @@ class Wake:
     # ── sending ───────────────────────────────────────────────────────────────
 
     def send(self, queues: set[str], workers: set[str]) -> None:
-        """Tell everybody who waits, in this process and in others. Never blocks, never fails."""
+        """Wake waiting workers, in this process and in others. Never blocks, never fails."""
         if not queues and not workers:
             return
-        self._hearing.hear(queues, workers)
-        letter = _encode(Hint(sorted(queues), sorted(workers)))
-        if len(letter) > _LONGEST:
-            letter = _encode(Hint([], []))
+        self._hints.add(queues, workers)
+        datagram = _encode(Hint(sorted(queues), sorted(workers)))
+        if len(datagram) > _MAX_DATAGRAM:
+            datagram = _encode(Hint([], []))
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
             sender.setblocking(False)  # noqa: FBT003 (the standard library's word)
-            for target in self._others():
+            for target in self._other_sockets():
                 try:
-                    sender.sendto(letter, str(target))
+                    sender.sendto(datagram, str(target))
                 except ConnectionRefusedError:
-                    target.unlink(missing_ok=True)  # its owner died without cleaning up
+                    target.unlink(missing_ok=True)  # its process died without cleaning up
                 except OSError:
-                    continue  # full or gone: a hint may be lost
+                    continue  # full or gone: the receiver polls anyway
 
-    def _others(self) -> Iterable[Path]:
+    def _other_sockets(self) -> Iterable[Path]:
         try:
             return [entry for entry in self._folder.iterdir() if entry != self._name]
         except FileNotFoundError:
@@ -78,59 +81,59 @@ class Wake:
     # ── waiting ───────────────────────────────────────────────────────────────
 
     async def wait(self, worker: str, queues: Iterable[str], seconds: float) -> bool:
-        """Wait for a hint that this worker has not seen yet, or for another's write, at most so long."""
+        """Wait for a hint that is new to this worker, or for another connection's write; False on timeout."""
         self._listen()
         queues = tuple(queues)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
-        if worker not in self._looked:
-            await self.look(worker)
-        while not self._hearing.has_news(worker, queues):
-            # Compared with what was there when this worker looked last: whatever was written since, be it
-            # before this wait began, may be work that its last claim did not see.
-            if self._looked[worker] != await self._version():
+        if worker not in self._last_version:
+            await self.remember_version(worker)
+        while not self._hints.has_new(worker, queues):
+            # Compare with the version before this worker's last claim: a write since then, even before this
+            # wait began, may be work that the claim did not see.
+            if self._last_version[worker] != await self._version():
                 break
             left = deadline - loop.time()
             if left <= 0:
                 return False
-            await self._hearing.pause(min(left, POLL_SECONDS))
-        await self.look(worker)
-        self._hearing.see(worker, queues)
+            await self._hints.pause(min(left, POLL_SECONDS))
+        await self.remember_version(worker)
+        self._hints.mark_seen(worker, queues)
         return True
 
-    async def look(self, worker: str) -> None:
-        """Remember how the file is now, as a worker is about to look for work in it."""
-        self._looked[worker] = await self._version()
+    async def remember_version(self, worker: str) -> None:
+        """Remember the file's version, before a worker looks for work."""
+        self._last_version[worker] = await self._version()
 
     def _listen(self) -> None:
         """Open this process's socket, for its owner alone or for a group.
 
-        Where there can be none (a path beyond the 108 bytes of an address, a folder that is read only), the
-        look every 250 ms must do.
+        If that is impossible (a path beyond the 108 bytes of an address, a read-only folder), the poll every
+        250 ms must do.
         """
         loop = asyncio.get_running_loop()
         if self._loop is loop and self._pid == os.getpid():
             return
         self.close()
         self._loop, self._pid = loop, os.getpid()
-        self._hearing.belong(loop)
+        self._hints.bind_loop(loop)
         name = self._folder / f"{self._pid}-{secrets.token_hex(4)}"
-        ear = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        ear.setblocking(False)  # noqa: FBT003 (the standard library's word)
+        receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        receiver.setblocking(False)  # noqa: FBT003 (the standard library's word)
         try:
             with suppress(FileExistsError):
                 self._folder.mkdir(mode=0o700)
-                self._admit(self._folder, 0o700)
-            ear.bind(str(name))
-            self._admit(name, 0o600)  # the folder keeps others out until then; a umask holds for all threads
+                self._set_mode(self._folder, 0o700)
+            receiver.bind(str(name))
+            self._set_mode(name, 0o600)  # until then the folder keeps others out; a umask is for all threads
         except OSError:
-            ear.close()
+            receiver.close()
             return
-        self._socket, self._name = ear, name
-        loop.add_reader(ear, self._receive, ear)
+        self._socket, self._name = receiver, name
+        loop.add_reader(receiver, self._receive, receiver)
 
-    def _admit(self, path: Path, mode: int) -> None:
-        """Let the owner in, and the group as far as the owner if there is one."""
+    def _set_mode(self, path: Path, mode: int) -> None:
+        """Set the mode for the owner, and the same for the group if there is one."""
         if self._group is not None:
             os.chown(path, -1, self._group)
             mode |= mode >> 3
@@ -139,13 +142,13 @@ class Wake:
     def _receive(self, receiver: socket.socket) -> None:
         with suppress(BlockingIOError):
             while True:
-                letter = receiver.recv(_LONGEST + 1)
+                datagram = receiver.recv(_MAX_DATAGRAM + 1)
                 with suppress(msgspec.MsgspecError):
-                    hint = _decode(letter)
-                    self._hearing.hear(hint.queues, hint.workers)
+                    hint = _decode(datagram)
+                    self._hints.add(hint.queues, hint.workers)
 
     def close(self) -> None:
-        """Take the socket away; in a forked child, only let go of it: it is the parent's."""
+        """Close and remove the socket; in a forked child only close it, because it is the parent's."""
         if self._socket is not None and self._loop is not None and self._name is not None:
             is_own = self._pid == os.getpid()
             if is_own and not self._loop.is_closed():
@@ -154,6 +157,6 @@ class Wake:
             if is_own:
                 self._name.unlink(missing_ok=True)
                 with suppress(OSError):
-                    self._folder.rmdir()  # the last one out
+                    self._folder.rmdir()  # fails unless this was the last socket
         self._socket = self._loop = self._name = None
-        self._hearing.belong(None)
+        self._hints.bind_loop(None)

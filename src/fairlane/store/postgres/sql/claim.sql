@@ -1,13 +1,19 @@
--- Call the functions of claims and of the pass that keeps queues moving.
+-- Claim and promote: calls of functions/claims/claim.sql and promote.sql, which name their indexes and locks.
 
 -- name: claim
-SELECT {hot}, is_alone FROM {s}.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+-- $1 now (NULL except in tests), $2 worker, $3 lease, $4 queue, $5 limit of the queue, $6 what is left of the total,
+-- $7 headroom, $8 isolates, $9 only this tenant, $10 is again, $11 parked so far, $12 unparked so far.
+SELECT {record}, is_alone, next_due_at, is_partial, parked, unparked
+FROM {schema}.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 
--- name: look
-SELECT queue, is_busy, next_due_at FROM {s}.look($1, $2)
+-- name: lock_queue
+SELECT {schema}.lock_queue($1)
+
+-- name: check_queues
+SELECT queue, is_busy, next_due_at FROM {schema}.check_queues($1, $2)
 
 -- name: promote_plan
-SELECT queue, due, is_more FROM {s}.promote_plan($1, $2)
+SELECT queue, due, is_more FROM {schema}.promote_plan($1, $2)
 
 -- name: promote
-SELECT promoted, is_any, is_partial, next_due_at FROM {s}.promote($1, $2, $3)
+SELECT promoted, is_any, is_partial, next_due_at FROM {schema}.promote($1, $2, $3)

@@ -1,4 +1,4 @@
--- What a person should know of the server and of this schema. Locks: none. Other roles' sessions show themselves only to
+-- Facts about the server and this schema, for diagnosis.py. Locks: none. Other roles' sessions show themselves only to
 -- members of pg_monitor.
 
 -- name: server
@@ -12,8 +12,8 @@ SELECT current_setting('server_version') AS server,
        (SELECT setting::int FROM pg_settings WHERE name = 'idle_session_timeout') AS idle_session_ms,
        (SELECT count(*)::int FROM pg_stat_activity WHERE backend_type = 'client backend') AS connections,
        (SELECT count(*)::int FROM pg_stat_activity WHERE application_name = 'fairlane') AS own_connections,
-       current_setting('max_connections')::int AS most_connections,
-       pg_has_role((SELECT relowner FROM pg_class WHERE oid = $s${s}.job$s$::regclass), 'USAGE') AS is_owner
+       current_setting('max_connections')::int AS max_connections,
+       pg_has_role((SELECT relowner FROM pg_class WHERE oid = $s${schema}.job$s$::regclass), 'USAGE') AS is_owner
 
 -- name: holder
 -- Who keeps dead rows from being removed for longest: a session, a prepared transaction, or a replication slot.
@@ -33,9 +33,10 @@ SELECT who, seconds FROM (
 SELECT relname AS name, n_dead_tup AS dead, n_live_tup AS live FROM pg_stat_user_tables
 WHERE schemaname = $1 ORDER BY n_dead_tup DESC LIMIT 1
 
--- name: books
--- Of today and tomorrow, how many days of history there are; those of another time, as of a clock that was wrong, are none.
-SELECT (SELECT count(*)::int FROM {s}.days()
-        WHERE until > {s}.now_or($1) AND since <= {s}.now_or($1) + 86400000000) AS days,
-       (SELECT count(*)::int FROM (SELECT 1 FROM {s}.history_rest LIMIT 10000) astray) AS astray,
-       (SELECT count(*)::int FROM (SELECT 1 FROM {s}.delta LIMIT 100000) waiting) AS deltas
+-- name: schema
+-- `days`: how many of today and tomorrow have a day of history; those of other times, as of a clock that was wrong, do not
+-- count.
+SELECT (SELECT count(*)::int FROM {schema}.history_days()
+        WHERE until > {schema}.now_or($1) AND since <= {schema}.now_or($1) + 86400000000) AS days,
+       (SELECT count(*)::int FROM (SELECT 1 FROM {schema}.history_rest LIMIT 10000) rest) AS in_rest,
+       (SELECT count(*)::int FROM (SELECT 1 FROM {schema}.delta LIMIT 100000) waiting) AS deltas

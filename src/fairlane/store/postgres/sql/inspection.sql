@@ -1,30 +1,30 @@
--- What a person asks of the store itself. $1 tenant or null. Index: job_ready, job_due, job_lease, primary keys. Locks:
--- none.
+-- Facts about the store itself, for inspection.py. $1 tenant or NULL. Index: job_ready, job_due, job_lease, primary keys.
+-- Locks: none.
 
 -- name: leads
-SELECT name, worker, until FROM {s}.lead ORDER BY name
+SELECT name, worker, until FROM {schema}.lead ORDER BY name
 
 -- name: tasks
--- From one strand to the next by the index: a million ready jobs of a strand are not read.
+-- Hops from strand to strand by the index: a million ready jobs of a strand are not read.
 WITH RECURSIVE strands (queue, tenant, task) AS (
-  (SELECT queue, tenant, task FROM {s}.job WHERE state = {ready} ORDER BY queue, tenant, task LIMIT 1)
+  (SELECT queue, tenant, task FROM {schema}.job WHERE state = {ready} ORDER BY queue, tenant, task LIMIT 1)
   UNION ALL
   SELECT next.* FROM strands CROSS JOIN LATERAL (
-    SELECT queue, tenant, task FROM {s}.job
+    SELECT queue, tenant, task FROM {schema}.job
     WHERE (queue, tenant, task) > (strands.queue, strands.tenant, strands.task) AND state = {ready}
     ORDER BY queue, tenant, task LIMIT 1) next)
 SELECT task FROM strands WHERE $1::text IS NULL OR tenant = $1
-UNION SELECT task FROM {s}.job WHERE state = {delayed} AND ($1::text IS NULL OR tenant = $1)
-UNION SELECT task FROM {s}.job WHERE state = {running} AND ($1::text IS NULL OR tenant = $1)
+UNION SELECT task FROM {schema}.job WHERE state = {delayed} AND ($1::text IS NULL OR tenant = $1)
+UNION SELECT task FROM {schema}.job WHERE state = {running} AND ($1::text IS NULL OR tenant = $1)
 ORDER BY task
 
 -- name: first_lease
-SELECT lease_until FROM {s}.job WHERE state = {running} AND ($1::text IS NULL OR tenant = $1)
+SELECT lease_until FROM {schema}.job WHERE state = {running} AND ($1::text IS NULL OR tenant = $1)
 ORDER BY lease_until, id LIMIT 1
 
 -- name: settings
-SELECT (SELECT value FROM {s}.meta WHERE name = 'schema') AS schema,
+SELECT (SELECT value FROM {schema}.meta WHERE name = 'schema') AS schema,
        current_setting('server_version') AS server, current_setting('fsync') AS fsync,
        current_setting('synchronous_commit') AS synchronous_commit,
        (SELECT sum(pg_total_relation_size(c.oid))::bigint FROM pg_class c
-        WHERE c.relnamespace = $s${s}$s$::regnamespace AND c.relkind = 'r')::text AS bytes
+        WHERE c.relnamespace = $s${schema}$s$::regnamespace AND c.relkind = 'r')::text AS bytes

@@ -1,28 +1,28 @@
--- Workers, published tasks, leads, and the common pulse. Rows are found by their primary keys.
+-- The registry: workers, published tasks, leads, the common status. Index: primary keys. See functions/upkeep/registry.sql.
 
 -- name: register
-SELECT {s}.register($1, $2, $3, $4, $5, $6)
+SELECT {schema}.register($1, $2, $3, $4, $5, $6)
 
 -- name: heartbeat
-SELECT {s}.heartbeat($1, $2, $3, $4, $5, $6, $7)
+SELECT {schema}.heartbeat($1, $2, $3, $4, $5, $6, $7)
 
 -- name: leave
-WITH gone AS (DELETE FROM {s}.worker WHERE id = $1)
-DELETE FROM {s}.lead WHERE worker = $1
+WITH gone AS (DELETE FROM {schema}.worker WHERE id = $1)
+DELETE FROM {schema}.lead WHERE worker = $1
 
 -- name: workers
-SELECT card, state, started_at, beat_at, running, settled, failed FROM {s}.worker
-WHERE $2::bigint IS NULL OR beat_at >= {s}.now_or($1) - $2 ORDER BY id
+SELECT record, state, started_at, beat_at, running, settled, failed FROM {schema}.worker
+WHERE $2::bigint IS NULL OR beat_at >= {schema}.now_or($1) - $2 ORDER BY id
 
 -- name: tasks
-SELECT card, seen_at FROM {s}.published ORDER BY name
+SELECT record, seen_at FROM {schema}.published_task ORDER BY name
 
 -- name: clean
-DELETE FROM {s}.worker WHERE beat_at <= {s}.now_or($1) - $2::bigint RETURNING id
+DELETE FROM {schema}.worker WHERE beat_at <= {schema}.now_or($1) - $2::bigint RETURNING id
 
 -- name: lead
-SELECT leader, lasts_until FROM {s}.lead($1, $2, $3, $4)
+SELECT leader, lasts_until FROM {schema}.lead($1, $2, $3, $4)
 
--- name: pulse
-SELECT {s}.now_or($1), (SELECT value::bigint FROM {s}.meta WHERE name = 'beat_at'),
-       (SELECT value::bigint FROM {s}.meta WHERE name = 'resumed_at')
+-- name: status
+SELECT {schema}.now_or($1), (SELECT value::bigint FROM {schema}.meta WHERE name = 'beat_at'),
+       (SELECT value::bigint FROM {schema}.meta WHERE name = 'resumed_at')

@@ -1,11 +1,12 @@
--- What a person asks of the store itself. ?1 tenant or null. Index: live_lease, primary keys. Locks: none.
+-- Purpose: inspect the store itself.
+-- Parameters: ?1 tenant or null. Index: live_lease, the primary keys. Locks: none (a snapshot).
 
 -- name: leads
 SELECT name, worker, until FROM lead ORDER BY name
 
 -- name: tasks
-SELECT DISTINCT task FROM strand JOIN turn USING (turn)
-WHERE strand.jobs > 0 AND (?1 IS NULL OR turn.tenant = ?1) ORDER BY task
+SELECT DISTINCT task FROM strand JOIN tenant_queue USING (tenant_queue)
+WHERE strand.jobs > 0 AND (?1 IS NULL OR tenant_queue.tenant = ?1) ORDER BY task
 
 -- name: first_lease
 SELECT live.lease_until FROM live JOIN body USING (seq)

@@ -1,5 +1,8 @@
--- What is allowed. One row per subject; `meta.policies` counts changes, so that processes keep what they read.
--- Parameters: kind and name of the subject. Index: the primary key. Locks: the writer's.
+-- Purpose: read and write policies, one row per subject. meta.policies counts changes, so that processes can
+-- cache.
+-- Parameters: kind and name of the subject; for lists, the name after which to read and how many.
+-- Index: the primary key, tenant_queue_tenant, tenant_queue_name, the primary key of tally. Locks: the write
+-- lock for writes.
 
 -- name: version
 SELECT value FROM meta WHERE name = 'policies'
@@ -12,7 +15,7 @@ ON CONFLICT (name) DO UPDATE SET value = value + 1
 SELECT declared, override, paused, closed FROM policy WHERE kind = ?1 AND name = ?2
 
 -- name: read_many
--- Of names that are a JSON array.
+-- ?2 the names, a JSON array.
 SELECT name, declared, override, paused, closed FROM policy
 WHERE kind = ?1 AND name IN (SELECT value FROM json_each(?2))
 
@@ -29,12 +32,12 @@ WHERE kind = ?1 AND name > ?2 AND name <> '*'
 ORDER BY name LIMIT ?3
 
 -- name: tenants
-SELECT tenant FROM turn WHERE tenant > ?1 AND delayed + ready + running > 0
+SELECT tenant FROM tenant_queue WHERE tenant > ?1 AND delayed + ready + running > 0
 UNION SELECT tenant FROM tally WHERE tenant > ?1 AND jobs > 0
 ORDER BY 1 LIMIT ?2
 
 -- name: queues
-SELECT queue FROM turn WHERE queue > ?1 AND delayed + ready + running > 0
+SELECT queue FROM tenant_queue WHERE queue > ?1 AND delayed + ready + running > 0
 UNION SELECT queue FROM tally WHERE queue > ?1 AND jobs > 0
 ORDER BY 1 LIMIT ?2
 

@@ -1,17 +1,17 @@
--- Who is there: workers, the tasks they publish, leads, and when anybody was last heard of.
--- Index: primary keys. Locks: the writer's.
+-- Purpose: workers and their heartbeats, the tasks that they publish, leads.
+-- Parameters: the columns of the row. Index: the primary keys. Locks: the write lock for writes.
 
 -- name: register
-INSERT INTO worker (id, card, state, started_at, beat_at) VALUES (?1, ?2, 'starting', ?3, ?3)
-ON CONFLICT (id) DO UPDATE SET card = excluded.card, state = excluded.state, started_at = excluded.started_at,
+INSERT INTO worker (id, record, state, started_at, beat_at) VALUES (?1, ?2, 'starting', ?3, ?3)
+ON CONFLICT (id) DO UPDATE SET record = excluded.record, state = excluded.state, started_at = excluded.started_at,
   beat_at = excluded.beat_at, running = 0, settled = 0, failed = 0
 
 -- name: publish
-INSERT INTO published (name, card, seen_at) VALUES (?1, ?2, ?3)
-ON CONFLICT (name) DO UPDATE SET card = excluded.card, seen_at = excluded.seen_at
+INSERT INTO published (name, record, seen_at) VALUES (?1, ?2, ?3)
+ON CONFLICT (name) DO UPDATE SET record = excluded.record, seen_at = excluded.seen_at
 
 -- name: heartbeat
-UPDATE worker SET state = ?1, beat_at = ?2, running = ?3, settled = ?4, failed = ?5 WHERE id = ?6 RETURNING card
+UPDATE worker SET state = ?1, beat_at = ?2, running = ?3, settled = ?4, failed = ?5 WHERE id = ?6 RETURNING record
 
 -- name: leave
 DELETE FROM worker WHERE id = ?1
@@ -20,10 +20,10 @@ DELETE FROM worker WHERE id = ?1
 DELETE FROM lead WHERE worker = ?1
 
 -- name: workers
-SELECT card, state, started_at, beat_at, running, settled, failed FROM worker WHERE beat_at >= ?1 ORDER BY id
+SELECT record, state, started_at, beat_at, running, settled, failed FROM worker WHERE beat_at >= ?1 ORDER BY id
 
 -- name: tasks
-SELECT card, seen_at FROM published ORDER BY name
+SELECT record, seen_at FROM published ORDER BY name
 
 -- name: clean
 DELETE FROM worker WHERE beat_at <= ?1 RETURNING id

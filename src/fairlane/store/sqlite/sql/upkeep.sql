@@ -1,10 +1,13 @@
--- Upkeep: what is old, what a tenant has, and the books. Index: history_settled, dead_settled, body_tenant,
--- idempotency_settled. Locks: the writer's for passes, none for the census.
+-- Purpose: prune old jobs, forget a tenant, purge waiting jobs, count everything, dedicate the file.
+-- Parameters: see each statement.
+-- Index: history_settled, dead_settled, body_tenant, idempotency_settled, tenant_queue_tenant,
+-- tenant_queue_name.
+-- Locks: the write lock; none for the census.
 
 -- name: finished
--- ?1 now, ?2 tenant or null, ?3 how many, ?4 to ?6 times to keep by state, ?7 of results, ?8 and ?9 times by queue
--- and by tenant as JSON, ?10 the instant of the shortest of all: nothing settled since is looked at.
--- Only rows that are over count towards the limit: those kept longer may stand before them.
+-- ?1 now, ?2 tenant or null, ?3 how many, ?4 to ?6 retention by state, ?7 of results, ?8 and ?9 retention by
+-- queue and by tenant as JSON objects, ?10 now less the shortest retention: jobs settled later are not read.
+-- Only jobs past their retention count towards the limit: jobs with a longer one may come before them.
 SELECT {body}, {live}, {history}, {dead}
 FROM (SELECT seq, state, settled_at, length(result) > 0 AS has_result FROM history
       WHERE settled_at <= ?10
@@ -19,30 +22,31 @@ WHERE (?2 IS NULL OR body.tenant = ?2)
        OR (ended.has_result AND ended.settled_at <= ?1 - ?7))
 ORDER BY ended.settled_at, body.id LIMIT ?3
 
--- name: result_out
+-- name: delete_result
 UPDATE history SET result = x'' WHERE seq = ?1
 
--- name: keys_out
+-- name: delete_old_keys
 DELETE FROM idempotency
 WHERE settled_at IS NOT NULL AND settled_at <= ?1 AND (?2 IS NULL OR tenant = ?2)
   AND NOT EXISTS (SELECT 1 FROM body WHERE body.id = idempotency.id)
 RETURNING 1
 
 -- name: running_of
-SELECT {body}, {live}, live.strand, live.expires_at, live.gate, live.is_alone, live.charged
+SELECT {live_job}
 FROM live JOIN body USING (seq) WHERE live.state = {running} AND body.tenant = ?1
 
 -- name: running_count
-SELECT coalesce(sum(running), 0) FROM turn WHERE tenant = ?1
+SELECT coalesce(sum(running), 0) FROM tenant_queue WHERE tenant = ?1
 
 -- name: edge_of_bodies
--- The last of the bodies that a pass looks at, and the one after it if there is one.
+-- The last body that a pass may read, and the one after it. ?1 tenant, ?2 and ?3 where the pass begins, ?4
+-- its length.
 SELECT enqueued_at, id FROM body WHERE tenant = ?1 AND (enqueued_at, id) > (?2, ?3)
 ORDER BY enqueued_at, id LIMIT 2 OFFSET ?4
 
 -- name: contents_of
--- What a tenant's jobs still hold, running ones left out, after ?2, ?3 and up to ?4, ?5. An erased body is empty;
--- a stored one never is.
+-- Jobs of a tenant (?1) that are not running and not yet scrubbed, after ?2, ?3 and up to ?4, ?5; ?6 how
+-- many. A scrubbed body is empty; another one never is.
 SELECT {body}, {live}, {history}, {dead}
 FROM body LEFT JOIN live USING (seq) LEFT JOIN history USING (seq) LEFT JOIN dead USING (seq)
 WHERE body.tenant = ?1 AND (body.enqueued_at, body.id) > (?2, ?3) AND (body.enqueued_at, body.id) <= (?4, ?5)
@@ -51,17 +55,17 @@ WHERE body.tenant = ?1 AND (body.enqueued_at, body.id) > (?2, ?3) AND (body.enqu
        OR body.idempotency_key IS NOT NULL OR body.correlation_id IS NOT NULL OR body.dedup_key IS NOT NULL)
 ORDER BY body.enqueued_at, body.id LIMIT ?6
 
--- name: keys_of
+-- name: delete_keys_of
 DELETE FROM idempotency WHERE tenant = ?1
   AND NOT EXISTS (SELECT 1 FROM body JOIN live USING (seq) WHERE body.id = idempotency.id)
 
 -- name: edge_of_live
--- The last of the hot jobs that a pass looks at, and the one after it if there is one.
+-- The last live job that a pass may read, and the one after it. ?1 where the pass begins, ?2 its length.
 SELECT seq FROM live WHERE seq > ?1 ORDER BY seq LIMIT 2 OFFSET ?2
 
 -- name: waiting
--- ?1 to ?3 tenant, queue and task or null, ?4 how many, after ?5 and up to ?6 or the end.
-SELECT {body}, {live}, live.strand, live.expires_at, live.gate, live.is_alone, live.charged
+-- ?1 to ?3 tenant, queue and task or null, ?4 how many, after ?5 and up to ?6; null for no end.
+SELECT {live_job}
 FROM live CROSS JOIN body USING (seq)
 WHERE live.seq > ?5 AND live.seq <= coalesce(?6, 9223372036854775807) AND live.state <> {running}
   AND (?1 IS NULL OR body.tenant = ?1) AND (?2 IS NULL OR body.queue = ?2) AND (?3 IS NULL OR body.task = ?3)
@@ -73,7 +77,7 @@ UNION ALL SELECT 'history', count(*) FROM history JOIN body USING (seq) WHERE ?1
 UNION ALL SELECT 'dead', count(*) FROM dead JOIN body USING (seq) WHERE ?1 IS NULL OR tenant = ?1
 
 -- name: books
-SELECT queue, tenant, delayed + ready, running FROM turn
+SELECT queue, tenant, delayed + ready, running FROM tenant_queue
 WHERE delayed + ready + running > 0 AND (?1 IS NULL OR tenant = ?1) AND (queue, tenant) > (?2, ?3)
 ORDER BY queue, tenant LIMIT ?4
 
@@ -89,7 +93,7 @@ SELECT count(*) FROM dedup WHERE ?1 IS NULL OR tenant = ?1
 -- name: purpose
 SELECT value FROM meta WHERE name = 'purpose'
 
--- name: purpose_set
+-- name: insert_purpose
 INSERT INTO meta (name, value) VALUES ('purpose', ?1)
 
 -- name: has_jobs

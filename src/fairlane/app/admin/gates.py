@@ -1,0 +1,153 @@
+"""`app.gates`: the limit, rate and use of each gate, and run-time overrides of its limit and rate (S43).
+
+All tenants share the gates, so from inside a tenant they can be neither read nor changed (S9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from msgspec import UNSET, UnsetType
+
+from fairlane.app.admin.controls import PolicyControls, list_all
+from fairlane.app.admin.validation import count_of, rate_of
+from fairlane.app.admin.views import Overridden, declared_values, override_view
+from fairlane.app.client import Client
+from fairlane.model.policy.limits import Rate
+from fairlane.model.policy.overrides import GateRules, PolicyChange, Subject, SubjectKind
+from fairlane.store.contract.policies import PolicyView
+from fairlane.store.contract.request import Request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateView:
+    """A gate at one instant. `limit` and `rate` are the effective values, `used` counts the claims in it.
+
+    `declared` holds the values given by code or file, None until a worker has written them. `override` holds
+    those set at run time.
+    """
+
+    name: str
+    limit: int | None
+    rate: Rate | None
+    used: int
+    declared: Mapping[str, Any] | None
+    override: Overridden | None
+
+    @property
+    def free(self) -> int | None:
+        """How many more claims fit; 0 also if the limit was lowered below `used`, None without a limit."""
+        return None if self.limit is None else max(0, self.limit - self.used)
+
+
+class Gates:
+    """The gates of an application. Each method has an async twin whose name starts with `a`."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._controls = _GateControls(client)
+
+    def get(self, name: str) -> GateView:
+        """Return a gate; an unknown name has no limit."""
+        return self._client.portal.run(self.aget(name))
+
+    async def aget(self, name: str) -> GateView:
+        """Return a gate; an unknown name has no limit."""
+        return await self._controls.show(name)
+
+    def list(self) -> Sequence[GateView]:
+        """Return all gates by name: those declared here and those known to the store."""
+        return self._client.portal.run(self.alist())
+
+    async def alist(self) -> Sequence[GateView]:
+        """Return all gates by name: those declared here and those known to the store."""
+        return await self._controls.show_all()
+
+    def set(
+        self,
+        name: str,
+        *,
+        limit: int | UnsetType | None = UNSET,
+        rate: Rate | UnsetType | None = UNSET,
+        note: str = "",
+        until: datetime | None = None,
+        who: str | None = None,
+    ) -> GateView:
+        """Override a gate's declared limit or rate; None removes it, and a limit of 0 closes the gate.
+
+        The override is merged with what was set before, survives deploys, and ends with `reset` or at
+        `until`. All values set for a gate have the same end: ValueError if `until` differs. Lowering a limit
+        interrupts no running job.
+        """
+        return self._client.portal.run(
+            self.aset(name, limit=limit, rate=rate, note=note, until=until, who=who)
+        )
+
+    async def aset(
+        self,
+        name: str,
+        *,
+        limit: int | UnsetType | None = UNSET,
+        rate: Rate | UnsetType | None = UNSET,
+        note: str = "",
+        until: datetime | None = None,
+        who: str | None = None,
+    ) -> GateView:
+        """Override a gate's declared limit or rate; see `set`."""
+        await self._controls.change(
+            name, PolicyChange(limit=count_of("limit", limit), rate=rate_of(rate)), note, until, who
+        )
+        return await self.aget(name)
+
+    def reset(self, name: str, *, note: str = "", who: str | None = None) -> GateView:
+        """Remove the override, so that the declared values apply again."""
+        return self._client.portal.run(self.areset(name, note=note, who=who))
+
+    async def areset(self, name: str, *, note: str = "", who: str | None = None) -> GateView:
+        """Remove the override, so that the declared values apply again."""
+        await self._controls.undo(name, note, who)
+        return await self.aget(name)
+
+
+class _GateControls(PolicyControls):
+    """The overrides of gates. Gates have no pause and no close: a limit of 0 does the same."""
+
+    kind = SubjectKind.GATE
+
+    async def show(self, name: str) -> GateView:
+        view = await self._read(name)
+        return _gate_view(view, (await self._used(view.subject)).get(name, 0))
+
+    async def show_all(self) -> Sequence[GateView]:
+        everything = Subject(SubjectKind.GATE, "*")
+        used = await self._used(everything)
+        names = [*(gate.name for gate in self._client.settings.gates), *used]
+        views = await list_all(self._client.store, self._scope(everything), SubjectKind.GATE, names)
+        return tuple(_gate_view(view, used.get(view.subject.name, 0)) for view in views)
+
+    async def change(
+        self, name: str, change: PolicyChange, note: str, until: datetime | None, who: str | None
+    ) -> None:
+        await self._set(name, change, note, until, who)
+
+    async def undo(self, name: str, note: str, who: str | None) -> None:
+        await self._reset(name, note, who)
+
+    async def _used(self, subject: Subject) -> dict[str, int]:
+        books = await self._client.store.upkeep.gates(Request(scope=self._scope(subject)))
+        return {book.gate: book.used for book in books}
+
+
+def _gate_view(view: PolicyView, used: int) -> GateView:
+    rules = view.effective if isinstance(view.effective, GateRules) else GateRules()
+    return GateView(
+        name=view.subject.name,
+        limit=rules.limit,
+        rate=rules.rate,
+        used=used,
+        declared=declared_values(view.declared),
+        override=override_view(view.override),
+    )

@@ -1,0 +1,1 @@
+"""The arguments of a task: Python values checked by type hints, JSON values read by a published schema."""

@@ -1,0 +1,78 @@
+"""The declared rules of an application, as a worker writes them to the store when it starts (S54)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from logging import getLogger
+from typing import Final
+
+from fairlane.app.did_you_mean import did_you_mean
+from fairlane.app.fairlane import Fairlane
+from fairlane.app.settings import Settings
+from fairlane.app.task.declaration import Declaration, TaskRegistry, with_task_settings
+from fairlane.model.errors import ConfigError
+from fairlane.model.policy.declared import Gate, Queue
+from fairlane.model.policy.overrides import GateRules, QueueRules, Rules, Subject, SubjectKind, TaskRules
+
+_log: Final = getLogger("fairlane")
+
+
+def declared_rules(app: Fairlane) -> Mapping[Subject, Rules]:
+    """Return the rules of all queues, tasks, gates and tenants of code, file and environment.
+
+    `ConfigError` if a task names an undeclared gate, which would limit nothing, or if its soft timeout is
+    above its timeout or its queue's.
+    """
+    settings, registry = app.settings, app.client.registry
+    _log_unknown_tasks(settings, registry)
+    tasks = [with_task_settings(task, settings.tasks) for task in registry]
+    for task in tasks:
+        task.check_times(settings.queue(task.queue).timeout, f"the timeout of queue {task.queue}")
+    gates = _gates(settings, tasks)
+    homes = [task.queue for task in tasks]
+    return {
+        **{
+            Subject(SubjectKind.QUEUE, name): _queue_rules(settings.queue(name))
+            for name in dict.fromkeys([*settings.queues, *homes])
+        },
+        **{Subject(SubjectKind.GATE, gate.name): GateRules(gate.limit, gate.rate) for gate in gates.values()},
+        **{Subject(SubjectKind.TASK, task.name): _task_rules(task, gates) for task in tasks},
+        **{Subject(SubjectKind.TENANT, name): rules for name, rules in settings.tenants.items()},
+    }
+
+
+def _queue_rules(queue: Queue) -> QueueRules:
+    return QueueRules(queue.limits, queue.rate, queue.max_waiting, queue.cost)
+
+
+def _task_rules(task: Declaration, gates: Mapping[str, Gate]) -> TaskRules:
+    gate = task.gate.name if isinstance(task.gate, Gate) else task.gate
+    if gate is not None and gate not in gates:
+        message = f"gate {gate} is not declared, so it would limit nothing{did_you_mean(gate, list(gates))}"
+        raise ConfigError(message, key=f"task {task.name}", allowed=", ".join(gates))
+    return TaskRules(task.rate, gate)
+
+
+def _gates(settings: Settings, tasks: Iterable[Declaration]) -> dict[str, Gate]:
+    """Collect the gates of settings and decorators; the settings win."""
+    configured = {gate.name: gate for gate in settings.gates}
+    gates: dict[str, Gate] = {}
+    for task in tasks:
+        gate = task.gate
+        if not isinstance(gate, Gate) or gate.name in configured:
+            continue
+        if gates.setdefault(gate.name, gate) != gate:
+            message = f"gate {gate.name} is declared twice with different values"
+            raise ConfigError(message, key=f"task {task.name}")
+    return {**configured, **gates}
+
+
+def _log_unknown_tasks(settings: Settings, registry: TaskRegistry) -> None:
+    known = [task.name for task in registry]
+    for name in settings.tasks:
+        if name not in known:
+            _log.warning(
+                "configuration: there is no task %s, so its values in [tasks] have no effect%s",
+                *(name, did_you_mean(name, known)),
+                extra={"event": "configuration_unknown_task", "task": name},
+            )

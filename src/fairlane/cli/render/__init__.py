@@ -1,0 +1,1 @@
+"""Turn answers into text: jobs, policies, times, tables and JSON, with control characters escaped."""

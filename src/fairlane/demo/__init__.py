@@ -1,1 +1,0 @@
-"""The demonstration: one noisy tenant and a dozen quiet ones, served fairly, then first in, first out."""

@@ -1,0 +1,1 @@
+"""The benchmarks of `fairlane bench`: throughput, latency, fairness and scale, on real workers, checked."""

@@ -1,0 +1,1 @@
+"""The fairness scenarios of `fairlane bench`: who waits for whom, and who gets which share."""

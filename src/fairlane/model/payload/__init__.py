@@ -1,0 +1,1 @@
+"""Arguments and results as JSON bytes: encoding, decoding, versions, secrets."""

@@ -1,0 +1,1 @@
+"""What is declared and what overrides it: queues, lanes, limits, rates, gates, retention."""

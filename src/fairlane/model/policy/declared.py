@@ -1,0 +1,153 @@
+"""The values a team declares: queues, lanes, gates. Frozen, comparable, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from fairlane.model.checking import counted as _counted
+from fairlane.model.checking import instance, is_listed, is_number
+from fairlane.model.checking import legal as _legal
+from fairlane.model.checking import one_of as _one_of
+from fairlane.model.checking import positive as _positive
+from fairlane.model.checking import refuse as _refuse
+from fairlane.model.instants import Duration
+from fairlane.model.policy.limits import NO_LIMITS, Limits, Rate
+from fairlane.model.retry.backoff import DEFAULT_BACKOFF, RetryPolicy, check_retry
+from fairlane.model.scheduling.fairness import HEAVIEST, LIGHTEST
+
+Cost: TypeAlias = Literal["jobs", "seconds"]
+Tenancy: TypeAlias = Literal["open", "required", "declared"]
+
+DEFAULT_TIMEOUT: Final = 1800.0
+DEFAULT_ATTEMPTS: Final = 5
+DEFAULT_SLOTS: Final = 16
+SLOTS_A_HEADROOM: Final = 8
+"""By default a lane reserves one slot of so many as headroom (S48)."""
+
+WHOLE: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A named class of work with its policy. `limits` are per tenant, `rate` and `max_waiting` for all."""
+
+    name: str
+    timeout: Duration | None = DEFAULT_TIMEOUT
+    max_attempts: int = DEFAULT_ATTEMPTS
+    retry: RetryPolicy = DEFAULT_BACKOFF
+    limits: Limits = NO_LIMITS
+    max_waiting: int | None = None
+    rate: Rate | None = None
+    cost: Cost = "jobs"
+
+    def __post_init__(self) -> None:
+        """Refuse a meaningless queue."""
+        _legal("queue", self.name)
+        _positive("timeout", self.timeout, is_optional=True)
+        _counted("max_attempts", self.max_attempts, 1)
+        _counted("max_waiting", self.max_waiting, 0, is_optional=True)
+        check_retry("retry", self.retry)
+        instance("limits", self.limits, Limits, "Limits, such as Limits(running=2)")
+        instance("rate", self.rate, Rate, "a Rate, such as Rate(50, 'minute')", is_optional=True)
+        _one_of("cost", self.cost, "jobs", "seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A queue's share of a lane: a weight, a bound on slots, a minimum if the order is strict."""
+
+    weight: float = 1.0
+    max_slots: int | None = None
+    min_share: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse a meaningless share."""
+        if not is_number(self.weight) or not LIGHTEST <= self.weight <= HEAVIEST:
+            _refuse("weight", self.weight, f"a number from {LIGHTEST} to {HEAVIEST:.0f}")  # as tenants (S41)
+        _counted("max_slots", self.max_slots, 1, is_optional=True)
+        if not is_number(self.min_share) or not 0 <= self.min_share <= 1:
+            _refuse("min_share", self.min_share, "a share from 0 to 1")
+
+    @property
+    def min_parts(self) -> int:
+        """The minimum in ten-thousandths: sums of decimal fractions stay exact."""
+        return round(self.min_share * WHOLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A group of slots in a worker and the queues it serves.
+
+    A `headroom` of None is the default for the number of slots: see `headroom_slots`.
+    """
+
+    name: str
+    slots: int
+    queues: Sequence[str] | Mapping[str, float | Share]
+    order: Literal["weighted", "strict"] = "weighted"
+    headroom: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a meaningless lane."""
+        _legal("lane", self.name)
+        _counted("slots", self.slots, 1)
+        _counted("headroom", self.headroom, 0, is_optional=True)
+        if self.headroom_slots >= self.slots:
+            _refuse("headroom", self.headroom, f"below the lane's {self.slots} slots")
+        _one_of("order", self.order, "weighted", "strict")
+        if not (isinstance(self.queues, Mapping) or is_listed(self.queues)) or not self.queues:
+            _refuse("queues", self.queues, "a list of queue names or a table of shares")
+        for queue in self.queues:
+            _legal("queue", queue)
+        if len(set(self.queues)) != len(self.queues):
+            _refuse("queues", self.queues, "names that occur once")
+        shares = self.shares().values()
+        if self.order != "strict" and any(share.min_share for share in shares):
+            _refuse("min_share", "weighted", 'used only with order="strict"')
+        if sum(share.min_parts for share in shares) > WHOLE:
+            _refuse("min_share", "their sum", "at most 1 over the lane")
+
+    @property
+    def headroom_slots(self) -> int:
+        """The number of headroom slots: as declared, else an eighth, at least one of several.
+
+        >>> [Lane("main", slots, ["a"]).headroom_slots for slots in (1, 2, 8, 15, 16, 100)]
+        [0, 1, 1, 1, 2, 12]
+        >>> Lane("main", 16, ["a"], headroom=0).headroom_slots
+        0
+        """
+        if self.headroom is not None:
+            return self.headroom
+        return min(self.slots - 1, max(1, self.slots // SLOTS_A_HEADROOM))
+
+    def shares(self) -> dict[str, Share]:
+        """Return each queue's share, in the listed order; a name alone has weight 1.
+
+        >>> Lane("main", 4, {"a": 3, "b": Share(max_slots=1)}).shares()["a"].weight
+        3
+        """
+        if isinstance(self.queues, Mapping):
+            return {
+                name: share if isinstance(share, Share) else Share(share)
+                for name, share in self.queues.items()
+            }
+        return {name: Share() for name in self.queues}
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A named limit across all workers: on running jobs, on the rate of starts, or both."""
+
+    name: str
+    limit: int | None
+    rate: Rate | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a meaningless gate."""
+        _legal("gate", self.name)
+        _counted("limit", self.limit, 0, is_optional=True)
+        instance("rate", self.rate, Rate, "a Rate, such as Rate(50, 'minute')", is_optional=True)
+        if self.limit is None and self.rate is None:
+            _refuse("limit", None, "given, unless the gate has a rate")

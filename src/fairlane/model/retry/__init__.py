@@ -1,0 +1,1 @@
+"""What follows from a finished attempt: retry, snooze, cancel, success or death."""

@@ -1,0 +1,126 @@
+"""Claim ready jobs. Each queue is one call and one transaction; who is served next is decided in SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from fairlane.model.instants import Instant, Micros
+from fairlane.model.job import Claim
+from fairlane.store.contract.claims import ClaimReply, ClaimRequest, QueueRequest
+from fairlane.store.postgres.rows import WIDTH, read_record
+from fairlane.store.postgres.statements import load
+
+if TYPE_CHECKING:
+    from fairlane.store.postgres.connection import Connection, Server
+
+_IS_ALONE: Final = WIDTH
+"""The place of `is_alone` in a row of `claim_reply`, after the record."""
+
+
+class QueueClaim(msgspec.Struct, frozen=True, kw_only=True):
+    """One call of `claim` for one queue: what is left of the request, and what earlier calls have used up."""
+
+    queue_request: QueueRequest
+    total: int
+    worker: str = ""
+    lease: Micros = 1
+    headroom: int = 0
+    isolates: bool = False
+    only: str | None = None
+    is_again: bool = False
+    parked: int = 0
+    unparked: int = 0
+
+
+class QueueClaimReply(msgspec.Struct, frozen=True):
+    """What one call returned: the claims, and the last row of its `claim_reply`."""
+
+    claims: tuple[Claim, ...]
+    next_due_at: Instant | None
+    is_partial: bool
+    parked: int
+    unparked: int
+
+
+async def claim(server: Server, request: ClaimRequest) -> ClaimReply:
+    """Claim from one queue after the other until the total is reached."""
+    claims: list[Claim] = []
+    next_due: dict[str, Instant | None] = {}
+    unparked: dict[str, int] = {}
+    parked, is_partial = 0, False
+    without_work = await _queues_without_work(server, request)
+    for queue_request in request.queue_requests:
+        queue, total = queue_request.queue, request.total - len(claims)
+        if total <= 0:
+            break
+        if queue in without_work:
+            next_due[queue] = without_work[queue]
+            continue
+        call = QueueClaim(
+            queue_request=queue_request,
+            total=total,
+            worker=request.worker,
+            lease=request.lease,
+            headroom=request.headroom,
+            isolates=request.isolates,
+            is_again=queue in next_due,
+            parked=parked,
+            unparked=unparked.get(queue, 0),
+        )
+        reply = await claim_queue(server, server, call)
+        claims += reply.claims
+        next_due[queue] = reply.next_due_at
+        parked, unparked[queue] = reply.parked, reply.unparked
+        is_partial = is_partial or reply.is_partial
+    if len(claims) >= request.total:
+        return ClaimReply(tuple(claims))
+    return ClaimReply(tuple(claims), earliest(next_due.values()), is_partial)
+
+
+async def claim_queue(runner: Server | Connection, server: Server, call: QueueClaim) -> QueueClaimReply:
+    """Claim from one queue, in a transaction of its own, or in that of a connection."""
+    rows: list[Any] = await runner.fetch(
+        load("claim", server.schema).claim,
+        server.now(),
+        call.worker,
+        call.lease,
+        call.queue_request.queue,
+        call.queue_request.limit,
+        call.total,
+        call.headroom,
+        call.isolates,
+        call.only,
+        call.is_again,
+        call.parked,
+        call.unparked,
+    )
+    last = rows.pop()
+    return QueueClaimReply(
+        tuple([_read_claim(row) for row in rows]),
+        last["next_due_at"],
+        last["is_partial"],
+        last["parked"],
+        last["unparked"],
+    )
+
+
+async def _queues_without_work(server: Server, request: ClaimRequest) -> dict[str, Instant | None]:
+    """Return the queues with nothing to do, and when there will be; asked only where it saves calls."""
+    queues = {queue_request.queue for queue_request in request.queue_requests}
+    if len(queues) < 2:  # noqa: PLR2004 (one look, or one claim)
+        return {}
+    rows = await server.fetch(load("claim", server.schema).check_queues, server.now(), sorted(queues))
+    return {queue: next_due for queue, is_busy, next_due in rows if not is_busy}
+
+
+def _read_claim(row: Any) -> Claim:
+    job = read_record(row)
+    return Claim(job, job.fence, job.lease_until or 0, row[_IS_ALONE])
+
+
+def earliest(times: Iterable[Instant | None]) -> Instant | None:
+    """Return the first of these instants; None if there is none."""
+    return min((time for time in times if time is not None), default=None)

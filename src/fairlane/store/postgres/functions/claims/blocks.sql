@@ -1,0 +1,94 @@
+-- What may not run now: pauses, running limits, rates and gates, in the order in which `explain` names them. Asked by
+-- `claim_stepwise` of each tenant and each strand that it meets; a whole queue is asked about by `queue_block` (pause.sql).
+-- Parameters: `p_has_holds`: there are pauses of tenants or tasks at all. Index: primary keys of hold and effective_rule,
+-- rate_state_name, job_gate, job_running. Locks: the caller's queue lock; for tasks with a gate or rate that of the gates;
+-- rows of running jobs, SKIP LOCKED.
+
+-- What holds a tenant back, and until when if time alone ends that; `reason` is NULL if nothing does. `p_running`: its claims
+-- in this queue, with those of this call.
+CREATE OR REPLACE FUNCTION {schema}.tenant_block(
+  p_now bigint, p_queue text, p_tenant text, p_limits {schema}.effective_rule, p_running int, p_next_allowed_at bigint,
+  p_rate_id text, p_has_holds boolean, OUT reason text, OUT until bigint
+) LANGUAGE plpgsql AS $$
+BEGIN
+  IF p_has_holds THEN
+    SELECT 'paused', nullif(h.until, {forever}) INTO reason, until FROM {schema}.hold_of(p_now, 'paused', 'tenant', p_tenant) h;
+  END IF;
+  IF reason IS NULL AND p_running >= p_limits.running THEN
+    reason := 'running_limit';
+    until := {schema}.limits_end(p_now, p_queue, p_tenant);
+  END IF;
+  IF reason IS NULL AND p_limits.rate_every IS NOT NULL THEN
+    until := {schema}.rate_block(p_now, p_limits, p_next_allowed_at, p_rate_id, {schema}.limits_end(p_now, p_queue, p_tenant));
+    reason := CASE WHEN until IS NOT NULL THEN 'rate' END;
+  END IF;
+END $$;
+
+-- The same for a strand, by the rules of its task and of the gate that they name; also which subject holds it, and the rules
+-- of the gate. `p_taken`: the gates of the jobs that this call has chosen.
+CREATE OR REPLACE FUNCTION {schema}.strand_block(
+  p_now bigint, p_task text, p_rules {schema}.effective_rule, p_taken text[], p_has_holds boolean,
+  OUT reason text, OUT subject text, OUT until bigint, OUT gate {schema}.effective_rule
+) LANGUAGE plpgsql AS $$
+BEGIN
+  subject := 'task ' || p_task;
+  IF p_has_holds THEN
+    SELECT 'paused', nullif(h.until, {forever}) INTO reason, until FROM {schema}.hold_of(p_now, 'paused', 'task', p_task) h;
+  END IF;
+  IF reason IS NULL AND p_rules.rate_every IS NOT NULL THEN
+    until := {schema}.stored_rate_block(p_now, p_rules);
+    reason := CASE WHEN until IS NOT NULL THEN 'rate' END;
+  END IF;
+  IF reason IS NOT NULL OR p_rules.gate IS NULL THEN
+    RETURN;
+  END IF;
+  subject := 'gate ' || p_rules.gate;
+  SELECT * INTO gate FROM {schema}.rule_of(p_now, 'gate', p_rules.gate);
+  IF {schema}.gate_free_slots(p_now, p_rules.gate, p_taken) = 0 THEN
+    reason := 'gate';
+    until := nullif(gate.until, {forever});
+  ELSIF gate.rate_every IS NOT NULL THEN
+    until := {schema}.stored_rate_block(p_now, gate);
+    reason := CASE WHEN until IS NOT NULL THEN 'rate' END;
+  END IF;
+END $$;
+
+-- Park a tenant, for this reason and until this instant or NULL.
+CREATE OR REPLACE FUNCTION {schema}.park_tenant(q {schema}.queue, p_tid tid, p_tenant text, p_reason text, p_until bigint)
+RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  IF p_reason = 'running_limit' THEN
+    PERFORM {schema}.flag_capped_claims(q.name, p_tenant);
+  END IF;
+  UPDATE {schema}.tenant_queue SET ver = q.ver, state = {parked}, parked = p_reason, subject = 'tenant ' || p_tenant,
+                                   parked_until = p_until, parked_vt = vt, parked_since = ready_since
+  WHERE ctid = p_tid;
+END $$;
+
+-- Park a strand; one that finds its gate full waits in the gate's line, in the order of its tenant's virtual time.
+CREATE OR REPLACE FUNCTION {schema}.park_strand(
+  q {schema}.queue, p_tid tid, p_reason text, p_subject text, p_until bigint, p_gate text, p_vt bigint, p_ready_since bigint
+) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE {schema}.strand SET ver = q.ver, state = {parked}, parked = p_reason, subject = p_subject, parked_until = p_until,
+                             gate = CASE p_reason WHEN 'gate' THEN p_gate END, parked_vt = p_vt, parked_since = p_ready_since
+  WHERE ctid = p_tid;
+END $$;
+
+-- Let the end of every running claim of a tenant write a delta: also of those from before it had a limit. Skips what is being
+-- settled; `promote` looks for tenants that have free slots.
+CREATE OR REPLACE FUNCTION {schema}.flag_capped_claims(p_queue text, p_tenant text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE v_tids tid[];
+BEGIN
+  v_tids := array(SELECT ctid FROM {schema}.job WHERE (queue, tenant) BETWEEN (p_queue, p_tenant) AND (p_queue, p_tenant)
+                    AND state = {running}
+                    AND NOT is_capped FOR UPDATE SKIP LOCKED);
+  UPDATE {schema}.job SET is_capped = true WHERE ctid = any(v_tids);
+END $$;
+
+-- Whether nothing of a tenant runs in a queue.
+CREATE OR REPLACE FUNCTION {schema}.has_none_running(p_queue text, p_tenant text) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN NOT EXISTS (SELECT 1 FROM {schema}.job WHERE (queue, tenant) BETWEEN (p_queue, p_tenant) AND (p_queue, p_tenant)
+                                                  AND state = {running});
+END $$;

@@ -1,0 +1,1 @@
+"""The claims facet: jobs as workers and duties move them."""

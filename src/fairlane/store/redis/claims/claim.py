@@ -1,0 +1,84 @@
+"""Claim jobs: a script claims at most `MAX_JOBS_PER_SCRIPT` and hands a continuation to the next one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairlane.model.errors import StoreError
+from fairlane.model.instants import Instant
+from fairlane.model.job import Claim
+from fairlane.store.contract.claims import ClaimReply, ClaimRequest
+from fairlane.store.contract.request import check_serves_all
+from fairlane.store.redis.client import RedisClient
+from fairlane.store.redis.records.job import pack, read_claims
+
+
+async def claim(client: RedisClient, request: ClaimRequest) -> ClaimReply:
+    """Claim with as many scripts as it takes."""
+    check_serves_all(request)
+    parts = ClaimParts(request)
+    parts.add(0, await client.run("claims/claim", encode_request(request), ""))
+    return await finish_claim(client, parts)
+
+
+class ClaimParts:
+    """What the scripts of one claim have returned. The last of them says how to go on."""
+
+    def __init__(self, request: ClaimRequest) -> None:
+        """Start empty."""
+        self.request = request
+        self.continuation = b""
+        self._due: Instant = 0
+        self._is_partial = 0
+        self._undecoded: list[tuple[Instant, list[bytes]]] = []
+        self._claims: list[Claim] = []
+        self.last = -1
+
+    def add(self, number: int, reply: list[Any]) -> None:
+        """Add the reply of a script; decode it later."""
+        continuation, due, is_partial, now, parts = reply
+        if number > self.last:
+            self.last, self.continuation, self._due, self._is_partial = number, continuation, due, is_partial
+        self._undecoded.append((now, parts))
+
+    def decode(self) -> None:
+        """Decode what was added since."""
+        undecoded, self._undecoded = self._undecoded, []
+        for now, parts in undecoded:
+            self._claims += read_claims(self.request.worker, now, self.request.lease, parts)
+
+    def cut_short(self) -> None:
+        """Stop here after an error: the caller gets what was claimed, and may ask for more."""
+        self.continuation, self._is_partial = b"", 1
+
+    def reply(self) -> ClaimReply:
+        """Return all claims."""
+        return ClaimReply(tuple(self._claims), self._due or None, bool(self._is_partial))
+
+
+async def finish_claim(client: RedisClient, parts: ClaimParts) -> ClaimReply:
+    """Run the remaining scripts of a claim; decode each part while the server works on the next."""
+    while parts.continuation:
+        arguments = (encode_request(parts.request), parts.continuation)
+        try:
+            reply = await client.run("claims/claim", *arguments, while_waiting=parts.decode)
+        except StoreError:
+            parts.cut_short()  # an error would leave what was claimed to its lease
+        else:
+            parts.add(parts.last + 1, reply)
+    parts.decode()
+    return parts.reply()
+
+
+def encode_request(request: ClaimRequest) -> bytes:
+    """Pack a request as scripts read it."""
+    return pack(
+        {
+            "worker": request.worker,
+            "lease": request.lease,
+            "queue_requests": [(one.queue, one.limit) for one in request.queue_requests],
+            "total": request.total,
+            "headroom": request.headroom,
+            "isolates": request.isolates,
+        }
+    )

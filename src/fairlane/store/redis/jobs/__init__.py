@@ -1,0 +1,1 @@
+"""The jobs facet: jobs as callers and operators see them."""

@@ -1,0 +1,1 @@
+"""The policies facet: rules, overrides, pauses and closes."""

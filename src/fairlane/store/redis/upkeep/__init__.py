@@ -1,0 +1,1 @@
+"""The upkeep facet: retention, and the store itself."""

@@ -1,0 +1,1 @@
+"""The maintenance of the store itself: one module per verb, `facet` ties them to the threads."""

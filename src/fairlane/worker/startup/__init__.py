@@ -1,0 +1,1 @@
+"""What a worker does before its first claim: choose lanes, check versions, declare policies, register."""

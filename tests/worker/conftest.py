@@ -43,6 +43,7 @@ async def world() -> AsyncIterator[World]:
     with TemporaryDirectory(dir=MEMORY) as folder:
         made = World(Path(folder))
         yield made
+        made.is_over = True
         for app in made.apps:
             await app.aclose()
 

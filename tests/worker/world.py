@@ -136,6 +136,8 @@ class World:
         self.concurrent_calls = 1
         self.ahead: Micros = 0
         self.apps: list[Fairlane] = []
+        self.is_over = False
+        """Whether the test has ended: a handler that ignores every cancel must stop then, or nothing does."""
         register_scheme("watched", self._open)
 
     def _open(self, url: str, clock: StoreClock | None) -> Store:

@@ -124,7 +124,8 @@ def _facts(job: JobRecord) -> Iterator[tuple[bool, str]]:
     yield len(job.attempts) == min(ended, MAX_STORED_ATTEMPTS), "does not have its attempts in its history"
     numbers = [attempt.number for attempt in job.attempts]
     yield numbers == list(range(ended - len(numbers) + 1, ended + 1)), "has attempts out of order"
-    yield (job.fence > 0) == (job.attempt > 0), "has a fence if and only if it was claimed"
+    # The other way round it may have come back unstarted: its fence stays, its attempt's number does not.
+    yield job.fence > 0 or not job.attempt, "has a fence if it was claimed"
     yield job.sort_key == sort_key(job.run_at, job.priority), "has a sort key that is not of its time"
     yield (
         job.failures < job.max_attempts or is_finished(job.state) or is_running,

@@ -106,6 +106,7 @@ def ruined(error_class: ErrorClass = ErrorClass.NON_RETRYABLE, message: str = "h
 SUCCEEDED = Succeeded()
 SNOOZED = Snoozed(60 * SECOND)
 HANDED_BACK = HandedBack()
+UNSTARTED = HandedBack(is_unstarted=True)
 CANCELLED = Cancelled("no longer wanted")
 
 ENDING_IN: Mapping[State, AttemptResult | None] = {
@@ -126,6 +127,7 @@ ENDINGS: Mapping[str, AttemptResult] = {
     "ruined": ruined(),
     "cancelled": CANCELLED,
     "handed back": HANDED_BACK,
+    "unstarted": UNSTARTED,
     "unknown task": Unknown(),
 }
 """Every way in which a worker can end an attempt."""
@@ -198,6 +200,7 @@ class World:
         lease: int = LEASE,
         scope: Scope = ALL,
         headroom: int = 0,
+        ahead: int = 0,
         isolates: bool = False,
     ) -> ClaimRequest:
         """Return the request of a claim, to be sent alone or with a settlement."""
@@ -209,6 +212,7 @@ class World:
             queue_requests=tuple(QueueRequest(*queue_request) for queue_request in wanted),
             total=total,
             headroom=headroom,
+            ahead=ahead,
             isolates=isolates,
         )
 
@@ -230,7 +234,7 @@ class World:
             reply = await self.claim_reply(total - len(claims), queue_requests=open_wishes, **options)
             claims += reply.claims
             if not reply.is_partial or len(claims) == total:
-                return ClaimReply(tuple(claims), reply.next_due_at)
+                return ClaimReply(tuple(claims), reply.next_due_at, is_ahead_cut=reply.is_ahead_cut)
             open_wishes = _still_open(open_wishes, reply.claims)
 
     async def claim(self, total: int = 1, queue: str = "default", **options: Any) -> list[Claim]:

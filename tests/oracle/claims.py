@@ -8,8 +8,8 @@ from uuid import UUID
 
 from fairlane.model.errors import Unsupported
 from fairlane.model.instants import SECOND, Instant
-from fairlane.model.job import Claim, JobRecord, Settlement
-from fairlane.model.lifecycle.record_changes import claimed, promoted, settled, stopped
+from fairlane.model.job import Claim, JobRecord, NewJob, Settlement
+from fairlane.model.lifecycle.record_changes import claimed, new_record, promoted, settled, stopped
 from fairlane.model.lifecycle.record_changes import lost as taken_back
 from fairlane.model.lifecycle.states import (
     WAITING,
@@ -21,7 +21,8 @@ from fairlane.model.lifecycle.states import (
 from fairlane.model.policy.limits import Rate, is_below
 from fairlane.model.policy.overrides import EVERY, Subject, SubjectKind
 from fairlane.model.retry.decision import lose_lease, reconcile
-from fairlane.model.scheduling.fairness import FIRST_ESTIMATE, charge, correction, learn
+from fairlane.model.scheduling.fairness import FIRST_ESTIMATE, charge, correction, learn, refund
+from fairlane.model.scheduling.look_ahead import may_be_ahead
 from fairlane.model.scope import Scope
 from fairlane.store.contract.claims import (
     ClaimReply,
@@ -46,6 +47,9 @@ from tests.oracle.books import Books, ClaimState, Flow, Parked, Strand, order_of
 from tests.oracle.core import Core
 from tests.oracle.waking import WakePass, gate_room
 
+CUT: Final = new_record(NewJob(id=UUID(int=0), tenant="", queue="", task="", payload=b"", checksum=0), now=0)
+"""No job: the next one may not be claimed ahead."""
+
 _NOBODY = ClaimRequest(scope=Scope.all(), worker="", lease=SECOND, queue_requests=(), total=1)
 
 
@@ -64,8 +68,9 @@ class OracleClaims:
         books, now = self._core.books, self._core.now()
         wakings: dict[str, WakePass] = {}
         claims: list[Claim] = []
+        is_cut = False
         for queue_request in request.queue_requests:
-            if len(claims) >= request.total:
+            if len(claims) >= request.total or is_cut:
                 break
             if queue_request.queue not in wakings:
                 wakings[queue_request.queue] = make_ready(books, queue_request.queue, now)
@@ -79,8 +84,12 @@ class OracleClaims:
                     wakings[queue_request.queue],
                     request,
                     newcomers=left <= request.headroom,
+                    is_ahead=left <= request.ahead,
                 )
                 if job is None:
+                    break
+                if job is CUT:
+                    is_cut = True
                     break
                 assert job.lease_until is not None
                 claims.append(Claim(job, job.fence, job.lease_until, books.claim_states[job.id].is_alone))
@@ -88,7 +97,7 @@ class OracleClaims:
         if len(claims) >= request.total:
             return ClaimReply(tuple(claims))
         is_partial = any(waking.is_partial for waking in wakings.values())
-        return ClaimReply(tuple(claims), next_due(books, set(wakings), now), is_partial)
+        return ClaimReply(tuple(claims), next_due(books, set(wakings), now), is_partial, is_cut)
 
     def _held(self, scope: Scope, worker: str, id: UUID, fence: int) -> JobRecord | None:
         job = self._core.books.jobs.get(id)
@@ -128,7 +137,10 @@ class OracleClaims:
     def _settle(self, job: JobRecord, asked: Settlement) -> JobRecord:
         books, now = self._core.books, self._core.now()
         settlement = reconcile(job, asked, now)
-        _charge_time(books, job, now, is_final=True)
+        if settlement.is_unstarted:
+            _refund(books, job, now)
+        else:
+            _charge_time(books, job, now, is_final=True)
         if settlement.outcome in {"succeeded", "failed"} and books.claim_states[job.id].charged is not None:
             seen, name = now - (job.started_at or now), (job.queue, job.task)
             books.estimates[name] = learn(books.estimates.get(name, FIRST_ESTIMATE), seen)
@@ -212,9 +224,13 @@ def claim_one(
     request: ClaimRequest = _NOBODY,
     *,
     newcomers: bool = False,
+    is_ahead: bool = False,
     only: str | None = None,
 ) -> JobRecord | None:
-    """Claim the next job, or nothing. Parks tenants and strands that may not run now (S42)."""
+    """Claim the next job, or nothing; `CUT` if it may not be claimed ahead.
+
+    Parks tenants and strands that may not run now (S42).
+    """
     if _queue_block(books, queue, now) is not None:
         return None
     while True:
@@ -239,6 +255,10 @@ def claim_one(
         if is_expired(job.expires_at, now):
             _expire(books, job, now)
             continue
+        has_gate = books.task_rules(job.task, now).gate is not None
+        has_rate = any(_rates(books, strand, now))
+        if is_ahead and not may_be_ahead(job, has_gate=has_gate, has_rate=has_rate):
+            return CUT
         return _serve(books, flow, job, request, now)
 
 
@@ -399,6 +419,13 @@ def _promote(books: Books, job: JobRecord) -> None:
 
 def _expire(books: Books, job: JobRecord, now: Instant) -> None:
     books.save(stopped(job, State.CANCELLED, because(Because.EXPIRED), now))
+
+
+def _refund(books: Books, job: JobRecord, now: Instant) -> None:
+    """Give back what the claim has charged."""
+    charged = books.claim_states[job.id].charged
+    work = books.tenant_clocks[job.queue, job.tenant]
+    work.vt = refund(work.vt, books.stride(job.tenant, now), SECOND if charged is None else charged)
 
 
 def _charge_time(books: Books, job: JobRecord, now: Instant, *, is_final: bool) -> None:

@@ -322,6 +322,7 @@ class StoreMachine(RuleBasedStateMachine):
             queue_requests=tuple(queue_requests),
             total=rng.randint(1, 6),
             headroom=rng.choice((0, 0, 0, 1, 2)),
+            ahead=rng.choice((0, 0, 1, 2, 4)),
             isolates=rng.random() < 0.5,
         )
 
@@ -355,6 +356,7 @@ class StoreMachine(RuleBasedStateMachine):
             Snoozed(5 * SECOND, "busy"),
             Cancelled("gone"),
             HandedBack(),
+            HandedBack(is_unstarted=True),
             Unknown(),
         )
         return rng.choice(endings)

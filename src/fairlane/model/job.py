@@ -146,7 +146,9 @@ class Claim(msgspec.Struct, frozen=True):
 class Settlement(msgspec.Struct, frozen=True, kw_only=True):
     """How an attempt ended. `decide_settlement` makes it, a store applies it (S1: a delay, never an instant).
 
-    The counters are the job's new ones. `failure` and `log` go into the attempt's record.
+    The counters are the job's new ones. `failure` and `log` go into the attempt's record. An attempt that
+    `is_unstarted` is handed back as if it had not been claimed (S68): no record, its number and the tenant's
+    charge given back.
     """
 
     id: UUID
@@ -160,6 +162,7 @@ class Settlement(msgspec.Struct, frozen=True, kw_only=True):
     crashes_alone: int = 0
     snoozes: int = 0
     is_suspect: bool = False
+    is_unstarted: bool = False
     result: bytes | None = None
     failure: Failure | None = None
     log: str | None = None

@@ -134,7 +134,10 @@ def settled(job: JobRecord, settlement: Settlement, now: Instant) -> JobRecord:
         values |= {"run_at": run_at, "sort_key": sort_key(run_at, job.priority)}
     if is_finished(state):
         values |= {"settled_at": now, "result": settlement.result}
-    return _ended(job, settlement.outcome, settlement.failure, settlement.log, now, values)
+    if settlement.is_unstarted:
+        return _unclaimed(job, {**values, "attempt": job.attempt - 1, "attempts": job.attempts})
+    attempts = ended(job, settlement.outcome, settlement.failure, settlement.log, now)
+    return _unclaimed(job, {**values, "attempts": attempts})
 
 
 def lost(job: JobRecord, loss: LeaseLoss, now: Instant) -> JobRecord:
@@ -148,26 +151,12 @@ def lost(job: JobRecord, loss: LeaseLoss, now: Instant) -> JobRecord:
         "is_suspect": True,
         "settled_at": now if is_finished(loss.state) else None,
     }
-    return _ended(job, loss.outcome, loss.failure, None, now, values)
+    return _unclaimed(job, {**values, "attempts": ended(job, loss.outcome, loss.failure, None, now)})
 
 
-def _ended(
-    job: JobRecord,
-    outcome: AttemptOutcome,
-    failure: Failure | None,
-    log: str | None,
-    now: Instant,
-    values: dict[str, Any],
-) -> JobRecord:
+def _unclaimed(job: JobRecord, values: dict[str, Any]) -> JobRecord:
     return _replace(
-        job,
-        worker=None,
-        started_at=None,
-        lease_until=None,
-        is_cancel_asked=False,
-        progress=None,
-        attempts=ended(job, outcome, failure, log, now),
-        **values,
+        job, worker=None, started_at=None, lease_until=None, is_cancel_asked=False, progress=None, **values
     )
 
 

@@ -72,7 +72,9 @@ class Cancelled(msgspec.Struct, frozen=True):
 
 
 class HandedBack(msgspec.Struct, frozen=True):
-    """The worker gives the claim back: the job was not started, or is to be requeued at shutdown."""
+    """The worker gives the claim back: the job is requeued at shutdown or, `is_unstarted`, never ran."""
+
+    is_unstarted: bool = False
 
 
 class Unknown(msgspec.Struct, frozen=True):
@@ -167,7 +169,12 @@ def decide_settlement(
             return _replace(base, event=Event.OBEY_CANCEL, outcome="cancelled", because=reason)
         case HandedBack():
             # A suspect that was not started remains one.
-            return _replace(base, is_suspect=job.is_suspect, crashes_alone=job.crashes_alone)
+            return _replace(
+                base,
+                is_suspect=job.is_suspect,
+                crashes_alone=job.crashes_alone,
+                is_unstarted=result.is_unstarted,
+            )
         case _:
             return _unknown(job, result, base)
 
@@ -282,7 +289,12 @@ def reconcile(job: JobRecord, settlement: Settlement, now: Instant) -> Settlemen
     if job.is_cancel_asked and settlement.event is not Event.SUCCEED:
         # The reason of whoever asked was stored with the flag and overrules the handler's.
         return _replace(
-            settlement, event=Event.OBEY_CANCEL, outcome="cancelled", because=job.because, delay=0
+            settlement,
+            event=Event.OBEY_CANCEL,
+            outcome="cancelled",
+            because=job.because,
+            delay=0,
+            is_unstarted=False,
         )
     if settlement.event is Event.RETRY and is_expired(job.expires_at, now + settlement.delay):
         reason = because(Because.EXPIRED, "the next attempt would be too late")

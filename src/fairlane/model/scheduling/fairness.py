@@ -55,6 +55,15 @@ def correction(stride: int, charged: Micros, actual: Micros) -> int:
     return charge(stride, actual) - charge(stride, charged)
 
 
+def refund(vt: int, stride: int, charged: Micros = SECOND) -> int:
+    """Return the `vt` of a tenant whose job comes back unstarted (S68). A changed weight makes it no credit.
+
+    >>> refund(charge(7), 7), refund(5, 7)
+    (0, 0)
+    """
+    return max(0, vt - charge(stride, charged))
+
+
 def activate(vt: int, virtual_now: int) -> int:
     """Return the `vt` of a tenant that becomes active: it keeps its debt and gets no credit for idle time."""
     return max(vt, virtual_now)

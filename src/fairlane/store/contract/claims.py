@@ -34,10 +34,12 @@ class QueueRequest(msgspec.Struct, frozen=True):
 
 
 class ClaimRequest(Request, frozen=True, kw_only=True):
-    """What a worker can start now: requests per queue, served in order, up to `total` jobs together.
+    """What a worker can start: requests per queue, served in order, up to `total` jobs together.
 
     Once only `headroom` of the total is left, only tenants with nothing running in the queue are served
-    (S48). `isolates`: this worker runs suspects alone (S39).
+    (S48). The last `ahead` of the total are claimed before the worker has a free slot for them: once only
+    these are left, the claim ends before the first job that may not be claimed ahead (S68). `isolates`: this
+    worker runs suspects alone (S39).
     """
 
     worker: str
@@ -45,6 +47,7 @@ class ClaimRequest(Request, frozen=True, kw_only=True):
     queue_requests: tuple[QueueRequest, ...]
     total: int
     headroom: int = 0
+    ahead: int = 0
     isolates: bool = False
 
 
@@ -54,12 +57,14 @@ class ClaimReply(msgspec.Struct, frozen=True):
     `next_due_at` is the earliest known instant at which another job of these queues becomes claimable by
     time alone: a delayed job is due, a rate or a pause ends. It is not computed if the total was reached.
     `is_partial`: the store stopped early by its own bounds, below the total; ask again at once. Every
-    partial reply makes progress, so repeating it ends.
+    partial reply makes progress, so repeating it ends. `is_ahead_cut`: the next job may not be claimed ahead
+    (S68); ask again, for it alone, when a slot is free.
     """
 
     claims: tuple[Claim, ...] = ()
     next_due_at: Instant | None = None
     is_partial: bool = False
+    is_ahead_cut: bool = False
 
 
 class Renewal(msgspec.Struct, frozen=True):
@@ -203,7 +208,7 @@ class ClaimsFacet(Protocol):
         exact. Each claim has a fresh fence (S36) that `renew` and `settle` demand. A claim also raises
         `attempt` and frees a de-duplication key that lasts until `started`. Expired jobs are not handed out.
         Fewer jobs than asked for is normal. An empty reply while something is claimable is a bug, unless the
-        reply is partial.
+        reply is partial or its part ahead was cut.
 
         Order: the first queue request with a claimable job; in its queue the tenant with the smallest virtual
         time (ties: the one ready longest); of its claimable strands the one whose head has the smallest
@@ -238,8 +243,9 @@ class ClaimsFacet(Protocol):
         it is named as stale. It is accepted until the job is reclaimed, however late (S37). A cancel that was
         asked for meanwhile, and the job's expiry, overrule it (`model.retry.decision.reconcile`). The job
         moves to its new home together with the attempt's record, or not at all. A freed slot of a gate is
-        open to the next claim; queues with strands that wait at that gate get a hint. With `claim` the reply
-        also has new claims; the store decides whether that is one step.
+        open to the next claim; queues with strands that wait at that gate get a hint. A job that comes back
+        unstarted (S68) gets its attempt's number back and has no record of it, and its tenant the charge; the
+        fence stays. With `claim` the reply also has new claims; the store decides whether that is one step.
         """
 
     async def settle_in(self, connection: Any, request: SettleRequest) -> SettleReply:

@@ -26,7 +26,7 @@ def test_every_rule_of_the_page_is_read() -> None:
     """The numbers have no gap: a changed layout of the page must not hide a rule."""
     rules = titles(SEMANTICS.read_text(encoding="utf-8"))
     assert list(rules) == list(range(1, len(rules) + 1))
-    assert len(rules) >= 67
+    assert len(rules) >= 68
     assert (rules[8], rules[36], rules[46]) == ("system", "Fence", "Pause, drain, purge")
 
 

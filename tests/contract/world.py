@@ -127,7 +127,6 @@ ENDINGS: Mapping[str, AttemptResult] = {
     "ruined": ruined(),
     "cancelled": CANCELLED,
     "handed back": HANDED_BACK,
-    "unstarted": UNSTARTED,
     "unknown task": Unknown(),
 }
 """Every way in which a worker can end an attempt."""

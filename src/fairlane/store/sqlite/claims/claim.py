@@ -67,8 +67,8 @@ def claim(tx: Transaction, request: ClaimRequest) -> ClaimReply:
     claims = claim_pass.run()
     if len(claims) >= request.total:
         return ClaimReply(tuple(claims))
-    queues = dict.fromkeys(queue_request.queue for queue_request in request.queue_requests)
-    return ClaimReply(tuple(claims), next_due(tx, queues), claim_pass.is_partial)
+    next_due_at = next_due(tx, claim_pass.queues)
+    return ClaimReply(tuple(claims), next_due_at, claim_pass.is_partial, claim_pass.is_ahead_cut)
 
 
 class ClaimPass:
@@ -89,11 +89,12 @@ class ClaimPass:
         self._taken: dict[int, tuple[int, bytes]] = {}
         self._parked = 0
         self._is_bound_met = False
+        self.is_ahead_cut = False
 
     def run(self) -> list[Claim]:
         """Serve the requests in order until the total is reached."""
         for queue_request in self._request.queue_requests:
-            if len(self._claims) >= self._request.total:
+            if len(self._claims) >= self._request.total or self.is_ahead_cut:
                 break
             if queue_request.queue not in self._unparks:
                 self._prepare(queue_request.queue)
@@ -101,6 +102,11 @@ class ClaimPass:
                 self._serve_request(queue_request.queue, queue_request.limit)
         self._flush()
         return self._claims
+
+    @property
+    def queues(self) -> Iterable[str]:
+        """The queues that were served, or would have been."""
+        return self._unparks
 
     @property
     def is_partial(self) -> bool:
@@ -164,6 +170,8 @@ class ClaimPass:
             strands.drop()
             tenants.drop()
             is_served = self._take_head(strand, strands.jobs(strand), only_idle=only_idle)
+            if self.is_ahead_cut:
+                return False
             strands.push(strand)  # at its new head
             tenants.push(tenant_queue)  # at its new clock
             if is_served:
@@ -179,7 +187,10 @@ class ClaimPass:
             self._unparks[queue].note_at_gate()
 
     def _take_head(self, strand: Strand, jobs: StrandJobs, *, only_idle: bool) -> bool:
-        """Claim the first job of a strand; return False if it had expired and was cancelled instead."""
+        """Claim the first job of a strand; return False if it had expired and was cancelled instead.
+
+        Also False, with `is_ahead_cut`, if it may not be claimed ahead (S68): it stays as it is.
+        """
         first = jobs.first()
         if first is None:
             message = f"strand {strand.id} counts {strand.ready} ready jobs and has none"
@@ -187,8 +198,13 @@ class ClaimPass:
         if is_expired(first[EXPIRES_AT], self._tx.now):
             self._expire(strand, jobs)
             return False
+        live = read_live(first)
+        is_ahead = self._request.total - len(self._claims) <= self._request.ahead
+        if is_ahead and not self._rules.may_be_ahead(strand.tenant_queue, live.job):
+            self.is_ahead_cut = True
+            return False
         self._advance_floor(strand.tenant_queue, only_idle=only_idle)
-        self._claims.append(self._start(strand, jobs))
+        self._claims.append(self._start(strand, jobs, live))
         return True
 
     def _advance_floor(self, tenant_queue: TenantQueue, *, only_idle: bool) -> None:
@@ -197,11 +213,10 @@ class ClaimPass:
         is_lowest = not only_idle and self._only_tenant is None
         tenant_queues.raise_floor(queue, tenant_queue.vt if is_lowest else tenant_queues.virtual_now(queue))
 
-    def _start(self, strand: Strand, jobs: StrandJobs) -> Claim:
+    def _start(self, strand: Strand, jobs: StrandJobs, live: LiveJob) -> Claim:
         """Start the first job of a strand: charge its tenant, count it against all limits, take it out."""
         tx, request, tenant_queue = self._tx, self._request, strand.tenant_queue
         first = jobs.take()
-        live = read_live(first)
         cost = self._estimated_cost(live, strand)
         stride = self._rules.stride(tenant_queue)
         tx.tenant_queues.charge(tenant_queue, charge(stride, SECOND if cost is None else cost))

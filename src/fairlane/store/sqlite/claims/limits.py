@@ -5,8 +5,10 @@ Says what blocks a start and until when. Does not park: `claim.ClaimPass` does.
 
 from __future__ import annotations
 
+from fairlane.model.job import JobRecord
 from fairlane.model.policy.limits import NO_LIMITS, Rate, is_below
 from fairlane.model.policy.overrides import QueueRules, Subject, SubjectKind
+from fairlane.model.scheduling.look_ahead import may_be_ahead
 from fairlane.store.policy_records import EVERYONE
 from fairlane.store.sqlite.tables.counters import CounterRow
 from fairlane.store.sqlite.tables.tenant_queue_rows import Block, TenantQueue
@@ -161,6 +163,18 @@ class ClaimRules:
         if is_free and self.queue(tenant_queue.queue).rate is None:
             return None
         return count_start(self._tx, tenant_queue, task)
+
+    def may_be_ahead(self, tenant_queue: TenantQueue, job: JobRecord) -> bool:
+        """Whether a job may be claimed before a slot is free for it (S68)."""
+        has_gate = has_rate = False
+        is_free = tenant_queue.id in self._free_tenant_queues and job.task in self._free_tasks
+        if not is_free or self.queue(job.queue).rate is not None:
+            policies, now = self._tx.policies, self._tx.now
+            task = policies.task(job.task, now)
+            has_gate = task.gate is not None  # a gate's own rate needs no look
+            limits = policies.limits(job.queue, job.tenant, now)
+            has_rate = any(rate is not None for rate in (self.queue(job.queue).rate, limits.rate, task.rate))
+        return may_be_ahead(job, has_gate=has_gate, has_rate=has_rate)
 
     def stride(self, tenant_queue: TenantQueue) -> int:
         """Return the virtual time that one job of a tenant costs."""

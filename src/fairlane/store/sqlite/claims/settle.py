@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from uuid import UUID
 
+from fairlane.model.instants import SECOND
 from fairlane.model.job import JobRecord, Settlement
 from fairlane.model.lifecycle.record_changes import settled
 from fairlane.model.lifecycle.states import Event, State, is_finished
 from fairlane.model.retry.decision import reconcile
-from fairlane.model.scheduling.fairness import correction
+from fairlane.model.scheduling.fairness import correction, refund
 from fairlane.model.scope import Scope
 from fairlane.store.contract.claims import SettledJob, SettleReply, SettleRequest
 from fairlane.store.sqlite.claims.claim import claim
@@ -52,7 +53,9 @@ def settle(tx: Transaction, request: SettleRequest) -> SettleReply:
         if live.charged is not None and settlement.outcome in {"succeeded", "failed"}:
             took = tx.now - (live.job.started_at or tx.now)
             tx.counters.estimates.learn((live.job.queue, live.job.task), took)
-        after = end_claim(tx, live, settled(live.job, settlement, tx.now))
+        after = end_claim(
+            tx, live, settled(live.job, settlement, tx.now), is_unstarted=settlement.is_unstarted
+        )
         done.append(SettledJob(after.id, after.state))
     if request.claim is not None:
         tx.flush()
@@ -69,9 +72,12 @@ def running_claim(tx: Transaction, scope: Scope, worker: str, id: UUID, fence: i
     return live if (job.state, job.fence, job.worker) == (State.RUNNING, fence, worker) else None
 
 
-def end_claim(tx: Transaction, live: LiveJob, after: JobRecord) -> JobRecord:
+def end_claim(tx: Transaction, live: LiveJob, after: JobRecord, *, is_unstarted: bool = False) -> JobRecord:
     """End a claim: charge its time, free its gate slot, unpark its tenant at a running limit."""
-    charge_time(tx, live, is_final=True)
+    if is_unstarted:
+        give_back_charge(tx, live)
+    else:
+        charge_time(tx, live, is_final=True)
     tenant_queue = tx.tenant_queues.strand_by_id(live.strand).tenant_queue
     move(tx, live, after)
     unpark_after_running_limit(tx, tenant_queue)
@@ -96,6 +102,14 @@ def charge_time(tx: Transaction, live: LiveJob, *, is_final: bool) -> None:
     stride = tx.policies.stride(tenant_queue.tenant, tx.now)
     tx.tenant_queues.charge(tenant_queue, correction(stride, live.charged, seen))
     live.charged = seen
+
+
+def give_back_charge(tx: Transaction, live: LiveJob) -> None:
+    """Give a tenant back what a claim has charged for a job that did not start (S68)."""
+    tenant_queue = tx.tenant_queues.strand_by_id(live.strand).tenant_queue
+    stride = tx.policies.stride(tenant_queue.tenant, tx.now)
+    vt = refund(tenant_queue.vt, stride, SECOND if live.charged is None else live.charged)
+    tx.tenant_queues.charge(tenant_queue, vt - tenant_queue.vt)
 
 
 # ── the fast path ─────────────────────────────────────────────────────────────

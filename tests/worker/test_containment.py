@@ -358,7 +358,7 @@ async def test_a_slot_that_nothing_holds_does_not_keep_a_worker_from_its_end(
         job = await bad.using(tenant="acme").aenqueue()
         await world.ended(job)
         assert worker._parts is not None
-        worker._parts.lanes[0]._taken += 1
+        worker._parts.lanes[0]._claimed += 1
         worker.stop()
         await until(lambda: "worker_left" in events(caplog) or "slots_left" in events(caplog))
     assert "slots_left" in events(caplog)

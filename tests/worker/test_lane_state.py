@@ -1,64 +1,168 @@
-"""What a lane does next, decided from its slots, its pending settlements and the time. No store, no loop."""
+"""What a lane does next and who starts next, decided from its slots, what waits and the time. No store."""
 
 from __future__ import annotations
 
+import random
+from types import SimpleNamespace
 from typing import Any, cast
+from uuid import UUID
 
 import pytest
 
-from fairlane import Lane
+from fairlane import Lane, Share
 from fairlane.model.instants import SECOND, Micros
-from fairlane.worker.lane_state import UNTIL_WOKEN, FillSlots, LaneAction, LaneState, SettleOnly, Wait
+from fairlane.worker.attempts.live_attempts import LiveAttempt
+from fairlane.worker.attempts.unknown_tasks import UNKNOWN_TASK
+from fairlane.worker.lane_state import (
+    UNTIL_WOKEN,
+    FillSlots,
+    HandBack,
+    LaneAction,
+    LaneState,
+    PendingSettlement,
+    SettleOnly,
+    Wait,
+)
 
 NOW: Micros = 100 * SECOND
 SLOTS = 4
+AGO: Micros = 5_000
+
+
+def attempt(tenant: str = "acme", claimed_at: Micros = NOW, started_at: Micros = 0) -> LiveAttempt:
+    """Make an attempt of which a lane looks only at its tenant and its times."""
+    job = SimpleNamespace(queue="default", tenant=tenant, task="noop", id=UUID(int=0))
+    made = LiveAttempt(cast("Any", SimpleNamespace(job=job)), UNKNOWN_TASK, cast("Any", None), 0)
+    made.claimed_at, made.started_at = claimed_at, started_at
+    return made
 
 
 def lane(
     *,
-    taken: int = 0,
+    running: int = 0,
+    waiting: int = 0,
+    waiting_for: Micros = 0,
     pending: int = 0,
+    pending_for: Micros = 0,
     may_have_work: bool = False,
     due_at: Micros | None = None,
     in_flight: int = 0,
+    reserved: int = 0,
     concurrent_calls: int = 1,
+    headroom: int = 0,
+    prefetch: int | None = None,
+    run_time: Micros | None = None,
+    running_for: Micros = AGO,
 ) -> LaneState:
-    """Make a lane of four slots as a test wants it."""
-    made = LaneState(Lane("main", SLOTS, ["default"], headroom=0), concurrent_calls)
-    made._taken = taken
-    made.pending = cast("Any", [object()] * pending)
+    """Make a lane of four slots as a test wants it. With a `run_time` it knows round trips of 10 ms."""
+    policy = Lane("main", SLOTS, ["default"], headroom=headroom, prefetch=prefetch)
+    made = LaneState(policy, concurrent_calls)
+    for _ in range(running):
+        made.occupy(attempt(), NOW - running_for)
+    for _ in range(waiting):
+        made.enqueue(attempt(claimed_at=NOW - waiting_for))
+    for _ in range(pending):
+        made.settle(PendingSettlement(attempt(), cast("Any", None)), NOW - pending_for)
     made.may_have_work = may_have_work
     made.due_at = due_at
     made.calls_in_flight = in_flight
+    made._reserved = reserved
+    if run_time is not None:
+        made.look_ahead.round_trip_took(10_000)
+        made.look_ahead.handler_took("default", "noop", run_time)
     return made
 
 
 FULL = SLOTS
 NOTHING = Wait(UNTIL_WOKEN)
+MS = 1_000
+HINT = {"may_have_work": True}
+SHORT = {"may_have_work": True, "run_time": 2 * MS}
+"""A lane of handlers of 2 ms: four slots start 20 of them in a round trip of 10 ms, 100 in 50 ms."""
 
 TABLE: dict[str, tuple[dict[str, Any], dict[str, Any], LaneAction]] = {
     # name: (the lane, how it is asked, what it does)
     "idle": ({}, {}, NOTHING),
-    "a hint came": ({"may_have_work": True}, {}, FillSlots(4)),
-    "a hint came, some slots are taken": ({"may_have_work": True, "taken": 3}, {}, FillSlots(1)),
-    "a hint came, every slot is taken": ({"may_have_work": True, "taken": FULL}, {}, NOTHING),
-    "a job is over: its slot is filled again": ({"taken": FULL, "pending": 1}, {}, FillSlots(1)),
-    "a job is over and nothing was found before": ({"taken": 1, "pending": 1}, {}, FillSlots(4)),
+    "a hint came": (HINT, {}, FillSlots(4)),
+    "a hint came, some slots are taken": ({**HINT, "running": 3}, {}, FillSlots(1)),
+    "a hint came, every slot is taken": ({**HINT, "running": FULL}, {}, NOTHING),
+    "a job is over": ({"running": 3, "pending": 1}, {}, FillSlots(1)),
+    "a job is over and nothing was found before": ({"pending": 1}, {}, FillSlots(4)),
     "the next job is due later": ({"due_at": NOW + 7}, {}, Wait(7)),
     "the next job is due now": ({"due_at": NOW}, {}, FillSlots(4)),
-    "the next job is due, every slot is taken": ({"due_at": NOW - 1, "taken": FULL}, {}, NOTHING),
-    "the next job is due later, a hint came": ({"due_at": NOW + 7, "may_have_work": True}, {}, FillSlots(4)),
-    "after an outage": ({"may_have_work": True, "pending": 2}, {"not_before": NOW + 5}, Wait(5)),
-    "the pause after an outage is over": ({"may_have_work": True}, {"not_before": NOW}, FillSlots(4)),
-    "draining": ({"may_have_work": True}, {"is_draining": True}, NOTHING),
-    "draining, a job is over": ({"taken": 2, "pending": 1}, {"is_draining": True}, SettleOnly()),
+    "the next job is due, every slot is taken": ({"due_at": NOW - 1, "running": FULL}, {}, NOTHING),
+    "the next job is due later, a hint came": ({**HINT, "due_at": NOW + 7}, {}, FillSlots(4)),
+    "after an outage": ({**HINT, "pending": 2}, {"not_before": NOW + 5}, Wait(5)),
+    "the pause after an outage is over": (HINT, {"not_before": NOW}, FillSlots(4)),
+    "draining": (HINT, {"is_draining": True}, NOTHING),
+    "draining, a job is over": ({"running": 2, "pending": 1}, {"is_draining": True}, SettleOnly()),
     "draining, a job is due": ({"due_at": NOW}, {"is_draining": True}, NOTHING),
     "draining, a call is in flight": ({"pending": 1, "in_flight": 1}, {"is_draining": True}, NOTHING),
-    "a call is in flight, others may follow": ({"pending": 1, "in_flight": 1, "taken": 2}, {}, FillSlots(3)),
-    "half of the slots go with each of two calls": (
-        {"may_have_work": True, "concurrent_calls": 2},
+    "draining, jobs wait": ({"waiting": 1, "in_flight": 1}, {"is_draining": True}, HandBack()),
+    "a call is in flight, others may follow": (
+        {"pending": 1, "in_flight": 1, "running": 1},
         {},
-        FillSlots(2),
+        FillSlots(3),
+    ),
+    "what a call may bring has its slots": ({**HINT, "reserved": 3}, {}, FillSlots(1)),
+    "half of the slots go with each of two calls": ({**HINT, "concurrent_calls": 2}, {}, FillSlots(2)),
+    # headroom
+    "the last slots are for whoever runs nothing": ({**HINT, "headroom": 1}, {}, FillSlots(4, 0, 1)),
+    "only they are left": ({**HINT, "headroom": 1, "running": 3}, {}, FillSlots(1, 0, 1)),
+    "half of the slots leave the last ones alone": (
+        {**HINT, "headroom": 1, "concurrent_calls": 2},
+        {},
+        FillSlots(2, 0, 0),
+    ),
+    "the other half has them": (
+        {**HINT, "headroom": 1, "concurrent_calls": 2, "reserved": 2},
+        {},
+        FillSlots(2, 0, 1),
+    ),
+    # ahead
+    "short jobs are claimed ahead": (SHORT, {}, FillSlots(4, 20)),
+    "also while every slot is taken": ({**SHORT, "running": FULL}, {}, FillSlots(0, 20)),
+    "not if that is turned off": ({**SHORT, "prefetch": 0}, {}, FillSlots(4)),
+    "not more than asked for": ({**SHORT, "prefetch": 3}, {}, FillSlots(4, 3)),
+    "not more than asked for in all": ({**SHORT, "prefetch": 3, "reserved": 6}, {}, FillSlots(0, 1)),
+    "no jobs that take as long as a round trip": ({**HINT, "run_time": 10 * MS}, {}, FillSlots(4)),
+    "enough waits for a round trip": ({**SHORT, "running": FULL, "waiting": 21}, {}, Wait(100 * MS)),
+    "less waits": ({**SHORT, "running": FULL, "waiting": 20}, {}, FillSlots(0, 20)),
+    "nothing waits, and a call is in flight": (
+        {**SHORT, "running": FULL, "reserved": 30},
+        {},
+        FillSlots(0, 20),
+    ),
+    "no more than 50 ms of work": ({**SHORT, "running": FULL, "reserved": 95}, {}, FillSlots(0, 5)),
+    "that much is on its way": ({**SHORT, "running": FULL, "reserved": 100}, {}, NOTHING),
+    "the last slots are not claimed for": ({**SHORT, "headroom": 1}, {}, FillSlots(3, 20)),
+    "the other slots are free soon": ({**SHORT, "headroom": 1, "running": 3}, {}, FillSlots(0, 20)),
+    "they are held by long jobs": (
+        {**SHORT, "headroom": 1, "running": 3, "running_for": 11 * MS},
+        {},
+        FillSlots(1, 0, 1),
+    ),
+    # what waits
+    "a job over, others wait: it goes along later": (
+        {"running": FULL, "waiting": 1, "pending": 1, "pending_for": 4 * MS},
+        {},
+        Wait(6 * MS),
+    ),
+    "a job was over long ago": (
+        {"running": FULL, "waiting": 1, "pending": 1, "pending_for": 10 * MS},
+        {},
+        SettleOnly(),
+    ),
+    "nothing to do until what waits must go back": (
+        {"running": FULL, "waiting": 2, "waiting_for": 70 * MS},
+        {},
+        Wait(30 * MS),
+    ),
+    "it must go back": ({"running": FULL, "waiting": 2, "waiting_for": 100 * MS}, {}, HandBack()),
+    "it must go back during an outage": (
+        {"running": FULL, "waiting": 2, "waiting_for": 100 * MS},
+        {"not_before": NOW + 5},
+        HandBack(),
     ),
 }
 
@@ -83,20 +187,148 @@ def test_deciding_changes_nothing(case: str) -> None:
 def test_a_call_in_flight_reserves_the_slots_that_it_may_fill() -> None:
     """Two calls never ask for the same slot, and what was found missing is not asked for twice."""
     made = lane(may_have_work=True, due_at=NOW, concurrent_calls=2)
-    with made.call_in_flight(settling=0, claiming=2):
+    with made.call_in_flight(claiming=2):
         assert made.next_action(NOW) == NOTHING
         made.look_for_work()
         assert made.next_action(NOW) == FillSlots(2)
-        with made.call_in_flight(settling=0, claiming=2):
+        with made.call_in_flight(claiming=2):
             made.look_for_work()
             assert made.next_action(NOW) == NOTHING
     assert made.next_action(NOW) == FillSlots(2)
 
 
-def test_a_call_that_only_settles_reserves_nothing() -> None:
-    """What is settled and claimed in one call takes no more slots than it frees."""
-    made = lane(taken=2, may_have_work=True)
-    with made.call_in_flight(settling=2, claiming=0):
-        assert made.next_action(NOW) == FillSlots(2)
-    with made.call_in_flight(settling=2, claiming=2):
-        assert made.claimable_slots == 2
+def test_a_job_whose_handler_has_ended_has_no_slot() -> None:
+    """S47: its settlement travels, and the slot is filled again."""
+    made = lane(may_have_work=True)
+    one = attempt()
+    made.occupy(one, NOW)
+    assert (made.free_slots, made.next_action(NOW)) == (3, FillSlots(3))
+    made.settle(PendingSettlement(one, cast("Any", None)), NOW)
+    assert (made.free_slots, made.next_action(NOW)) == (4, FillSlots(4))
+    made.vacate(one)
+    assert made.free_slots == 4, "a slot is freed once"
+
+
+# ── who starts next ──────────────────────────────────────────────────────────
+
+
+def starts(made: LaneState) -> str:
+    """Start all that may, and return whose jobs they are."""
+    found = []
+    while (one := made.next_to_start(NOW)) is not None:
+        made.occupy(one, NOW)
+        found.append(one.claim.job.tenant)
+    return "".join(found)
+
+
+@pytest.mark.parametrize(
+    ("headroom", "running", "waiting", "expected"),
+    [
+        (0, "", "aabbcc", "aabb"),
+        (1, "", "aaaa", "aaa"),
+        (1, "", "aaab", "aaab"),
+        (1, "", "aaaab", "aaab"),
+        (1, "b", "aaaab", "aa"),
+        (1, "aaa", "aab", "b"),
+        (1, "aaa", "aabb", "b"),
+        (2, "", "aaaabbcd", "aabc"),
+        (2, "aa", "aaa", ""),
+        (2, "aa", "aabbc", "bc"),
+        (2, "abcd", "e", ""),
+    ],
+)
+def test_the_last_slots_start_only_tenants_with_nothing_running(
+    headroom: int, running: str, waiting: str, expected: str
+) -> None:
+    """S48, S68: in the order claimed; who is held up by it delays nobody behind."""
+    made = lane(headroom=headroom)
+    for tenant in running:
+        made.occupy(attempt(tenant), NOW)
+    for tenant in waiting:
+        made.enqueue(attempt(tenant))
+    assert starts(made) == expected
+    assert made.waiting == len(waiting) - len(expected)
+
+
+def test_a_tenant_whose_last_handler_has_ended_may_have_the_last_slots() -> None:
+    """S48: it counts what runs here."""
+    made = lane(headroom=1)
+    one, *rest = (attempt("b"), *(attempt("a") for _ in range(3)))
+    for each in (one, *rest):
+        made.occupy(each, NOW)
+    for tenant in "abb":
+        made.enqueue(attempt(tenant))
+    assert starts(made) == ""
+    made.vacate(one)
+    assert starts(made) == "b"
+
+
+def test_random_histories_keep_the_books() -> None:
+    """However attempts come, start, end and leave, the counts of flows are those of a recount."""
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    rng = random.Random(seed)
+    made, running = lane(headroom=2), list[LiveAttempt]()
+    for _ in range(3_000):
+        match rng.randrange(5):
+            case 0 | 1:
+                made.enqueue(attempt(rng.choice("abcd")))
+            case 2:
+                one = made.next_to_start(NOW)
+                if one is not None:
+                    made.occupy(one, NOW)
+                    running.append(one)
+            case 3 if running:
+                made.vacate(running.pop(rng.randrange(len(running))))
+            case _ if made._waiting and rng.random() < 0.5:
+                made.leave_line(rng.choice(list(made._waiting)))
+        flows = {one.claim.job.tenant for one in made._waiting}
+        idle = flows - {one.claim.job.tenant for one in made.running}
+        assert made._idle_flows_waiting == len(idle)
+        assert made.free_slots == SLOTS - len(running)
+    assert len(made.take_waiting()) >= 0
+    assert (made.waiting, made._idle_flows_waiting) == (0, 0)
+
+
+# ── jobs that may not be claimed ahead ───────────────────────────────────────
+
+
+def test_after_a_cut_some_claims_do_not_look_ahead() -> None:
+    """S68: one, then ever more, until a claim ahead is whole again."""
+    made = lane(may_have_work=True, run_time=2 * MS)
+    for without in (1, 2, 4, 8, 16, 32, 64, 64):
+        made.claim_answered(20, is_cut=True, is_empty=False)
+        for _ in range(without):
+            assert made.next_action(NOW) == FillSlots(4)
+            made.claim_answered(0, is_cut=False, is_empty=False)
+        assert made.next_action(NOW) == FillSlots(4, 20)
+    made.claim_answered(20, is_cut=False, is_empty=False)
+    made.claim_answered(20, is_cut=True, is_empty=True)
+    made.claim_answered(0, is_cut=False, is_empty=False)
+    assert made.next_action(NOW) == FillSlots(4, 20)
+
+
+def test_a_lane_with_minimum_shares_does_not_look_ahead() -> None:
+    """S49: they are exact for any hundred starts."""
+    queues = {"first": Share(), "last": Share(min_share=0.1)}
+    made = LaneState(Lane("main", SLOTS, queues, order="strict", headroom=0))
+    made.look_ahead.round_trip_took(10 * MS)
+    made.look_ahead.handler_took("first", "noop", MS)
+    assert made.next_action(NOW) == FillSlots(4)
+
+
+def test_the_pace_of_starts_is_learned_while_jobs_wait() -> None:
+    """S68: 40 starts in 20 ms are one in 500 µs, which the slots alone would not show."""
+    made = lane(run_time=0)
+    before = made.look_ahead.jobs
+    for _ in range(40):
+        made.enqueue(attempt(claimed_at=NOW))
+    for _ in range(10):
+        for _ in range(SLOTS):
+            one = made.next_to_start(NOW)
+            assert one is not None
+            made.occupy(one, NOW)
+        for one in made.running:
+            made.vacate(one)
+    assert made.next_to_start(NOW + 20 * MS) is None
+    assert made.look_ahead.jobs < before

@@ -42,11 +42,12 @@ def test_lanes_are_chosen_by_name_or_given() -> None:
         choose_lanes(app, ["fat"])
 
 
-@pytest.mark.parametrize(("calls", "asked"), [(1, 3), (2, 2)])
-async def test_a_lane_never_runs_more_than_its_slots(world: World, calls: int, asked: int) -> None:
-    """A slot is taken from the claim until the settlement is accepted; one may be taken for long."""
+@pytest.mark.parametrize("prefetch", [0, 5, None])
+@pytest.mark.parametrize("calls", [1, 2])
+async def test_a_lane_never_runs_more_than_its_slots(world: World, calls: int, prefetch: int | None) -> None:
+    """S47: whatever it has claimed; one slot may be taken for long."""
     world.concurrent_calls = calls
-    app = world.app(lanes=[Lane("main", 3, ["default"], headroom=0)])
+    app = world.app(lanes=[Lane("main", 3, ["default"], headroom=0, prefetch=prefetch)])
     now, limit, ended = 0, 0, 0
     full, release = asyncio.Event(), asyncio.Event()
 
@@ -66,7 +67,11 @@ async def test_a_lane_never_runs_more_than_its_slots(world: World, calls: int, a
     await app.aenqueue_many(count.using(tenant="acme").bind(is_long=not number) for number in range(50))
     worker = await world.burst(app)
     assert (worker.settled, limit) == (50, 3)
-    assert max(request.total for request in world.requests("claim")) == asked
+    requests = [*world.requests("claim"), *(one.claim for one in world.requests("settle") if one.claim)]
+    most = max(request.total for request in requests)
+    if prefetch is not None:
+        assert most <= 3 + prefetch
+        assert max(request.ahead for request in requests) <= prefetch
 
 
 async def test_jobs_are_claimed_in_batches_and_settled_in_the_same_round_trip(world: World) -> None:
@@ -90,13 +95,13 @@ async def test_jobs_are_claimed_in_batches_and_settled_in_the_same_round_trip(wo
     [
         (Lane("main", 4, ["default"], headroom=0), 2),
         (Lane("main", 4, ["default", "other"], headroom=0), 1),
-        (Lane("main", 4, ["default"]), 1),
+        (Lane("main", 4, ["default"]), 2),
     ],
 )
 async def test_while_a_server_settles_half_of_the_slots_the_other_half_works(
     world: World, lane: Lane, under_way: int
 ) -> None:
-    """A second turn begins before the first is answered, but not if it would have to know the answer."""
+    """A second call goes out before the first is answered, but not if it would have to know the answer."""
     world.concurrent_calls = 2
     app = world.app(lanes=[lane])
     releases = [asyncio.Event() for _ in range(10)]
@@ -123,7 +128,7 @@ async def test_while_a_server_settles_half_of_the_slots_the_other_half_works(
         await until(lambda: len(world.requests("heartbeat")) >= beats + 2)
         settles = world.requests("settle")
         assert [len(one.settlements) for one in settles] == [2] * under_way
-        assert len(began) == 4, "a slot is taken until its settlement is accepted"
+        assert len(began) == 4, "nothing can be claimed without an answer"
         world.held.clear()
         for release in releases:
             release.set()
@@ -131,8 +136,8 @@ async def test_while_a_server_settles_half_of_the_slots_the_other_half_works(
     assert sorted(began) == list(range(10))
 
 
-async def test_only_free_slots_are_claimed_for(world: World) -> None:
-    """S32: nothing is fetched ahead."""
+async def test_of_long_jobs_only_free_slots_are_claimed_for(world: World) -> None:
+    """S68: nothing is claimed ahead before it is known how long jobs run."""
     app = world.app(lanes=[Lane("main", 4, ["default"], headroom=0)])
     release = asyncio.Event()
     began: list[int] = []
@@ -153,7 +158,7 @@ async def test_only_free_slots_are_claimed_for(world: World) -> None:
 
 async def test_weights_share_a_lane_between_its_queues(world: World) -> None:
     """S49: counted in starts, over the backlog of both."""
-    app = world.app(lanes=[Lane("main", 4, {"high": 3, "low": 1})])
+    app = world.app(lanes=[Lane("main", 4, {"high": 3, "low": 1}, prefetch=0)])
     order = await _order(world, app, {"high": 90, "low": 90}, 4)
     assert Counter(order[:80]) == {"high": 60, "low": 20}
 

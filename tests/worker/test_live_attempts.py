@@ -27,7 +27,9 @@ class _ReadAfterEachRemoval(dict[int, LiveAttempt]):
 def attempt() -> LiveAttempt:
     """Make an attempt of a job that is always the same."""
     claim = SimpleNamespace(job=SimpleNamespace(id=UUID(int=1)))
-    return LiveAttempt(cast("Any", claim), UNKNOWN_TASK, cast("Any", None), 0)
+    made = LiveAttempt(cast("Any", claim), UNKNOWN_TASK, cast("Any", None), 0)
+    made.started_at = 1
+    return made
 
 
 def test_an_attempt_that_loses_its_claim_is_never_out_of_sight() -> None:

@@ -85,7 +85,7 @@ async def test_settlements_that_the_store_did_not_answer_for_are_sent_again(
 async def test_a_job_that_came_back_before_its_settlement_was_answered_is_named_once(world: World) -> None:
     """Of its two attempts the older is stale already; the store's answer could not tell them apart."""
     world.concurrent_calls = 2
-    app = world.app(lanes=[Lane("main", 4, ["default"], headroom=0)])
+    app = world.app(lanes=[Lane("main", 4, ["default"], headroom=0, prefetch=0)])
     release = asyncio.Event()
 
     @app.task(name="again", retry=Backoff.delays(0))

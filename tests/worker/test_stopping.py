@@ -325,8 +325,10 @@ async def test_a_claim_whose_answer_comes_when_its_lease_may_be_over_is_not_star
     world.before["claim"] = lambda: clock.leap(QUICK.lease / SECOND)
     async with world.working(app, clock=clock, duties=False):
         ended = await world.ended(job)
-    assert (began, ended.failures) == ([2], 0)
-    assert [attempt.outcome for attempt in ended.attempts] == ["returned", "succeeded"]
+    assert (began, ended.failures) == ([1], 0)
+    assert [attempt.outcome for attempt in ended.attempts] == ["succeeded"]
+    unstarted = [one.is_unstarted for request in world.requests("settle") for one in request.settlements]
+    assert unstarted == [True, False]
 
 
 async def test_one_call_renews_all_and_carries_the_newest_progress(world: World, app: Fairlane) -> None:

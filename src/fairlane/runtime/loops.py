@@ -72,6 +72,11 @@ async def wait_for(event: asyncio.Event) -> None:
     await event.wait()
 
 
+def call_soon(callback: Callable[..., None], *args: Any, context: Context) -> None:
+    """Call a function in the running loop's next iteration, in a given context and not in the caller's."""
+    asyncio.get_running_loop().call_soon(callback, *args, context=context)
+
+
 def start_task(work: Coroutine[Any, Any, None], context: Context) -> asyncio.Task[None]:
     """Start a handler's task outside of any group: a stuck handler must not block the worker's shutdown."""
     return asyncio.get_running_loop().create_task(work, context=context)

@@ -1,6 +1,14 @@
-"""Hand the claims of a round trip to the executor, and hand back what must not run here. Runs no handler."""
+"""Let claims wait for a slot, start them, and hand back what must not run here. Runs no handler itself.
+
+Slots are filled in callbacks of the loop, one for all handlers that ended since the last one. They run in a
+context of their own: a job must not inherit the context variables of the handler whose end made room for it.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from contextvars import copy_context
+from functools import partial
 
 from fairlane.app.client import Client
 from fairlane.model.errors import StoreError
@@ -8,7 +16,7 @@ from fairlane.model.instants import Micros
 from fairlane.model.job import Claim
 from fairlane.model.retry.decision import HandedBack, Unknown
 from fairlane.runtime.clock import Clock, ClockOffset
-from fairlane.runtime.loops import WakeUp
+from fairlane.runtime.loops import WakeUp, call_soon
 from fairlane.worker import report
 from fairlane.worker.attempts.live_attempts import LiveAttempt, LiveAttempts, StopCause
 from fairlane.worker.attempts.unknown_tasks import UNKNOWN_TASK, TaskAvailability, UnknownTasks, is_unknown
@@ -25,6 +33,7 @@ class Dispatcher:
     def __init__(
         self,
         *,
+        lanes: Sequence[LaneState],
         client: Client,
         lease: Micros,
         clock: Clock,
@@ -45,52 +54,106 @@ class Dispatcher:
         self._shutdown = shutdown
         self._timeouts_wake_up = timeouts_wake_up
         self._unknown_tasks = UnknownTasks(lambda: client.store, clock)
+        self._context = copy_context()
+        self._scheduled: set[LaneState] = set()
+        for lane in lanes:
+            lane.on_vacant = partial(self._fill_soon, lane)
 
     def hold(self, claims: tuple[Claim, ...], lane: LaneState, asked_at: Micros) -> list[LiveAttempt]:
         """Hold claims from the moment they are here. Called in the portal thread: the loop may be blocked."""
-        return [self._executor.hold(claim, lane, asked_at) for claim in claims]
+        now = self._clock.elapsed()
+        return [self._executor.hold(claim, lane, asked_at, now) for claim in claims]
+
+    # ── claims that arrive ────────────────────────────────────────────────────
 
     async def start(self, attempts: list[LiveAttempt], asked_at: Micros) -> None:
-        """Start attempts; hand back those that were lost or stopped on the way, or are not known here."""
+        """Let attempts of one lane wait for a slot, and fill its free ones.
+
+        Hands back those that were lost or stopped on the way, or are not known here.
+        """
         if attempts and self._timeouts.is_idle:
             self._timeouts_wake_up.set()  # `Timeouts.check` sleeps for a minute while nothing runs
         unknown: list[LiveAttempt] = []
-        now = self._clock.elapsed()
         for attempt in attempts:
             try:
-                is_known = self._start_one(attempt, now)
+                is_known = self._arrive(attempt)
             except BaseException as error:  # noqa: BLE001 (ends this attempt and no other)
+                self._attempts.take_unstarted(attempt)
                 self._executor.fail(attempt, error)
                 continue
-            if not is_known:
+            if not is_known and self._attempts.take_unstarted(attempt):
                 attempt.is_over = True
                 unknown.append(attempt)
+        if attempts:
+            self._fill(attempts[0].lane)
         if unknown:
             await self._hand_back_unknown(unknown, asked_at)
 
-    def _start_one(self, attempt: LiveAttempt, now: Micros) -> bool:
-        """Start an attempt or hand it back. Return False and start nothing if its task is unknown here."""
+    def _arrive(self, attempt: LiveAttempt) -> bool:
+        """Let an attempt wait for a slot. Return False if its task is unknown here."""
         older = self._attempts.take(attempt)
         if older is not None:
             self._timeouts.stop(older, StopCause.STALE)
         if attempt.hold_error is not None:
             raise attempt.hold_error
-        if self._shutdown.is_draining or attempt.cause is not None or may_be_lost(attempt, now, self._lease):
-            self._executor.settle(attempt, HandedBack())
-        elif is_unknown(attempt.claim.job, attempt.declared):
+        if is_unknown(attempt.claim.job, attempt.declared) and not self._must_go_back(attempt):
             return False
-        else:
-            self._executor.start(attempt)
+        attempt.lane.enqueue(attempt)
         return True
 
-    def stop(self, attempt: LiveAttempt, cause: StopCause) -> None:
-        """Stop a handler because of what the keep-alive has found."""
-        try:
-            if cause is StopCause.STALE:
-                self._attempts.orphan(attempt)
-            self._timeouts.stop(attempt, cause)
-        except BaseException as error:  # noqa: BLE001 (a callback: the event loop would only log it)
-            self._shutdown.fail(error)
+    # ── slots that are free ───────────────────────────────────────────────────
+
+    def _fill_soon(self, lane: LaneState) -> None:
+        """Fill free slots in the loop's next iteration: until then more may become free."""
+        if lane not in self._scheduled:
+            self._scheduled.add(lane)
+            call_soon(self._fill, lane, context=self._context)
+
+    def _fill(self, lane: LaneState) -> None:
+        """Start what waits, as far as there are slots for it (S48, S68)."""
+        self._scheduled.discard(lane)
+        now = self._clock.elapsed()
+        while (attempt := lane.next_to_start(now)) is not None:
+            if not self._attempts.take_unstarted(attempt):
+                continue  # the keep-alive has handed it back
+            if self._must_go_back(attempt, now):
+                self._executor.settle(attempt, HandedBack(is_unstarted=True))
+                continue
+            lane.occupy(attempt, now)
+            try:
+                self._executor.start(attempt)
+            except BaseException as error:  # noqa: BLE001 (ends this attempt and no other)
+                self._executor.fail(attempt, error)
+        if not lane.waiting or not lane.calls_in_flight:
+            lane.wake_up.set()
+
+    def _must_go_back(self, attempt: LiveAttempt, now: Micros | None = None) -> bool:
+        """Whether an attempt may not start: the worker drains, or it was stopped or perhaps lost."""
+        now = self._clock.elapsed() if now is None else now
+        return (
+            self._shutdown.is_draining or attempt.cause is not None or may_be_lost(attempt, now, self._lease)
+        )
+
+    # ── what goes back ────────────────────────────────────────────────────────
+
+    def hand_back_waiting(self, lane: LaneState) -> None:
+        """Hand back what waits for a slot: the worker drains, or a job before it turned out long (S68)."""
+        now = self._clock.elapsed()
+        for attempt in lane.take_waiting():
+            if self._attempts.take_unstarted(attempt):
+                self._executor.settle(attempt, HandedBack(is_unstarted=True))
+        for running in lane.running:  # so long already: the next claims look less far ahead
+            job, took = running.claim.job, now - running.started_at
+            if took > lane.look_ahead.expected(job.queue, job.task):
+                lane.look_ahead.handler_took(job.queue, job.task, took)
+
+    def forget(self, attempts: list[LiveAttempt]) -> None:
+        """Forget attempts that the keep-alive has handed back."""
+        for attempt in attempts:
+            attempt.is_over = True
+            attempt.lane.leave_line(attempt)
+            self._attempts.release(attempt)
+            attempt.lane.look_for_work()
 
     async def _hand_back_unknown(self, attempts: list[LiveAttempt], asked_at: Micros) -> None:
         """Hand back jobs whose task or version is not known here, with how long nobody has known it."""
@@ -109,3 +172,14 @@ class Dispatcher:
             is_first = self._unknown_tasks.is_first_of_kind(attempt.claim.job)
             report.unknown_task(attempt, newest, is_first_of_kind=is_first)
             self._executor.settle(attempt, Unknown(seen.unseen_for, newest, seen.is_live))
+
+    # ── what the keep-alive has found ─────────────────────────────────────────
+
+    def stop(self, attempt: LiveAttempt, cause: StopCause) -> None:
+        """Stop a handler because of what the keep-alive has found."""
+        try:
+            if cause is StopCause.STALE:
+                self._attempts.orphan(attempt)
+            self._timeouts.stop(attempt, cause)
+        except BaseException as error:  # noqa: BLE001 (a callback: the event loop would only log it)
+            self._shutdown.fail(error)

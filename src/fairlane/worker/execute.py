@@ -1,15 +1,16 @@
 """The life of one attempt, to be read from top to bottom.
 
     1  `hold`                     the claim is here; its lease is renewed from now on     portal thread
+    -  `Dispatcher`               it waits for a slot, if none is free                    worker's loop
     2  `start`                    its arguments are decoded                               worker's loop
     3  `_launch`, `_run_in_task`  its handler runs, as a task of the loop or in a thread
-    4  `ended`                    what it returned or raised becomes a result             worker's loop
+    4  `ended`                    what it returned or raised becomes a result; slot free  worker's loop
     5  `settle`                   the result becomes a settlement, which waits in a lane  worker's loop
     6  `RoundTrip`                the lane's next round trip sends it to the store        portal thread
-    7  `Settler.answered`         the store has answered: the slot is free                worker's loop
+    7  `Settler.answered`         the store has answered: the attempt is forgotten        worker's loop
 
 Whatever is raised on the way settles that attempt as failed and concerns no other (`fail`); if even that
-cannot be done, the worker ends. A lost slot is a defect; `Shutdown` reports it.
+cannot be done, the worker ends. A lost claim or slot is a defect; `Shutdown` reports it.
 """
 
 from __future__ import annotations
@@ -73,9 +74,10 @@ class Executor:
 
     # ── 1. the claim is held ──────────────────────────────────────────────────
 
-    def hold(self, claim: Claim, lane: LaneState, asked_at: Micros) -> LiveAttempt:
+    def hold(self, claim: Claim, lane: LaneState, asked_at: Micros, now: Micros) -> LiveAttempt:
         """Hold a claim from the moment it is here. Called in the portal thread: the loop may be blocked."""
         attempt = LiveAttempt(claim, UNKNOWN_TASK, lane, asked_at)
+        attempt.claimed_at = now
         try:
             attempt.declared = self._declaration(claim.job.task) or UNKNOWN_TASK
         except BaseException as error:  # noqa: BLE001 (fails this attempt when the loop takes it)
@@ -180,6 +182,10 @@ class Executor:
         """Turn what a handler returned or raised into a result; settle it unless its claim was lost."""
         if attempt.is_over:
             return  # abandoned before: what it did since changes nothing
+        job = attempt.claim.job
+        if attempt.has_begun:
+            took = self._clock.elapsed() - attempt.began_at
+            attempt.lane.look_ahead.handler_took(job.queue, job.task, took)
         try:
             result = result_of(attempt, value, error, self._store_now)
             if result is None:
@@ -213,8 +219,7 @@ class Executor:
             draw=random.random(),  # noqa: S311 (spreads retries, guards nothing)
             log=None if tail is None else tail.text(),
         )
-        attempt.lane.pending.append(PendingSettlement(attempt, settlement))
-        attempt.lane.wake_up.set()
+        attempt.lane.settle(PendingSettlement(attempt, settlement), self._clock.elapsed())
 
     # ── when a step raises ────────────────────────────────────────────────────
 
@@ -231,8 +236,7 @@ class Executor:
                 self.settle(attempt, result)
             except BaseException:  # noqa: BLE001 (a policy or the log raised: settle without them)
                 settlement = decide_settlement(attempt.claim, result, draw=random.random())  # noqa: S311 (as above)
-                attempt.lane.pending.append(PendingSettlement(attempt, settlement))
-                attempt.lane.wake_up.set()
+                attempt.lane.settle(PendingSettlement(attempt, settlement), self._clock.elapsed())
         except BaseException as worse:  # noqa: BLE001 (nothing is left but to end)
             self._shutdown.fail(worse)
 

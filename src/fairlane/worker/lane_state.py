@@ -1,16 +1,23 @@
-"""One lane of a worker: its slots, the attempts in them, the settlements to send. Asks no store.
+"""One lane of a worker: its slots, what waits for one, the settlements to send. Asks no store.
 
-Usually one call to the store is in flight. A lane of one queue without headroom may have as many as the
-store's `concurrent_calls` (2 on PostgreSQL and Redis), each for its part of the slots: the store works on one
-while the handlers of the other run. A lane of several queues has one, because how the queues share the slots
-depends on what the last claim returned. So has a lane with headroom: what counts as headroom depends on all
-its free slots at once.
+A job is in one of four places from its claim until the store has answered its settlement:
+
+    waiting     claimed, not started: there was no slot for it, or it came a moment ago
+    running     its handler runs and has a slot
+    pending     its handler has ended; its settlement leaves with the next call
+    in flight   its settlement is on its way
+
+Only running handlers have slots. The others are what travels; `LookAhead` bounds it (S68).
+
+Usually one call to the store is in flight. A lane of one queue may have as many as the store's
+`concurrent_calls` (2 on PostgreSQL and Redis): the store works on one while the handlers of the other run. A
+lane of several queues has one, because how the queues share it depends on what the last claim returned.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Generator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Final, NamedTuple, TypeAlias
 
@@ -18,11 +25,18 @@ from fairlane.model.instants import SECOND, Micros
 from fairlane.model.job import Claim, Settlement
 from fairlane.model.policy.declared import Lane
 from fairlane.model.scheduling.lanes import LaneClock, QueueRequests
+from fairlane.model.scheduling.look_ahead import MAX_WAIT_AHEAD, LookAhead
 from fairlane.runtime.loops import WakeUp
 from fairlane.worker.attempts.live_attempts import LiveAttempt
 
 UNTIL_WOKEN: Final[Micros] = 3_600 * SECOND
 """The pause of a lane with nothing to do: only its wake-up can bring it something."""
+
+MAX_PENDING_TIME: Final[Micros] = SECOND // 100
+"""How long a settlement may wait for a claim to travel with, while other jobs wait for a slot."""
+
+_MAX_CLAIMS_WITHOUT: Final = 64
+"""How many claims in a row look not ahead because careful jobs keep coming."""
 
 
 class PendingSettlement(NamedTuple):
@@ -33,13 +47,22 @@ class PendingSettlement(NamedTuple):
 
 
 class FillSlots(NamedTuple):
-    """Claim up to this many jobs; what is pending is settled first, in the same call."""
+    """Claim jobs for this many free slots and so many ahead; what is pending is settled first, in one call.
+
+    The last `headroom` of the slots are for tenants with nothing running (S48).
+    """
 
     slots: int
+    ahead: int = 0
+    headroom: int = 0
 
 
 class SettleOnly(NamedTuple):
     """Send the pending settlements and claim nothing."""
+
+
+class HandBack(NamedTuple):
+    """Hand back what waits for a slot: it has waited for too long (S68)."""
 
 
 class Wait(NamedTuple):
@@ -48,31 +71,49 @@ class Wait(NamedTuple):
     pause: Micros
 
 
-LaneAction: TypeAlias = FillSlots | SettleOnly | Wait
+LaneAction: TypeAlias = FillSlots | SettleOnly | HandBack | Wait
+
+_Flow: TypeAlias = tuple[str, str]
+"""The queue and tenant of a job."""
 
 
 class LaneState:
-    """A lane at work. A slot is taken from the claim until the store has answered the settlement (S47).
+    """A lane at work. A slot is taken while a handler runs (S47). Used by the worker's loop only.
 
     `may_have_work` is False from sending a claim until it returns full or partial, fails, or `look_for_work`
     is called. A due job is separate: `due_at` is when time alone makes the next job claimable.
-    `calls_in_flight` counts calls to the store whose answers are not known yet. Used by the worker's loop
-    only.
+    `calls_in_flight` counts calls to the store whose answers are not known yet.
     """
 
     def __init__(self, policy: Lane, concurrent_calls: int = 1) -> None:
         self.policy = policy
         self.queues = tuple(policy.shares())
         self.wake_up = WakeUp()
+        self.on_vacant: Callable[[], None] = _nothing
         self.pending: list[PendingSettlement] = []
+        self.look_ahead = LookAhead(policy.slots)
         self.may_have_work = True
-        self.max_calls = concurrent_calls if len(self.queues) == 1 and not policy.headroom_slots else 1
+        self.max_calls = concurrent_calls if len(self.queues) == 1 else 1
         self.calls_in_flight = 0
         self.due_at: Micros | None = None
         self._queue_shares = LaneClock(policy)
-        self._taken_by_queue: Counter[str] = Counter()
-        self._taken = 0
+        self._headroom = policy.headroom_slots
+        # Minimum shares are exact for any hundred starts, and are decided claim by claim.
+        has_minimum = any(share.min_parts for share in policy.shares().values())
+        self._max_ahead = 0 if has_minimum else policy.prefetch
+        self._waiting: deque[LiveAttempt] = deque()
+        self._waiting_flows: Counter[_Flow] = Counter()
+        self._idle_flows_waiting = 0
+        self._running: set[LiveAttempt] = set()
+        self._running_flows: Counter[_Flow] = Counter()
+        self._claimed_by_queue: Counter[str] = Counter()
+        self._claimed = 0
         self._reserved = 0
+        self._pending_since: Micros | None = None
+        self._busy_since: Micros | None = None
+        self._busy_starts = 0
+        self._claims_without = 0
+        self._next_claims_without = 1
 
     # ── what to do next ───────────────────────────────────────────────────────
 
@@ -81,41 +122,91 @@ class LaneState:
 
         `not_before` is set after an outage. A lane that `is_draining` claims nothing more.
         """
+        if self._waiting and (is_draining or now >= self._waiting[0].claimed_at + MAX_WAIT_AHEAD):
+            return HandBack()
         if now < not_before:
-            return Wait(not_before - now)
+            return Wait(self._bounded(not_before - now, now))
         if is_draining and self.calls_in_flight:
             # A job handed back now could come back through the call in flight: wait for it, then settle.
             return Wait(UNTIL_WOKEN)
-        slots = 0 if is_draining else self.claimable_slots
+        fill = FillSlots(0) if is_draining else self.claimable(now)
         is_due = self.due_at is not None and now >= self.due_at
         # A settlement is sent anyway: let it claim too.
-        if slots > 0 and (self.may_have_work or self.pending or is_due):
-            return FillSlots(slots)
+        if fill.slots + fill.ahead > 0 and (self.may_have_work or self.pending or is_due):
+            return fill
         if self.pending:
-            return SettleOnly()
+            send_in = self._send_in(now)
+            return SettleOnly() if send_in <= 0 else Wait(self._bounded(send_in, now))
         if self.due_at is None or is_due:  # due, but no slot may be filled
-            return Wait(UNTIL_WOKEN)
-        return Wait(self.due_at - now)
+            return Wait(self._bounded(UNTIL_WOKEN, now))
+        return Wait(self._bounded(self.due_at - now, now))
+
+    def claimable(self, now: Micros) -> FillSlots:
+        """Return how many jobs one call may claim, for free slots and ahead.
+
+        What waits, and what other calls in flight may bring, gets the free slots first. With two calls each
+        asks for half of the slots at most, so that the store works on one while handlers of the other run.
+        """
+        free = self.free_slots - len(self._waiting) - self._reserved
+        part = -(-self.policy.slots // self.max_calls)
+        ahead = self._ahead(now)
+        if ahead:
+            # The last slots are not for everybody: what is claimed for them may have to wait, as if ahead.
+            return FillSlots(max(0, min(free - self._headroom, part)), ahead)
+        slots = max(0, min(free, part))
+        return FillSlots(slots, 0, max(0, self._headroom - (free - slots)))
+
+    def _ahead(self, now: Micros) -> int:
+        """Return how many jobs to claim beyond the free slots (S68)."""
+        wanted, limit = self.look_ahead.jobs, self._max_ahead
+        if not wanted or limit == 0 or self._claims_without:
+            return 0
+        already = max(0, len(self._waiting) + self._reserved - self.free_slots)
+        if self._waiting and already > wanted:
+            return 0  # enough for a round trip
+        if self.free_slots <= self._headroom and self._free_soon(now) <= self._headroom:
+            return 0  # the slots are held by long jobs, and the last ones are not for everybody (S48)
+        most = self.look_ahead.max_jobs if limit is None else min(limit, self.look_ahead.max_jobs)
+        return max(0, min(wanted, most - already))
+
+    def _free_soon(self, now: Micros) -> int:
+        """Return how many slots are free, or held by handlers that began less than a round trip ago."""
+        since = now - self.look_ahead.round_trip
+        return self.free_slots + sum(one.started_at >= since for one in self._running)
+
+    def _send_in(self, now: Micros) -> Micros:
+        """Return how long the pending settlements may still wait for a claim to travel with."""
+        if not self._waiting or self._pending_since is None:
+            return 0
+        return self._pending_since + MAX_PENDING_TIME - now
+
+    def _bounded(self, pause: Micros, now: Micros) -> Micros:
+        """Return a pause that ends when what waits for a slot must go back."""
+        if not self._waiting:
+            return pause
+        return max(0, min(pause, self._waiting[0].claimed_at + MAX_WAIT_AHEAD - now))
+
+    # ── facts ─────────────────────────────────────────────────────────────────
 
     @property
     def free_slots(self) -> int:
-        """How many slots hold no attempt."""
-        return self.policy.slots - self._taken
+        """How many slots hold no handler."""
+        return self.policy.slots - len(self._running)
 
     @property
-    def claimable_slots(self) -> int:
-        """How many slots one call may fill, once it has settled what is pending.
+    def claimed(self) -> int:
+        """How many claims the lane holds, from their arrival until the store has answered their end."""
+        return self._claimed
 
-        Slots that another call in flight may fill do not count.
-        """
-        free = self.free_slots - self._reserved + len(self.pending)
-        return min(free, -(-self.policy.slots // self.max_calls))
+    @property
+    def running(self) -> Sequence[LiveAttempt]:
+        """The attempts whose handlers have slots."""
+        return tuple(self._running)
 
-    def queue_requests(self) -> QueueRequests:
-        """Return what to ask of each queue, as if all pending settlements and calls in flight were done."""
-        done = Counter(one.attempt.claim.job.queue for one in self.pending)
-        reserved = Counter({self.queues[0]: self._reserved})
-        return self._queue_shares.queue_requests(self.claimable_slots, self._taken_by_queue + reserved - done)
+    def queue_requests(self, fill: FillSlots) -> QueueRequests:
+        """Return what to ask of each queue."""
+        reserved = Counter({self.queues[0]: self._reserved}) if self._reserved else Counter[str]()
+        return self._queue_shares.queue_requests(fill.slots, self._claimed_by_queue + reserved, fill.ahead)
 
     # ── what happens to it ────────────────────────────────────────────────────
 
@@ -125,30 +216,172 @@ class LaneState:
         self.wake_up.set()
 
     @contextmanager
-    def call_in_flight(self, settling: int, claiming: int) -> Generator[None]:
-        """Reserve the slots that a call may fill beyond those it frees, while it is in flight.
+    def call_in_flight(self, claiming: int) -> Generator[None]:
+        """Reserve what a call may claim, while it is in flight.
 
         A call that claims resets `may_have_work` and `due_at`: its answer sets them again.
         """
-        reserved = max(0, claiming - settling)
         self.calls_in_flight += 1
-        self._reserved += reserved
+        self._reserved += claiming
         if claiming:
             self.may_have_work, self.due_at = False, None
         try:
             yield
         finally:
             self.calls_in_flight -= 1
-            self._reserved -= reserved
+            self._reserved -= claiming
 
-    def take(self, claims: Sequence[Claim]) -> None:
-        """Give each of these claims a slot."""
+    def claim_answered(self, asked_ahead: int, *, is_cut: bool, is_empty: bool) -> None:
+        """Learn from the answer of a claim whether the next ones may look ahead.
+
+        If the part ahead was cut by a job that may not be claimed so, the next claim is for free slots only;
+        if that keeps happening, ever more claims are.
+        """
+        if is_cut:
+            self._claims_without = self._next_claims_without
+            self._next_claims_without = min(_MAX_CLAIMS_WITHOUT, 2 * self._next_claims_without)
+        elif asked_ahead and not is_empty:
+            self._next_claims_without = 1
+        elif self._claims_without:
+            self._claims_without -= 1
+
+    def take(self, claims: Sequence[Claim], now: Micros) -> None:
+        """Count claims that have arrived."""
+        if self._waiting and self._busy_starts > self.policy.slots:
+            self._learn_pace(now)
+            self._busy_since, self._busy_starts = now, 0
         starts = Counter(claim.job.queue for claim in claims)
-        self._taken_by_queue += starts
-        self._taken += len(claims)
+        self._claimed_by_queue += starts
+        self._claimed += len(claims)
         self._queue_shares.started(starts)
 
     def release(self, attempt: LiveAttempt) -> None:
-        """Free the slot of an attempt."""
-        self._taken_by_queue[attempt.claim.job.queue] -= 1
-        self._taken -= 1
+        """Forget a claim: the store has answered its settlement, or it was lost."""
+        self._claimed -= 1
+        if not attempt.is_counted_out:
+            self._count_out(attempt)
+        self.vacate(attempt)
+
+    # ── slots ─────────────────────────────────────────────────────────────────
+
+    def enqueue(self, attempt: LiveAttempt) -> None:
+        """Let an attempt wait for a slot."""
+        if not self._waiting:
+            self._busy_since, self._busy_starts = attempt.claimed_at, 0
+        self._waiting.append(attempt)
+        if self._headroom:
+            flow = _flow(attempt)
+            self._waiting_flows[flow] += 1
+            self._idle_flows_waiting += self._waiting_flows[flow] == 1 and not self._running_flows[flow]
+
+    def next_to_start(self, now: Micros) -> LiveAttempt | None:
+        """Take out the attempt that starts next: in the order claimed, under S48; None if none may."""
+        free = self.free_slots
+        if not self._waiting:
+            self._learn_pace(now)
+            return None
+        if free <= 0:
+            return None
+        if free > self._headroom:
+            attempt = self._waiting.popleft()
+        elif not self._idle_flows_waiting:
+            return None
+        else:
+            at = next(n for n, one in enumerate(self._waiting) if not self._running_flows[_flow(one)])
+            attempt = self._waiting[at]
+            del self._waiting[at]
+        self._busy_starts += 1
+        self._left_line(attempt)
+        return attempt
+
+    def _learn_pace(self, now: Micros) -> None:
+        """Learn how fast jobs were started while others waited."""
+        if self._busy_since is not None:
+            self.look_ahead.starts_took(self._busy_starts, now - self._busy_since)
+            self._busy_since = None
+
+    def leave_line(self, attempt: LiveAttempt) -> None:
+        """Take out an attempt that waits for a slot, wherever it is."""
+        if attempt in self._waiting:
+            self._waiting.remove(attempt)
+            self._left_line(attempt)
+
+    def take_waiting(self) -> list[LiveAttempt]:
+        """Take out everything that waits for a slot."""
+        waiting = list(self._waiting)
+        self._waiting.clear()
+        self._waiting_flows.clear()
+        self._idle_flows_waiting = 0
+        self._busy_since = None
+        return waiting
+
+    @property
+    def waiting(self) -> int:
+        """How many claimed jobs wait for a slot."""
+        return len(self._waiting)
+
+    def occupy(self, attempt: LiveAttempt, now: Micros) -> None:
+        """Give an attempt a slot: its handler starts."""
+        attempt.started_at = now
+        self._running.add(attempt)
+        if self._headroom:
+            flow = _flow(attempt)
+            self._running_flows[flow] += 1
+            if self._running_flows[flow] == 1 and self._waiting_flows[flow]:
+                self._idle_flows_waiting -= 1
+
+    def vacate(self, attempt: LiveAttempt) -> None:
+        """Free the slot of an attempt, if it has one: its handler has ended, or counts as ended."""
+        if attempt not in self._running:
+            return
+        self._running.discard(attempt)
+        self._count_out(attempt)
+        if self._headroom:
+            flow = _flow(attempt)
+            self._running_flows[flow] -= 1
+            if not self._running_flows[flow]:
+                del self._running_flows[flow]
+                self._idle_flows_waiting += self._waiting_flows[flow] > 0
+        if self._waiting:
+            self.on_vacant()
+
+    def _count_out(self, attempt: LiveAttempt) -> None:
+        attempt.is_counted_out = True
+        self._claimed_by_queue[attempt.claim.job.queue] -= 1
+
+    def _left_line(self, attempt: LiveAttempt) -> None:
+        if self._headroom:
+            flow = _flow(attempt)
+            self._waiting_flows[flow] -= 1
+            if not self._waiting_flows[flow]:
+                del self._waiting_flows[flow]
+                self._idle_flows_waiting -= not self._running_flows[flow]
+
+    # ── settlements ───────────────────────────────────────────────────────────
+
+    def settle(self, done: PendingSettlement, now: Micros) -> None:
+        """Queue a settlement for the next call; the attempt no longer needs its slot."""
+        if not self.pending:
+            self._pending_since = now
+        self.pending.append(done)
+        self.vacate(done.attempt)
+        if not self._waiting or len(self.pending) == 1:
+            self.wake_up.set()  # else the call that brings more jobs takes it along
+
+    def take_pending(self) -> list[PendingSettlement]:
+        """Take the settlements that are to be sent now."""
+        taken, self.pending, self._pending_since = self.pending, [], None
+        return taken
+
+    def put_back(self, unsent: list[PendingSettlement]) -> None:
+        """Queue settlements again that the store did not take, before the others."""
+        self.pending[:0] = unsent
+
+
+def _nothing() -> None:
+    """Do nothing: nobody fills the slots of a lane that no dispatcher has."""
+
+
+def _flow(attempt: LiveAttempt) -> _Flow:
+    job = attempt.claim.job
+    return job.queue, job.tenant

@@ -31,6 +31,9 @@ GUARD_EVERY: Final[Micros] = SECOND // 4
 BLOCKED_LOOP_GRACE: Final[Micros] = 10 * SECOND
 """Grace after the hard timeout. If a handler runs on and the loop did not turn for as long, it is blocked."""
 
+STALLED_LOOP_GRACE: Final[Micros] = SECOND // 4
+"""If the loop did not turn for this long, what it has not started goes back: others can run it (S68)."""
+
 HAND_BACK_TIMEOUT: Final = 1.0
 """Seconds that handing back may take when the loop is blocked."""
 
@@ -40,6 +43,10 @@ class KeepAliveListener(Protocol):
 
     def stop_attempt(self, attempt: LiveAttempt, cause: StopCause) -> None:
         """Stop a handler."""
+        ...
+
+    def handed_back(self, attempts: list[LiveAttempt]) -> None:
+        """Hear that unstarted attempts went back to the store."""
         ...
 
     def loop_blocked(self) -> None:
@@ -118,6 +125,7 @@ class LeaseRenewer:
         for attempt in running:
             if may_be_lost(attempt, now, self._lease):
                 self._listener.stop_attempt(attempt, StopCause.LOST)
+        await self._hand_back_unstarted(now)
         # A handler alone proves nothing: one that was asked to stop has time beyond its hard timeout.
         has_turned = now - self._loop_turned_at() <= BLOCKED_LOOP_GRACE
         if not has_turned and not all(may_renew(attempt, now) for attempt in running):
@@ -125,17 +133,39 @@ class LeaseRenewer:
             self._listener.loop_blocked()
         return GUARD_EVERY
 
+    async def _hand_back_unstarted(self, now: Micros) -> None:
+        """Hand back what waits for a slot while a handler blocks the loop, which cannot do so (S68)."""
+        stalled_at = now - STALLED_LOOP_GRACE
+        if self._loop_turned_at() >= stalled_at:
+            return
+        attempts = self._attempts
+        old = (one for one in attempts.unstarted() if one.claimed_at < stalled_at)
+        taken = [one for one in old if attempts.take_unstarted(one)]
+        if not taken:
+            return
+        try:
+            await self._settle_unstarted(taken)
+        except (StoreError, TimeoutError):
+            for attempt in taken:
+                attempts.put_back_unstarted(attempt)
+        else:
+            self._listener.handed_back(taken)
+
     async def _hand_back(self) -> None:
         """Hand back what a blocked loop has not started (S32): `command` ends the process next.
 
         In an embedded worker, which only logs, this is repeated; the store answers that it is stale.
         """
         waiting = [one for one in self._attempts.claimed() if not (one.has_begun or one.is_over)]
-        settlements = tuple(decide_settlement(attempt.claim, HandedBack(), draw=0) for attempt in waiting)
-        request = SettleRequest(scope=Scope.all(), worker=self._worker, settlements=settlements)
         with suppress(StoreError, TimeoutError):
-            async with timeout(HAND_BACK_TIMEOUT):
-                await self._store().claims.settle(request)
+            await self._settle_unstarted(waiting)
+
+    async def _settle_unstarted(self, attempts: list[LiveAttempt]) -> None:
+        unstarted = HandedBack(is_unstarted=True)
+        settlements = tuple(decide_settlement(attempt.claim, unstarted, draw=0) for attempt in attempts)
+        request = SettleRequest(scope=Scope.all(), worker=self._worker, settlements=settlements)
+        async with timeout(HAND_BACK_TIMEOUT):
+            await self._store().claims.settle(request)
 
     def _cancel(self, asked: tuple[UUID, ...], running: dict[UUID, LiveAttempt]) -> None:
         for id in asked:

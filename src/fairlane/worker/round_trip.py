@@ -1,4 +1,4 @@
-"""Round trips with the store: settle what is over, claim for free slots, start what came (S35, S66).
+"""Round trips with the store: settle what is over, claim what can start soon, start what came (S35, S66).
 
 The lane decides what to do (`LaneState.next_action`); this module does it. The store is called in the portal
 thread: a handler that blocks the worker's loop can delay the start of a claimed job, but not its renewal. A
@@ -22,7 +22,7 @@ from fairlane.store.contract.request import Request
 from fairlane.worker.attempts.live_attempts import LiveAttempt
 from fairlane.worker.dispatch import Dispatcher
 from fairlane.worker.hints import HintListener
-from fairlane.worker.lane_state import FillSlots, LaneState, PendingSettlement, Wait
+from fairlane.worker.lane_state import FillSlots, HandBack, LaneState, PendingSettlement, Wait
 from fairlane.worker.settle import Settler, settle_all
 from fairlane.worker.shutdown import Shutdown
 
@@ -31,11 +31,12 @@ _MIN_PAUSE: Final[Micros] = SECOND // 200
 
 
 class _Answer(NamedTuple):
-    """What the store answered, and the attempts now held, whose leases are renewed from here on."""
+    """What the store answered and when, and the attempts now held, whose leases are renewed from here on."""
 
     settled: SettleReply
     claimed: ClaimReply | None
     held: list[LiveAttempt]
+    at: Micros
 
 
 class RoundTrip:
@@ -77,29 +78,35 @@ class RoundTrip:
         action = lane.next_action(now, not_before=self._not_before, is_draining=self._shutdown.is_draining)
         if isinstance(action, Wait):
             return action.pause
-        claim = self._claim_request(action.slots) if isinstance(action, FillSlots) else None
-        batch, lane.pending = self._settler.drop_superseded(lane.pending), []
+        if isinstance(action, HandBack):
+            self._dispatcher.hand_back_waiting(lane)
+            return 0
+        claim = self._claim_request(action) if isinstance(action, FillSlots) else None
+        batch = self._settler.drop_superseded(lane.take_pending())
         mark = self._outage.mark()
         try:
-            with lane.call_in_flight(len(batch), 0 if claim is None else claim.total):
+            with lane.call_in_flight(0 if claim is None else claim.total):
                 await self._exchange(batch, claim)
         except StoreError as error:
             # A settlement that was applied after all is stale the next time, which does no harm.
-            lane.pending, lane.may_have_work = [*batch, *lane.pending], True
+            lane.put_back(batch)
+            lane.may_have_work = True
             pause = self._outage.failed(error)
             self._not_before = self._clock.elapsed() + pause
             return pause
         self._outage.answered(mark)
         return 0
 
-    def _claim_request(self, slots: int) -> ClaimRequest:
+    def _claim_request(self, fill: FillSlots) -> ClaimRequest:
+        requests = self._lane.queue_requests(fill)
         return ClaimRequest(
             scope=Scope.all(),
             worker=self._worker,
             lease=self._lease,
-            queue_requests=tuple(QueueRequest(queue, limit) for queue, limit in self._lane.queue_requests()),
-            total=slots,
-            headroom=self._lane.policy.headroom_slots,
+            queue_requests=tuple(QueueRequest(queue, limit) for queue, limit in requests),
+            total=fill.slots + fill.ahead,
+            headroom=fill.headroom,
+            ahead=fill.ahead,
         )
 
     async def _exchange(self, batch: list[PendingSettlement], claim: ClaimRequest | None) -> None:
@@ -117,7 +124,7 @@ class RoundTrip:
         if claim is not None and answer.claimed is None:
             self._lane.may_have_work = True  # settlements were sent one by one, and no claim went along
         elif claim is not None and answer.claimed is not None:
-            await self._start(claim, answer.claimed, answer.held, asked_at)
+            await self._start(claim, answer.claimed, answer, asked_at)
             await self._note_next_due(answer.claimed.next_due_at)
 
     # ── in the portal thread ──────────────────────────────────────────────────
@@ -138,7 +145,7 @@ class RoundTrip:
         elif claim is not None:
             claimed = await claims.claim(claim)
         held = [] if claimed is None else self._dispatcher.hold(claimed.claims, self._lane, asked_at)
-        return _Answer(settled, claimed, held)
+        return _Answer(settled, claimed, held, self._clock.elapsed())
 
     async def _confirm(self, self_settled: list[PendingSettlement]) -> SettleReply:
         """Settle attempts that succeeded in their handler's own transaction, unless it is still open."""
@@ -162,20 +169,20 @@ class RoundTrip:
         if len(reply.settled) + len(reply.stale) == len(batch):
             return batch
         named = {one.id for one in reply.settled}.union(reply.stale)
-        self._lane.pending[:0] = [done for done in batch if done.settlement.id not in named]
+        self._lane.put_back([done for done in batch if done.settlement.id not in named])
         return [done for done in batch if done.settlement.id in named]
 
-    async def _start(
-        self, asked: ClaimRequest, reply: ClaimReply, held: list[LiveAttempt], asked_at: Micros
-    ) -> None:
+    async def _start(self, asked: ClaimRequest, reply: ClaimReply, answer: _Answer, asked_at: Micros) -> None:
         lane, claims = self._lane, reply.claims
-        if reply.is_partial or len(claims) == asked.total:
+        lane.look_ahead.round_trip_took(answer.at - asked_at)
+        lane.claim_answered(asked.ahead, is_cut=reply.is_ahead_cut, is_empty=not claims)
+        if reply.is_partial or reply.is_ahead_cut or len(claims) == asked.total:
             lane.may_have_work = True
         if claims:
             claimed_at = claims[0].lease_until - asked.lease  # in the store's time
             self._clock_offset.update(claimed_at, asked_at)
-        lane.take(claims)
-        await self._dispatcher.start(held, asked_at)
+        lane.take(claims, answer.at)
+        await self._dispatcher.start(answer.held, asked_at)
         if not lane.may_have_work:
             self._hints.work_wanted.set()
 

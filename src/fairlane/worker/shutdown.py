@@ -106,18 +106,18 @@ class Shutdown:
             self.wake_lanes()
         if not self.is_draining or lane.calls_in_flight:
             return False
-        if lane.free_slots != lane.policy.slots and not self._has_lost_slots(lane):
+        if lane.claimed and not self._has_lost_claims(lane):
             return False
         self._open.discard(lane)
         if not self._open:
             self.finished.set()
         return True
 
-    def _has_lost_slots(self, lane: LaneState) -> bool:
-        """Log, and return, whether slots are taken though nothing runs or waits to be settled: a defect."""
-        if lane.pending or any(attempt.lane is lane for attempt in self._attempts.running()):
+    def _has_lost_claims(self, lane: LaneState) -> bool:
+        """Log, and return, whether claims are held of which nothing runs, waits or is pending: a defect."""
+        if lane.pending or lane.waiting or any(one.lane is lane for one in self._attempts.running()):
             return False
-        report.slots_lost(self._worker, lane.policy.name, lane.policy.slots - lane.free_slots)
+        report.slots_lost(self._worker, lane.policy.name, lane.claimed)
         return True
 
     def _is_idle(self) -> bool:

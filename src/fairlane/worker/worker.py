@@ -80,6 +80,7 @@ class _Parts:
             self.attempts, clock, self.shutdown, self.executor.ended, self.executor.abandon
         )
         self.dispatcher = Dispatcher(
+            lanes=lanes,
             client=client,
             lease=settings.lease,
             clock=clock,
@@ -299,6 +300,12 @@ class WorkerRuntime:
         if self._loop is not None and self._parts is not None:
             with suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(self._parts.dispatcher.stop, attempt, cause)
+
+    def handed_back(self, attempts: list[LiveAttempt]) -> None:
+        """Forget attempts that the keep-alive has handed back, as soon as the loop turns again."""
+        if self._loop is not None and self._parts is not None:
+            with suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._parts.dispatcher.forget, attempts)
 
     def loop_blocked(self) -> None:
         """Hear that a handler blocks the worker's event loop (S31)."""

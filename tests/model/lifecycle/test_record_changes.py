@@ -105,6 +105,14 @@ def test_a_job_keeps_its_last_attempts_alone() -> None:
     assert [one.number for one in job.attempts] == list(range(2, MAX_STORED_ATTEMPTS + 2))
 
 
+def test_a_claim_that_comes_back_unstarted_leaves_only_its_fence() -> None:
+    """S68: its number is free again, and no attempt is recorded."""
+    job = settled(claimed(new(), "w1", SECOND, NOW), settling(Event.HAND_BACK), NOW)
+    again = claimed(job, "w1", SECOND, SOON)
+    unstarted = msgspec.structs.replace(settling(Event.HAND_BACK), is_unstarted=True)
+    assert settled(again, unstarted, SOON) == msgspec.structs.replace(job, fence=again.fence)
+
+
 def test_a_lost_job_is_a_suspect_and_settled_only_if_that_was_its_end() -> None:
     """S39: whoever loses its worker may have killed it."""
     again = lost(running(), LeaseLoss(State.READY, None, 1, 1, 0, BOOM), SOON)

@@ -651,6 +651,7 @@ endings: st.SearchStrategy[AttemptResult] = st.one_of(
     st.builds(Snoozed, waits, st.text(max_size=5), st.sampled_from([Because.SNOOZE, Because.BREAKER])),
     st.builds(Cancelled, st.text(max_size=5), st.sampled_from([Because.CHOSEN, Because.ASKED])),
     st.just(HandedBack()),
+    st.just(HandedBack(is_unstarted=True)),
     st.builds(Unknown, st.integers(0, 2 * HOUR)),
 )
 jobs = st.builds(

@@ -80,7 +80,9 @@ class Share:
 class Lane:
     """A group of slots in a worker and the queues it serves.
 
-    A `headroom` of None is the default for the number of slots: see `headroom_slots`.
+    A `headroom` of None is the default for the number of slots: see `headroom_slots`. `prefetch` bounds how
+    many jobs the lane claims before it has a free slot for them (S68); None leaves that to what the worker
+    measures, 0 turns it off.
     """
 
     name: str
@@ -88,12 +90,14 @@ class Lane:
     queues: Sequence[str] | Mapping[str, float | Share]
     order: Literal["weighted", "strict"] = "weighted"
     headroom: int | None = None
+    prefetch: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse a meaningless lane."""
         _legal("lane", self.name)
         _counted("slots", self.slots, 1)
         _counted("headroom", self.headroom, 0, is_optional=True)
+        _counted("prefetch", self.prefetch, 0, is_optional=True)
         if self.headroom_slots >= self.slots:
             _refuse("headroom", self.headroom, f"below the lane's {self.slots} slots")
         _one_of("order", self.order, "weighted", "strict")

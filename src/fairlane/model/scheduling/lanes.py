@@ -37,17 +37,30 @@ class LaneClock:
         self._asked: QueueRequests = []
         self._narrow: dict[str, int] = {}
 
-    def queue_requests(self, free: int, running: Mapping[str, int]) -> QueueRequests:
-        """Return what to ask for with this many free slots, given the running jobs of each queue."""
-        free_slots = {
-            name: free if limit is None else min(free, max(0, limit - running.get(name, 0)))
-            for name, limit in ((name, share.max_slots) for name, share in self._shares.items())
+    def queue_requests(self, free: int, running: Mapping[str, int], ahead: int = 0) -> QueueRequests:
+        """Return what to ask for with this many free slots, given the claimed jobs of each queue.
+
+        What is claimed `ahead` of a free slot (S68) is shared as slots are; of a strict lane it is all of the
+        first queue, because what waits there may not delay a more urgent job.
+        """
+        is_strict = isinstance(self._order, _Strict)
+        wanted = free if is_strict else free + ahead
+        left = {
+            name: None if share.max_slots is None else max(0, share.max_slots - running.get(name, 0))
+            for name, share in self._shares.items()
         }
-        self._narrow = {name: limit for name, limit in free_slots.items() if limit < free}
-        plan = self._order.plan(free, free_slots)
+        free_slots = {name: wanted if limit is None else min(wanted, limit) for name, limit in left.items()}
+        self._narrow = {name: limit for name, limit in free_slots.items() if limit < wanted}
+        if len(left) == 1:  # the usual lane, on the hot path: nothing to share
+            (name, limit), wanted = next(iter(left.items())), free + ahead
+            self._asked = [(name, wanted if limit is None else min(wanted, limit))]
+            return self._asked
+        plan = self._order.plan(wanted, free_slots)
         due = [(name, len(list(run))) for name, run in groupby(plan)]
         rest = [(name, free_slots[name] - plan.count(name)) for name in self._order.listed()]
-        self._asked = [(name, limit) for name, limit in [*due, *rest] if limit > 0]
+        first = self._order.listed()[0]
+        beyond = [(first, ahead)] if is_strict and left[first] is None else []
+        self._asked = [(name, limit) for name, limit in [*due, *beyond, *rest] if limit > 0]
         return self._asked
 
     def started(self, starts: Mapping[str, int]) -> None:
@@ -88,8 +101,6 @@ class _Weighted:
 
     def plan(self, free: int, free_slots: FreeSlots) -> list[str]:
         """Return the queues of the next starts, those of one queue together."""
-        if len(free_slots) == 1:  # the usual lane, on the hot path: nothing to share
-            return [name for name, limit in free_slots.items() for _ in range(min(free, limit))]
         clocks = dict(self._clocks)
         due: Counter[str] = Counter()
         for _ in range(free):

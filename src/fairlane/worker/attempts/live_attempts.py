@@ -35,15 +35,19 @@ class StopCause(Enum):
 class LiveAttempt:
     """A claim held by this worker. All instants are of the worker's monotonic clock.
 
-    `leased_at` is when the lease was last known to be good; `hard_at` and `soft_at` are the timeouts. Until
-    it `has_begun`, none of the handler's code has run. Once it `is_over`, the handler counts as ended:
-    whatever it still does changes nothing. If it `is_abandoned_next`, it is not cancelled again. `hold_error`
+    `claimed_at` is when its claim arrived, `started_at` when it got a slot, `began_at` when its handler
+    began; 0 until then. `leased_at` is when the lease was last known to be good; `hard_at` and `soft_at` are
+    the timeouts. Until it `has_begun`, none of the handler's code has run. Once it `is_over`, the handler
+    counts as ended: whatever it still does changes nothing. If it `is_abandoned_next`, it is not cancelled
+    again. If it `is_counted_out`, its lane no longer counts it against its queue's `max_slots`. `hold_error`
     was raised before the worker's loop knew of it.
     """
 
     __slots__ = (
+        "began_at",
         "cause",
         "claim",
+        "claimed_at",
         "control",
         "declared",
         "give_up_at",
@@ -51,10 +55,12 @@ class LiveAttempt:
         "has_begun",
         "hold_error",
         "is_abandoned_next",
+        "is_counted_out",
         "is_over",
         "lane",
         "leased_at",
         "soft_at",
+        "started_at",
         "task",
         "thread_call",
     )
@@ -64,6 +70,9 @@ class LiveAttempt:
         self.declared = declared
         self.lane = lane
         self.leased_at = leased_at
+        self.claimed_at: Micros = 0
+        self.started_at: Micros = 0
+        self.began_at: Micros = 0
         self.control = AttemptControl()
         self.hard_at: Micros | None = None
         self.soft_at: Micros | None = None
@@ -71,6 +80,7 @@ class LiveAttempt:
         self.give_up_at: Micros = 0
         self.has_begun = False
         self.is_abandoned_next = False
+        self.is_counted_out = False
         self.is_over = False
         self.task: asyncio.Task[None] | None = None
         self.thread_call: ThreadCall | None = None
@@ -82,6 +92,7 @@ class LiveAttempt:
         Not from the start of its task: another handler may block the loop between the two.
         """
         self.has_begun = True
+        self.began_at = now
         timeout = self.claim.job.timeout
         self.hard_at = None if timeout is None else now + timeout
         soft = self.declared.soft_timeout
@@ -104,12 +115,14 @@ class LiveAttempt:
 class LiveAttempts:
     """All live attempts by job, and orphans: attempts that lost their claim while their handler still runs.
 
-    The portal thread holds a claim, and renews it, before the worker's loop takes it. Jobs are
-    keyed by the integer of their id: a UUID is hashed in Python code, four times as slowly.
+    The portal thread holds a claim, and renews it, before the worker's loop takes it. Until it is started,
+    either thread may hand it back: whoever removes it from the unstarted ones decides (`take_unstarted`).
+    Jobs are keyed by the integer of their id: a UUID is hashed in Python code, four times as slowly.
     """
 
     def __init__(self) -> None:
         self._held: set[LiveAttempt] = set()
+        self._unstarted: set[LiveAttempt] = set()
         self._by_job: dict[int, LiveAttempt] = {}
         self._orphans: set[LiveAttempt] = set()
 
@@ -118,7 +131,24 @@ class LiveAttempts:
 
     def hold(self, attempt: LiveAttempt) -> None:
         """Hold an attempt from the moment its claim is here. Called in the portal thread."""
+        self._unstarted.add(attempt)
         self._held.add(attempt)
+
+    def take_unstarted(self, attempt: LiveAttempt) -> bool:
+        """Take an attempt to start it or to hand it back; False if the other thread has. From any thread."""
+        try:
+            self._unstarted.remove(attempt)
+        except KeyError:
+            return False
+        return True
+
+    def put_back_unstarted(self, attempt: LiveAttempt) -> None:
+        """Let an attempt count as unstarted again: it could not be handed back. From any thread."""
+        self._unstarted.add(attempt)
+
+    def unstarted(self) -> list[LiveAttempt]:
+        """Return the claims that were neither started nor handed back. May be called from any thread."""
+        return list(self._unstarted)
 
     def take(self, attempt: LiveAttempt) -> LiveAttempt | None:
         """Let the worker's loop have an attempt that was held.
@@ -143,6 +173,7 @@ class LiveAttempts:
     def release(self, attempt: LiveAttempt) -> None:
         """Forget an attempt and free its slot."""
         self._orphans.discard(attempt)
+        self._held.discard(attempt)
         key = attempt.claim.job.id.int
         if self._by_job.get(key) is attempt:
             del self._by_job[key]
@@ -157,4 +188,4 @@ class LiveAttempts:
     def running(self) -> list[LiveAttempt]:
         """Return the attempts whose handlers run, orphans included. May be called from any thread."""
         known = list(self._by_job.values())
-        return [attempt for attempt in (*known, *self._orphans) if not attempt.is_over]
+        return [one for one in (*known, *self._orphans) if one.started_at and not one.is_over]

@@ -66,6 +66,16 @@ async def test_jobs_of_the_layout_before_run_to_their_end(world: World, stored: 
     assert [id for id in served if id in set(stored["next"])] == stored["next"]
 
 
+async def test_jobs_of_the_layout_before_are_claimed_ahead(world: World, stored: Any) -> None:
+    """S67, S68: no index lists those that may not be: records and policies say so, old ones as well."""
+    assert stored
+    reply = await world.claim_whole(20, ahead=20)
+    assert (len(reply.claims), reply.is_ahead_cut) == (20, False)
+    world.advance(60)  # until the rate allows a start
+    reply = await world.claim_whole(1, "rated", ahead=1)
+    assert (len(reply.claims), reply.is_ahead_cut) == (0, True)
+
+
 async def test_a_body_that_lacks_the_last_fields_is_read_with_their_defaults(world: World) -> None:
     """So a new field of a job needs no migration: it goes to the end of the list."""
     body = msgspec.msgpack.decode(to_body(world.new(created_by="ana", tags=("a",))))

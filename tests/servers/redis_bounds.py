@@ -31,7 +31,7 @@ from fairlane.store.contract.upkeep import CensusRequest, ForgetRequest
 from fairlane.store.opening import open_store
 from fairlane.store.redis.client import RedisClient
 from fairlane.store.redis.script_loader import load
-from tests.contract.world import ALL, World, ruined
+from tests.contract.world import ALL, SUCCEEDED, UNSTARTED, World, ruined
 from tests.oracle.clock import DrivenClock
 from tests.redis.rendering import VERBS
 from tests.servers.bounds_page import MOST, PAGE, Bound, Bounds, page
@@ -118,6 +118,7 @@ class Trial:
             "enqueue 1,000 of 10 kB": lambda: self._send(self._names(BATCH), payload=b"x" * 10_000),
             "enqueue 1,000 refused at the end": self._refuse,
             "claim, settle, renew": self._work,
+            "claim ahead, hand back": self._claim_ahead,
             "reclaim 1,000": self._reclaim,
             "promote 1,000": self._promote,
             "expire 1,000": self._expire,
@@ -156,6 +157,16 @@ class Trial:
             await self._world.renew(*claims)
             verdicts = [self._world.verdict(one, *([ending] if ending else ())) for one in claims]
             reply = await self._world.settle_reply(*verdicts, claim=self._world.claim_request(100))
+            assert reply.claimed is not None
+            claims = list(reply.claimed.claims)
+            assert len(claims) == 100
+
+    async def _claim_ahead(self) -> None:
+        claims = await self._world.claim(100, ahead=100)
+        for ending in (UNSTARTED, SUCCEEDED):
+            verdicts = [self._world.verdict(one, ending) for one in claims]
+            request = self._world.claim_request(100, ahead=100)
+            reply = await self._world.settle_reply(*verdicts, claim=request)
             assert reply.claimed is not None
             claims = list(reply.claimed.claims)
             assert len(claims) == 100

@@ -30,15 +30,17 @@ class ClaimParts:
         self.continuation = b""
         self._due: Instant = 0
         self._is_partial = 0
+        self._is_ahead_cut = 0
         self._undecoded: list[tuple[Instant, list[bytes]]] = []
         self._claims: list[Claim] = []
         self.last = -1
 
     def add(self, number: int, reply: list[Any]) -> None:
         """Add the reply of a script; decode it later."""
-        continuation, due, is_partial, now, parts = reply
+        continuation, due, is_partial, is_ahead_cut, now, parts = reply
         if number > self.last:
-            self.last, self.continuation, self._due, self._is_partial = number, continuation, due, is_partial
+            self.last, self.continuation, self._due = number, continuation, due
+            self._is_partial, self._is_ahead_cut = is_partial, is_ahead_cut
         self._undecoded.append((now, parts))
 
     def decode(self) -> None:
@@ -49,11 +51,12 @@ class ClaimParts:
 
     def cut_short(self) -> None:
         """Stop here after an error: the caller gets what was claimed, and may ask for more."""
-        self.continuation, self._is_partial = b"", 1
+        self.continuation, self._is_partial, self._is_ahead_cut = b"", 1, 0
 
     def reply(self) -> ClaimReply:
         """Return all claims."""
-        return ClaimReply(tuple(self._claims), self._due or None, bool(self._is_partial))
+        is_partial, is_ahead_cut = bool(self._is_partial), bool(self._is_ahead_cut)
+        return ClaimReply(tuple(self._claims), self._due or None, is_partial, is_ahead_cut)
 
 
 async def finish_claim(client: RedisClient, parts: ClaimParts) -> ClaimReply:
@@ -79,6 +82,7 @@ def encode_request(request: ClaimRequest) -> bytes:
             "queue_requests": [(one.queue, one.limit) for one in request.queue_requests],
             "total": request.total,
             "headroom": request.headroom,
+            "ahead": request.ahead,
             "isolates": request.isolates,
         }
     )

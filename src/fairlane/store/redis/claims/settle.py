@@ -169,5 +169,6 @@ def _pack(settlement: Settlement, event: _EventMeaning) -> bytes:
         settlement.crashes_alone,
         settlement.snoozes,
         settlement.is_suspect,
+        settlement.is_unstarted,
     )
     return numbers + _texts(settlement.outcome, settlement.because)

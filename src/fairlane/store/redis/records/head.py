@@ -2,9 +2,9 @@
 
 The fields of `JobHead` are the only list: format and positions for Lua are made from it. Numbers stand before
 texts, and what a job has when it is enqueued stands before what claims and its end add. A job that was never
-claimed has the first half only. "None" is 0, -1 or the empty text, as noted beside the field; no text holds a
-NUL. A new field goes to the end of the numbers or texts of the second half, and raises the layout version
-(upkeep/facet.py).
+claimed has the first half only; one that came back unstarted (S68) has both, since its fence must grow.
+"None" is 0, -1 or the empty text, as noted beside the field; no text holds a NUL. A new field goes to the end
+of the numbers or texts of the second half, and raises the layout version (upkeep/facet.py).
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def write_head(head: JobHead) -> bytes:
     >>> read_head(write_head(ready)) == ready, len(write_head(ready))
     (True, 59)
     """
-    head.is_new = head.attempt == 0 and head.settled_at == 0
+    head.is_new = head.attempt == 0 and head.fence == 0 and head.settled_at == 0
     values = msgspec.structs.astuple(head)
     first = _half(_NEW_NUMBERS, values[:_NEW_FIELDS], _NEW_TEXTS)
     return first if head.is_new else first + _half(_CLAIM_NUMBERS, values[_NEW_FIELDS:], _CLAIM_TEXTS)

@@ -87,6 +87,7 @@ SETTLEMENT_LAYOUT: Final = RecordLayout(
         "crashes_alone": "I",
         "snoozes": "I",
         "is_suspect": "?",
+        "is_unstarted": "?",  # its number and its charge are given back, and nothing is recorded (S68)
         "outcome": "s",
         "because": "s",  # "": none
     },

@@ -5,7 +5,8 @@
 -- 16 bytes each; [6] a claim request or ''; [7] the name of its continuation; [8], [9] the number of this page and
 -- how many there are; then, for each settlement that has them, the packed failure, the packed log and the result.
 -- Each settlement has up to three variants, worked out in Python by `reconcile`: the plain one, one if cancellation
--- was requested, one if the job would come back after it expires. Which of them holds is decided here.
+-- was requested, one if the job would come back after it expires. Which of them holds is decided here. An attempt that
+-- comes back unstarted (S68) leaves no record.
 -- Reply: the new state of each job (0: the claim was lost), and the reply of the claim.
 local worker, scope = ARGV[2], ARGV[3]
 local ids = split_ids(ARGV[5])
@@ -107,10 +108,15 @@ end
 -- Do what `change_job` does, in place: all that the end of a running job changes is known.
 local function settle(id, head, variant, failure, log, result)
   local tenant_queue, state, gate = tenant_queue_of(head), variant[SETTLE_STATE], head[GATE]
-  append_attempt(id, head, variant[SETTLE_OUTCOME], failure, log)
-  if head[CHARGED] >= 0 then
-    update_estimate(head, variant[SETTLE_OUTCOME])
-    charge_time(tenant_queue, head, true)
+  if variant[SETTLE_IS_UNSTARTED] == 1 then
+    head[ATTEMPT] = head[ATTEMPT] - 1
+    refund(tenant_queue, head)
+  else
+    append_attempt(id, head, variant[SETTLE_OUTCOME], failure, log)
+    if head[CHARGED] >= 0 then
+      update_estimate(head, variant[SETTLE_OUTCOME])
+      charge_time(tenant_queue, head, true)
+    end
   end
   if head[IS_CANCEL_ASKED] == 1 then
     zrem('$cancel_asked', id)

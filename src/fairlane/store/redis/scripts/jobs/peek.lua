@@ -13,7 +13,7 @@ if saved.state then
 end
 
 local function peek_step()
-  local request = {queue_requests = {{name, total}}, total = total, headroom = 0}
+  local request = {queue_requests = {{name, total}}, total = total, headroom = 0, ahead = 0}
   local claimed, is_done = choose_jobs(request, continuation, step, only_tenant)
   local left = total - continuation.claimed
   if is_done and (left == 0 or not is_partial(request, continuation)) then

@@ -1,4 +1,4 @@
--- uses: jobs/paging
+-- uses: jobs/paging jobs/job_body
 -- Count the next jobs of a sorted set that match filters, in the order of score and id. No job leaves the server.
 -- KEYS[1], ARGV[1]: base/buffer.lua.
 -- ARGV: [2] the set; [3], [4] score and id of the position to go on after ('' for the start); [5] how many members to
@@ -33,27 +33,6 @@ for i, head in ipairs(heads) do
       wanted[#wanted + 1], fields[#fields + 1] = ids[i], read
     end
   end
-end
-
--- Return the fields of a body by their positions (JobBody in records/job.py). It has byte strings, which the msgpack of
--- the server cannot read: their lengths are read here. A body of an older layout ends early.
-local function read_body(body)
-  local fields, at, size = {}, 1, #body
-  for position = 1, #BODY_KINDS do
-    if at >= size then
-      break
-    end
-    local kind = byte(body, at + 1)
-    if (BODY_KINDS):sub(position, position) == 'v' or kind == 0xc0 then -- nil
-      at, fields[position] = cmsgpack.unpack_limit(body, 1, at)
-      at = at == -1 and size or at
-    else
-      local format = kind == 0xc4 and 'B' or kind == 0xc5 and '>I2' or '>I4'
-      local length, first = struct.unpack(format, body, at + 2)
-      fields[position], at = body:sub(first, first + length - 1), first + length - 1
-    end
-  end
-  return fields
 end
 
 local function matches(body)

@@ -1,4 +1,4 @@
--- uses: jobs/state_changes queues/unparking limits/blocks
+-- uses: jobs/state_changes queues/unparking limits/blocks claims/look_ahead
 -- Choose the next jobs in the fair order (S35, S41-S48): of the ready tenant with the lowest vt the strand with
 -- the first head. Whatever is met on the way that may not run is parked. The continuation is what the next script of
 -- the same claim must know.
@@ -6,6 +6,8 @@
 -- bounds are per queue: at most 40 jobs promoted and 50 members unparked, or taken from changed groups. Parking costs
 -- no budget; MAX_PARKED bounds it per claim. While a queue is served, waiters of gates are unparked whenever nothing is
 -- ready, at most UNPARK_STEP at a time.
+-- The part of a claim that is ahead of free slots ends the claim before the first job that may not be (look_ahead.lua).
+-- That job stays as it is, in its place.
 -- Reads the hash `estimates` and the sorted sets `delayed` by queue and `expiries`.
 --
 -- Example. A worker asks for 3 jobs of a queue; a job costs 10 of its tenant's virtual time. Every strand has several
@@ -149,8 +151,9 @@ local function start_job(queue, tenant_queue, task, id, is_lowest)
   return id
 end
 
--- Start the job that goes first in a queue. Return nil if there is none, or a bound was met.
-local function next_job(queue, unpark_pass, continuation, idle_only, limit, only_tenant)
+-- Start the job that goes first in a queue. Return nil if there is none, a bound was met, or it may not be claimed
+-- ahead (`is_ahead`).
+local function next_job(queue, unpark_pass, continuation, idle_only, is_ahead, limit, only_tenant)
   while continuation.parks < MAX_PARKED do
     if budget == 0 then
       return nil
@@ -171,6 +174,10 @@ local function next_job(queue, unpark_pass, continuation, idle_only, limit, only
       spend(1)
       local expires_at = continuation.may_expire and head_of(id)[EXPIRES_AT] or 0
       if expires_at == 0 or NOW < expires_at then
+        if is_ahead and not may_be_ahead(tenant_queue, task, id) then
+          continuation.is_ahead_cut = true
+          return nil
+        end
         return start_job(queue, tenant_queue, task, id, not only_tenant and not idle_only)
       end
       expire(id)
@@ -186,10 +193,12 @@ end
 
 -- Return the continuation of a claim that begins. `request_number`: the queue request it is at. `taken`: jobs by number
 -- of the queue request; `claimed`: all of them. `parks`: what it has parked so far. `is_bound_met`: whether it stopped
--- at MAX_PARKED or MAX_DUE. `queues`: unpark passes by name of the queue. Each script also sets `may_expire`: whether
--- any waiting job has expired.
+-- at MAX_PARKED or MAX_DUE. `is_ahead_cut`: whether it ended before a job that may not be claimed ahead. `queues`: unpark
+-- passes by name of the queue. Each script also sets `may_expire`: whether any waiting job has expired.
 local function new_continuation()
-  return {request_number = 1, taken = {}, claimed = 0, parks = 0, is_bound_met = false, queues = {}}
+  return {
+    request_number = 1, taken = {}, claimed = 0, parks = 0, is_bound_met = false, is_ahead_cut = false, queues = {},
+  }
 end
 
 local function work_left(unpark_pass)
@@ -232,11 +241,12 @@ local function serve_queue(request, continuation, queue, unpark_pass, claimed, o
   local wanted, taken = request.queue_requests[number][REQUEST_LIMIT], continuation.taken[number] or 0
   local has_rate, block = queue.rules.rate, queue_block(queue)
   while not block and taken < wanted and continuation.claimed < total do
-    local left = math.min(total - continuation.claimed, wanted - taken, budget)
+    local limit = math.min(total - continuation.claimed, wanted - taken, budget)
     local idle_only = total - continuation.claimed <= request.headroom
-    local id = next_job(queue, unpark_pass, continuation, idle_only, left, only_tenant)
+    local is_ahead = total - continuation.claimed <= request.ahead
+    local id = next_job(queue, unpark_pass, continuation, idle_only, is_ahead, limit, only_tenant)
     if not id then
-      return budget > 0
+      return continuation.is_ahead_cut or budget > 0
     end
     claimed[#claimed + 1] = id
     taken, continuation.claimed = taken + 1, continuation.claimed + 1
@@ -252,7 +262,10 @@ local function choose_jobs(request, continuation, limit, only_tenant)
   local claimed = {}
   budget = limit
   continuation.may_expire = is_any_expired()
-  while continuation.request_number <= #request.queue_requests and continuation.claimed < request.total do
+  while
+    continuation.request_number <= #request.queue_requests and continuation.claimed < request.total
+    and not continuation.is_ahead_cut
+  do
     local queue = load_queue(request.queue_requests[continuation.request_number][REQUEST_QUEUE])
     local unpark_pass, is_prepared = prepare_queue(queue, continuation, limit, only_tenant)
     if not is_prepared then

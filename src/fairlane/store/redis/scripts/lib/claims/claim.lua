@@ -28,11 +28,11 @@ end
 -- claimed for the first time and have no gate: what the claim adds to their heads is the same for all. They are
 -- returned with the heads they had; the client adds the rest (FirstClaimReader).
 local function start_attempts(request, claimed)
-  local reply, bytes_of, bodies = {}, hmget('$heads', claimed), hmget('$bodies', claimed)
+  local reply, bytes_of, bodies = {}, parts_of(claimed)
   local lease_until, claim_fields = NOW + request.lease, first_claim_fields(request.worker, NOW + request.lease)
   for i, id in ipairs(claimed) do
     local head, bytes, attempts = heads[id], bytes_of[i], ''
-    if not head and not charges[id] and is_plain_new_job(bytes) then
+    if not head and not charges[id] and (heads_ahead[id] or is_plain_new_job(bytes)) then
       add_new('HSET', '$heads', id, with_first_claim(bytes, claim_fields))
     else
       bytes, attempts = start_attempt(request, id, head or read_head(bytes))
@@ -45,7 +45,7 @@ local function start_attempts(request, claimed)
 end
 
 -- Do one script's part of a claim and commit. Return the continuation ('' at the end), when to look again, whether a
--- bound was met, the instant, and the claims.
+-- bound was met, whether the part ahead was cut, the instant, and the claims.
 local function claim_step(request, continuation, limit)
   local claimed, is_done = choose_jobs(request, continuation, limit)
   local claims, due, partial = start_attempts(request, claimed), 0, false
@@ -57,7 +57,8 @@ local function claim_step(request, continuation, limit)
     due, partial = next_due(names), is_partial(request, continuation)
   end
   commit()
-  return {is_done and '' or pack(continuation), due, partial and 1 or 0, NOW, claims}
+  local is_cut = continuation.is_ahead_cut and 1 or 0
+  return {is_done and '' or pack(continuation), due, partial and 1 or 0, is_cut, NOW, claims}
 end
 
 -- Do the part of a claim that comes with one page of settlements. Each page goes on where the one before stopped: the
@@ -67,7 +68,7 @@ local function claim_with_page(request, key, page, pages)
   local stored = page > 1 and call('GET', PREFIX .. key)
   if page > 1 and not stored then -- a page before was refused, and may come once more
     commit()
-    return {'', 0, 1, NOW, {}}
+    return {'', 0, 1, 0, NOW, {}}
   end
   local continuation = stored and unpack_one(stored) or new_continuation()
   local reply = claim_step(request, continuation, MAX_JOBS_PER_SCRIPT)
@@ -79,7 +80,7 @@ local function claim_with_page(request, key, page, pages)
   end
   if reply[1] == '' then
     continuation.request_number, continuation.parks = 1, 0
-    continuation.is_bound_met, continuation.queues = false, {}
+    continuation.is_bound_met, continuation.is_ahead_cut, continuation.queues = false, false, {}
   end
   call('SET', PREFIX .. key, pack(continuation), 'PX', STAGED_TTL_MS)
   return reply

@@ -1,7 +1,8 @@
 -- uses:
 -- The head of a job: all that changes, and all that scripts must know of it. Packed by hand, since scripts read and
 -- write it for each job. The fields and their format come from records/head.py; a flag is 0 or 1. A job that was never
--- claimed and has not ended has the first half of the fields only (IS_NEW). Touches no key.
+-- claimed and has not ended has the first half of the fields only (IS_NEW). One that came back unstarted (S68) has no
+-- attempt either, but a fence that must grow: it has all fields. Touches no key.
 
 local function read_head(bytes)
   if bytes:byte() == 1 then -- IS_NEW
@@ -11,7 +12,7 @@ local function read_head(bytes)
 end
 
 local function write_head(head)
-  if head[ATTEMPT] == 0 and head[SETTLED_AT] == 0 then
+  if head[ATTEMPT] == 0 and head[FENCE] == 0 and head[SETTLED_AT] == 0 then
     head[IS_NEW] = 1
     return struct.pack(NEW_HEAD_FORMAT, unpack(head, 1, NEW_HEAD_FIELDS))
   end

@@ -142,6 +142,14 @@ local function charge_time(tenant_queue, head, is_final)
   head[CHARGED] = seen
 end
 
+-- Give back what a claim has charged, with what renewals added (S68). No vt is below 0 by it: the weight of the tenant
+-- may have fallen since.
+local function refund(tenant_queue, head)
+  local stride, charged = stride_of(tenant_queue), head[CHARGED]
+  local amount, zero = charged < 0 and stride or charge_for(stride, charged), vt_of(tenant_queue.queue, VT_ZERO, 0)
+  charge(tenant_queue, math.max(-amount, zero - tenant_queue.vt))
+end
+
 -- Give back what a claim held: its slot at the gate, its tenant's place under the running limit.
 local function release(gate, tenant_queue)
   if tenant_queue.parked and tenant_queue.parked[REASON] == 'running_limit' then

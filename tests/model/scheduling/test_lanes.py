@@ -192,6 +192,35 @@ def test_max_slots_bounds_what_a_queue_may_occupy() -> None:
     assert dict(LaneClock(lane).queue_requests(1, {"long": 1})) == {"long": 1, "short": 1}
 
 
+def test_what_is_claimed_ahead_is_shared_as_slots_are() -> None:
+    """S49, S68: by weight, and of a queue with a bound no more than that."""
+    lane = LaneClock(Lane("main", 4, {"high": 3, "low": Share(1.0), "few": Share(1.0, max_slots=2)}))
+    asked = lane.queue_requests(4, {"few": 1}, ahead=16)
+    assert asked[:3] == [("high", 14), ("low", 5), ("few", 1)]
+    assert sum(limit for _, limit in asked[:3]) == 20
+    assert max(limit for name, limit in asked if name == "few") == 1
+
+
+def test_a_strict_lane_looks_ahead_in_its_first_queue_only() -> None:
+    """S49, S68: what waits may not delay a more urgent job; without free slots it asks for nothing else."""
+    lane = LaneClock(Lane("main", 4, ["first", "second"], order="strict"))
+    assert lane.queue_requests(3, {}, ahead=5) == [("first", 3), ("first", 5), ("second", 3)]
+    assert lane.queue_requests(0, {}, ahead=5) == [("first", 5)]
+
+
+def test_a_bounded_first_queue_of_a_strict_lane_is_not_looked_ahead_in() -> None:
+    """S49, S68: its slots are all that it may have."""
+    lane = LaneClock(Lane("main", 4, {"first": Share(max_slots=2), "second": Share()}, order="strict"))
+    assert lane.queue_requests(3, {}, ahead=5) == [("first", 2), ("second", 1), ("second", 2)]
+
+
+def test_a_lane_of_one_queue_asks_it_for_everything() -> None:
+    """S68: up to its bound."""
+    assert LaneClock(Lane("main", 4, ["one"])).queue_requests(3, {}, ahead=9) == [("one", 12)]
+    bounded = LaneClock(Lane("main", 4, {"one": Share(max_slots=5)}))
+    assert bounded.queue_requests(3, {"one": 2}, ahead=9) == [("one", 3)]
+
+
 def test_a_lane_whose_queues_are_all_at_their_bound_asks_for_nothing() -> None:
     """Weighted or strict."""
     shares = {"a": Share(max_slots=1), "b": Share(max_slots=1)}

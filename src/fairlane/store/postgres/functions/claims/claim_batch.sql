@@ -14,16 +14,19 @@
 -- Of each tenant one job more than it can serve is read, so that its next head is known. Running limits are stored: a tenant
 -- without a free slot is parked if it would have come before the last one served.
 --
--- Parameters: `p_limit` jobs at most; `parked`: how many the request has parked so far, and then with those parked here;
--- `p_stride` and `p_limits`: of tenants without their own, `p_has_strides` and `p_has_limits`: some of the next have their own.
+-- Parameters: `p_limit` jobs at most, of which those behind the first `p_sure` are claimed ahead; `parked`: how many the request
+-- has parked so far, and then with those parked here; `p_stride` and `p_limits`: of tenants without their own, `p_has_strides`
+-- and `p_has_limits`: some of the next have their own.
 -- Index: tenant_queue_order, tenant_queue_name, strand_open, strand_parked_tenant, job_ready, job_running, primary keys of
 -- hold and effective_rule. Locks: the caller's queue lock; rows of running jobs, SKIP LOCKED.
 
 -- Choose in rounds until `p_limit` jobs are chosen or nothing is left, and write what becomes of tenant queues and strands.
 -- A round in which a job has expired, a tenant or task is paused, rated or gated, or too many would be parked is dropped
--- before anything of it is written; `claim` goes on stepwise.
+-- before anything of it is written; `claim` goes on stepwise. A round that meets a careful job in the part ahead is chosen
+-- again, up to that job; the step after it meets that job first and ends the claim (S68).
+DROP FUNCTION IF EXISTS {schema}.claim_batch({schema}.queue, bigint, int, int);
 CREATE OR REPLACE FUNCTION {schema}.claim_batch(
-  INOUT q {schema}.queue, p_now bigint, p_limit int, INOUT parked int, OUT tids tid[], OUT capped boolean[],
+  INOUT q {schema}.queue, p_now bigint, p_limit int, p_sure int, INOUT parked int, OUT tids tid[], OUT capped boolean[],
   OUT has_started boolean
 ) LANGUAGE plpgsql AS $$
 DECLARE
@@ -35,6 +38,7 @@ DECLARE
   v_limits {schema}.effective_rule;  -- of every tenant that has none of its own
   is_plain boolean;   -- none of the next tenants has a limit
   v_left int;
+  v_careful int;      -- the place in the round of the first careful job of the part ahead
   is_dropped boolean; -- the round cannot be done at once
   chosen {schema}.batch_choice;
   v_parked text[];
@@ -63,6 +67,11 @@ BEGIN
       chosen := {schema}.choose_fairly(q, p_now, v_left, own.strides, v_stride, own.limits, v_limits, v_owners);
     END IF;
     EXIT WHEN chosen.tenant_queues IS NULL;
+    v_careful := array_position(chosen.careful, true, greatest(p_sure - cardinality(tids), 0) + 1);
+    IF v_careful IS NOT NULL THEN
+      p_limit := cardinality(tids) + v_careful - 1;
+      CONTINUE;
+    END IF;
     v_parked := array(SELECT tenant FROM unnest(chosen.tenants, chosen.parks) AS u (tenant, is_parked) WHERE is_parked);
     is_dropped := parked + cardinality(v_parked) >= {max_parked}
       OR (chosen.jobs IS NULL AND cardinality(v_parked) = 0 AND true = ALL (chosen.opens))  -- a round must change something
@@ -159,7 +168,8 @@ BEGIN
   jobs AS MATERIALIZED (
     SELECT s.*, j.*, row_number() OVER (PARTITION BY s.tenant_queue ORDER BY j.sort_key, j.id) - 1 AS nth
     FROM strands s LEFT JOIN LATERAL (
-      SELECT ctid AS job, sort_key, id, expires_at, dedup_key IS NOT NULL AND dedup_until = 'started' AS is_started
+      SELECT ctid AS job, sort_key, id, expires_at, dedup_key IS NOT NULL AND dedup_until = 'started' AS is_started,
+             {schema}.is_careful(is_suspect, at_most_once, failures, max_attempts, dedup_key, dedup_until) AS is_careful
       FROM {schema}.job
       WHERE (queue, tenant, task, sort_key, id) >= (q.name, s.tenant, s.task, s.head_key, s.head_id)
         AND (queue, tenant, task) <= (q.name, s.tenant, s.task) AND state = {ready}
@@ -194,7 +204,7 @@ BEGIN
   -- The same as arrays: the jobs served,
   taken AS (
     SELECT array_agg(job ORDER BY rank) AS jobs, array_agg(running IS NOT NULL ORDER BY rank) AS capped,
-           array_agg(tenant ORDER BY rank) AS owners,
+           array_agg(tenant ORDER BY rank) AS owners, array_agg(is_careful ORDER BY rank) AS careful,
            min(expires_at) AS expires_at, array_agg(DISTINCT task) AS tasks, bool_or(is_started) AS is_started,
            bool_or(has_rate) AS has_rate
     FROM picked WHERE is_served),
@@ -210,9 +220,9 @@ BEGIN
   heads AS (
     SELECT array_agg(tid) AS strands, array_agg(head_key) AS keys, array_agg(head_id) AS ids
     FROM ahead WHERE is_touched OR head_id IS NULL OR NOT has_head)
-  SELECT taken.jobs, taken.capped, taken.owners, (SELECT vt FROM last), taken.expires_at, taken.tasks, taken.is_started,
-         taken.has_rate, after.tenant_queues, after.tenants, after.vts, after.served, after.opens, after.low_keys,
-         after.parks, heads.strands, heads.keys, heads.ids
+  SELECT taken.jobs, taken.capped, taken.owners, taken.careful, (SELECT vt FROM last), taken.expires_at, taken.tasks,
+         taken.is_started, taken.has_rate, after.tenant_queues, after.tenants, after.vts, after.served, after.opens,
+         after.low_keys, after.parks, heads.strands, heads.keys, heads.ids
   INTO chosen FROM taken, after, heads;
   RETURN chosen;
 END $$;
@@ -244,12 +254,14 @@ BEGIN
   IF p_has_strides THEN
     v_stride := {schema}.stride_of(p_now, t.tenant);
   END IF;
-  SELECT array_agg(tid) FILTER (WHERE nth <= p_limit), min(expires_at) FILTER (WHERE nth <= p_limit),
+  SELECT array_agg(tid) FILTER (WHERE nth <= p_limit), array_agg(is_careful) FILTER (WHERE nth <= p_limit),
+         min(expires_at) FILTER (WHERE nth <= p_limit),
          bool_or(is_started) FILTER (WHERE nth <= p_limit), ARRAY[min(sort_key) FILTER (WHERE nth > p_limit)],
          array_agg(id) FILTER (WHERE nth > p_limit)
-  INTO chosen.jobs, chosen.expires_at, chosen.is_started, chosen.keys, chosen.ids
+  INTO chosen.jobs, chosen.careful, chosen.expires_at, chosen.is_started, chosen.keys, chosen.ids
   FROM (SELECT *, row_number() OVER () AS nth FROM ( -- number the sorted rows: a plan may sort after numbering
-          SELECT ctid AS tid, sort_key, id, expires_at, dedup_key IS NOT NULL AND dedup_until = 'started' AS is_started
+          SELECT ctid AS tid, sort_key, id, expires_at, dedup_key IS NOT NULL AND dedup_until = 'started' AS is_started,
+                 {schema}.is_careful(is_suspect, at_most_once, failures, max_attempts, dedup_key, dedup_until) AS is_careful
           FROM {schema}.job
           WHERE (queue, tenant, task, sort_key, id) >= (q.name, t.tenant, s.tasks[1], s.keys[1], s.ids[1])
             AND (queue, tenant, task) <= (q.name, t.tenant, s.tasks[1]) AND state = {ready}
@@ -303,7 +315,8 @@ BEGIN
         ORDER BY queue, tenant, head_key, head_id LIMIT 2) AS two LIMIT 1) AS s ON true
     LEFT JOIN LATERAL (
       SELECT *, lead(sort_key) OVER () AS next_key, lead(id) OVER () AS next_id FROM (
-        SELECT ctid AS job, sort_key, id, expires_at, dedup_key IS NOT NULL AND dedup_until = 'started' AS is_started
+        SELECT ctid AS job, sort_key, id, expires_at, dedup_key IS NOT NULL AND dedup_until = 'started' AS is_started,
+               {schema}.is_careful(is_suspect, at_most_once, failures, max_attempts, dedup_key, dedup_until) AS is_careful
         FROM {schema}.job
         WHERE (queue, tenant, task, sort_key, id) >= (q.name, candidates.tenant, s.task, s.head_key, s.head_id)
           AND (queue, tenant, task) <= (q.name, candidates.tenant, s.task) AND state = {ready}
@@ -311,13 +324,13 @@ BEGIN
     WHERE p_limit = (SELECT count(*) FROM candidates) AND NOT EXISTS (
       SELECT 1 FROM candidates, last
       WHERE (candidates.vt + candidates.stride, candidates.ready_since) < (last.vt, last.ready_since)))
-  SELECT bool_and(is_head), array_agg(job), array_agg(tenant), max(vt), min(expires_at),
+  SELECT bool_and(is_head), array_agg(job), array_agg(tenant), array_agg(is_careful), max(vt), min(expires_at),
          (SELECT array_agg(task) FROM (SELECT DISTINCT task FROM met) AS kinds), bool_or(is_started),
          array_agg(tenant_queue), array_agg(new_vt), array_agg(is_open), array_agg(low_key), array_agg(strand),
          array_agg(next_key), array_agg(next_id)
-  INTO are_heads, chosen.jobs, chosen.owners, chosen.last_vt, chosen.expires_at, chosen.tasks, chosen.is_started,
-       chosen.tenant_queues,
-       chosen.new_vts, chosen.opens, chosen.head_keys, chosen.strands, chosen.keys, chosen.ids
+  INTO are_heads, chosen.jobs, chosen.owners, chosen.careful, chosen.last_vt, chosen.expires_at, chosen.tasks,
+       chosen.is_started, chosen.tenant_queues, chosen.new_vts, chosen.opens, chosen.head_keys, chosen.strands,
+       chosen.keys, chosen.ids
   FROM met;
   IF are_heads IS NOT TRUE THEN
     RETURN NULL;

@@ -196,7 +196,7 @@ BEGIN
            least(min(sort_key) FILTER (WHERE NOT is_served), min(head_key) FILTER (WHERE place > max_jobs)) AS low_key
     FROM picked GROUP BY tenant_queue, tenant),
   -- What becomes of each strand: its next head.
-  ahead AS MATERIALIZED (
+  next_heads AS MATERIALIZED (
     SELECT tid, min(sort_key) FILTER (WHERE NOT is_served) AS head_key,
            (array_agg(id ORDER BY nth) FILTER (WHERE NOT is_served))[1] AS head_id, bool_or(is_served) AS is_touched,
            coalesce(bool_or(id = head_id), false) AS has_head
@@ -219,7 +219,7 @@ BEGIN
   -- first job that is there, and a strand that is left below it would never be met again.
   heads AS (
     SELECT array_agg(tid) AS strands, array_agg(head_key) AS keys, array_agg(head_id) AS ids
-    FROM ahead WHERE is_touched OR head_id IS NULL OR NOT has_head)
+    FROM next_heads WHERE is_touched OR head_id IS NULL OR NOT has_head)
   SELECT taken.jobs, taken.capped, taken.owners, taken.careful, (SELECT vt FROM last), taken.expires_at, taken.tasks,
          taken.is_started, taken.has_rate, after.tenant_queues, after.tenants, after.vts, after.served, after.opens,
          after.low_keys, after.parks, heads.strands, heads.keys, heads.ids

@@ -67,10 +67,12 @@ BEGIN
       chosen := {schema}.choose_fairly(q, p_now, v_left, own.strides, v_stride, own.limits, v_limits, v_owners);
     END IF;
     EXIT WHEN chosen.tenant_queues IS NULL;
-    v_careful := array_position(chosen.careful, true, greatest(p_sure - cardinality(tids), 0) + 1);
-    IF v_careful IS NOT NULL THEN
-      p_limit := cardinality(tids) + v_careful - 1;
-      CONTINUE;
+    IF p_sure < p_limit THEN
+      v_careful := {schema}.first_careful(chosen.jobs, greatest(p_sure - cardinality(tids), 0) + 1);
+      IF v_careful IS NOT NULL THEN
+        p_limit := cardinality(tids) + v_careful - 1;
+        CONTINUE;
+      END IF;
     END IF;
     v_parked := array(SELECT tenant FROM unnest(chosen.tenants, chosen.parks) AS u (tenant, is_parked) WHERE is_parked);
     is_dropped := parked + cardinality(v_parked) >= {max_parked}
@@ -113,6 +115,21 @@ BEGIN
       q.waiting := q.waiting - cardinality(chosen.jobs);
     END IF;
   END LOOP;
+END $$;
+
+-- The place of the first job, from a place on, that may not be claimed ahead; NULL if all may. Read by location only where a
+-- claim goes ahead: one boolean more in every way of choosing makes all large claims some 5 % slower.
+CREATE OR REPLACE FUNCTION {schema}.first_careful(p_tids tid[], p_from int) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+  v_careful tid[] := array(
+    SELECT ctid FROM {schema}.job WHERE ctid = any(p_tids[p_from:])
+      AND {schema}.is_careful(is_suspect, at_most_once, failures, max_attempts, dedup_key, dedup_until));
+BEGIN
+  IF cardinality(v_careful) = 0 THEN
+    RETURN NULL;
+  END IF;
+  RETURN (SELECT min(place) FROM unnest(p_tids) WITH ORDINALITY AS chosen (tid, place)
+          WHERE place >= p_from AND tid = any(v_careful));
 END $$;
 
 -- Choose the next jobs of a queue, at most `p_limit`, as in the example above, and say what becomes of the tenant queues and
@@ -168,8 +185,7 @@ BEGIN
   jobs AS MATERIALIZED (
     SELECT s.*, j.*, row_number() OVER (PARTITION BY s.tenant_queue ORDER BY j.sort_key, j.id) - 1 AS nth
     FROM strands s LEFT JOIN LATERAL (
-      SELECT ctid AS job, sort_key, id, expires_at, dedup_key IS NOT NULL AND dedup_until = 'started' AS is_started,
-             {schema}.is_careful(is_suspect, at_most_once, failures, max_attempts, dedup_key, dedup_until) AS is_careful
+      SELECT ctid AS job, sort_key, id, expires_at, dedup_key IS NOT NULL AND dedup_until = 'started' AS is_started
       FROM {schema}.job
       WHERE (queue, tenant, task, sort_key, id) >= (q.name, s.tenant, s.task, s.head_key, s.head_id)
         AND (queue, tenant, task) <= (q.name, s.tenant, s.task) AND state = {ready}
@@ -204,7 +220,7 @@ BEGIN
   -- The same as arrays: the jobs served,
   taken AS (
     SELECT array_agg(job ORDER BY rank) AS jobs, array_agg(running IS NOT NULL ORDER BY rank) AS capped,
-           array_agg(tenant ORDER BY rank) AS owners, array_agg(is_careful ORDER BY rank) AS careful,
+           array_agg(tenant ORDER BY rank) AS owners,
            min(expires_at) AS expires_at, array_agg(DISTINCT task) AS tasks, bool_or(is_started) AS is_started,
            bool_or(has_rate) AS has_rate
     FROM picked WHERE is_served),
@@ -220,9 +236,9 @@ BEGIN
   heads AS (
     SELECT array_agg(tid) AS strands, array_agg(head_key) AS keys, array_agg(head_id) AS ids
     FROM next_heads WHERE is_touched OR head_id IS NULL OR NOT has_head)
-  SELECT taken.jobs, taken.capped, taken.owners, taken.careful, (SELECT vt FROM last), taken.expires_at, taken.tasks,
-         taken.is_started, taken.has_rate, after.tenant_queues, after.tenants, after.vts, after.served, after.opens,
-         after.low_keys, after.parks, heads.strands, heads.keys, heads.ids
+  SELECT taken.jobs, taken.capped, taken.owners, (SELECT vt FROM last), taken.expires_at, taken.tasks, taken.is_started,
+         taken.has_rate, after.tenant_queues, after.tenants, after.vts, after.served, after.opens, after.low_keys,
+         after.parks, heads.strands, heads.keys, heads.ids
   INTO chosen FROM taken, after, heads;
   RETURN chosen;
 END $$;
@@ -254,14 +270,12 @@ BEGIN
   IF p_has_strides THEN
     v_stride := {schema}.stride_of(p_now, t.tenant);
   END IF;
-  SELECT array_agg(tid) FILTER (WHERE nth <= p_limit), array_agg(is_careful) FILTER (WHERE nth <= p_limit),
-         min(expires_at) FILTER (WHERE nth <= p_limit),
+  SELECT array_agg(tid) FILTER (WHERE nth <= p_limit), min(expires_at) FILTER (WHERE nth <= p_limit),
          bool_or(is_started) FILTER (WHERE nth <= p_limit), ARRAY[min(sort_key) FILTER (WHERE nth > p_limit)],
          array_agg(id) FILTER (WHERE nth > p_limit)
-  INTO chosen.jobs, chosen.careful, chosen.expires_at, chosen.is_started, chosen.keys, chosen.ids
+  INTO chosen.jobs, chosen.expires_at, chosen.is_started, chosen.keys, chosen.ids
   FROM (SELECT *, row_number() OVER () AS nth FROM ( -- number the sorted rows: a plan may sort after numbering
-          SELECT ctid AS tid, sort_key, id, expires_at, dedup_key IS NOT NULL AND dedup_until = 'started' AS is_started,
-                 {schema}.is_careful(is_suspect, at_most_once, failures, max_attempts, dedup_key, dedup_until) AS is_careful
+          SELECT ctid AS tid, sort_key, id, expires_at, dedup_key IS NOT NULL AND dedup_until = 'started' AS is_started
           FROM {schema}.job
           WHERE (queue, tenant, task, sort_key, id) >= (q.name, t.tenant, s.tasks[1], s.keys[1], s.ids[1])
             AND (queue, tenant, task) <= (q.name, t.tenant, s.tasks[1]) AND state = {ready}
@@ -315,8 +329,7 @@ BEGIN
         ORDER BY queue, tenant, head_key, head_id LIMIT 2) AS two LIMIT 1) AS s ON true
     LEFT JOIN LATERAL (
       SELECT *, lead(sort_key) OVER () AS next_key, lead(id) OVER () AS next_id FROM (
-        SELECT ctid AS job, sort_key, id, expires_at, dedup_key IS NOT NULL AND dedup_until = 'started' AS is_started,
-               {schema}.is_careful(is_suspect, at_most_once, failures, max_attempts, dedup_key, dedup_until) AS is_careful
+        SELECT ctid AS job, sort_key, id, expires_at, dedup_key IS NOT NULL AND dedup_until = 'started' AS is_started
         FROM {schema}.job
         WHERE (queue, tenant, task, sort_key, id) >= (q.name, candidates.tenant, s.task, s.head_key, s.head_id)
           AND (queue, tenant, task) <= (q.name, candidates.tenant, s.task) AND state = {ready}
@@ -324,13 +337,13 @@ BEGIN
     WHERE p_limit = (SELECT count(*) FROM candidates) AND NOT EXISTS (
       SELECT 1 FROM candidates, last
       WHERE (candidates.vt + candidates.stride, candidates.ready_since) < (last.vt, last.ready_since)))
-  SELECT bool_and(is_head), array_agg(job), array_agg(tenant), array_agg(is_careful), max(vt), min(expires_at),
+  SELECT bool_and(is_head), array_agg(job), array_agg(tenant), max(vt), min(expires_at),
          (SELECT array_agg(task) FROM (SELECT DISTINCT task FROM met) AS kinds), bool_or(is_started),
          array_agg(tenant_queue), array_agg(new_vt), array_agg(is_open), array_agg(low_key), array_agg(strand),
          array_agg(next_key), array_agg(next_id)
-  INTO are_heads, chosen.jobs, chosen.owners, chosen.careful, chosen.last_vt, chosen.expires_at, chosen.tasks,
-       chosen.is_started, chosen.tenant_queues, chosen.new_vts, chosen.opens, chosen.head_keys, chosen.strands,
-       chosen.keys, chosen.ids
+  INTO are_heads, chosen.jobs, chosen.owners, chosen.last_vt, chosen.expires_at, chosen.tasks, chosen.is_started,
+       chosen.tenant_queues,
+       chosen.new_vts, chosen.opens, chosen.head_keys, chosen.strands, chosen.keys, chosen.ids
   FROM met;
   IF are_heads IS NOT TRUE THEN
     RETURN NULL;

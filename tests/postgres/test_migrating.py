@@ -184,3 +184,27 @@ async def test_a_filled_schema_of_the_first_version_is_brought_on(first: World) 
         assert {await first.settle(claim) for claim in claims} == {State.SUCCEEDED}
     assert Counter(job.state for job in await first.find_all()) == {State.SUCCEEDED: 12, State.DEAD: 1}
     await first.check_invariants()
+
+
+async def test_workers_of_the_first_version_claim_as_they_did(
+    first: World, admin: psycopg.Connection
+) -> None:
+    """S67, S68: they ask for nothing ahead, and get jobs that may not be claimed so."""
+    await first.store.upkeep.migrate()
+    first.advance(1)  # ids are made by the clock
+    await first.enqueue(queue="new", at_most_once=True)
+    claim = (
+        "SELECT id, is_partial FROM first.claim(%s, 'old', 1000000, 'new', 2, 2, 0, false, NULL, false, 0, 0)"
+    )
+    (job, is_partial), (no_job, is_partial_at_the_end) = admin.execute(claim, (first.now,)).fetchall()
+    assert (job is not None, is_partial, no_job, is_partial_at_the_end) == (True, None, None, False)
+
+
+async def test_functions_that_only_functions_call_are_there_once(
+    first: World, admin: psycopg.Connection
+) -> None:
+    """S67: what their parameters were before is removed; the old ones would call what is gone."""
+    await first.store.upkeep.migrate()
+    names = ["claim", "claim_batch", "claim_stepwise", "write_end_deltas"]
+    query = "SELECT proname FROM pg_proc WHERE pronamespace = 'first'::regnamespace AND proname = ANY (%s)"
+    assert sorted(name for (name,) in admin.execute(query, (names,)).fetchall()) == names

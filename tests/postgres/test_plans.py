@@ -101,10 +101,10 @@ async def fill(store: PostgresStore, jobs: int, tenants: int, since: int) -> Non
         await connection.execute("SELECT plans.apply_all_deltas($1, 'default')", since, timeout=LONG)
 
 
-async def touched(store: PostgresStore) -> tuple[int, int]:
+async def touched(store: PostgresStore, ahead: int = 0) -> tuple[int, int]:
     """Claim a batch and settle it; give how many rows each has read."""
     async with store._server.transaction() as connection:
-        ask = QueueClaim(queue_request=QueueRequest("default", BATCH), total=BATCH)
+        ask = QueueClaim(queue_request=QueueRequest("default", BATCH), total=BATCH, ahead=ahead)
         before = await connection.fetchval(_TOUCHED)
         claims = (await claim_queue(connection, store._server, ask)).claims
         between = await connection.fetchval(_TOUCHED)
@@ -120,14 +120,14 @@ async def _settle(connection: object, store: PostgresStore, claims: tuple[Claim,
     assert len(answer.states) == len(claims)
 
 
-async def plan_anew(store: PostgresStore, limits: Limits) -> None:
+async def plan_anew(store: PostgresStore, limits: Limits, ahead: int = 0) -> None:
     """Let a claim under these limits, which may go another way, be planned while nothing waits."""
     clock = DrivenClock()
     clock.advance(HOUR / SECOND)  # ids are made by it
     world = World(store, clock)
     await world.put({Subject(SubjectKind.QUEUE, "default"): QueueRules(limits)})
     await world.enqueue()
-    await world.settle(await world.claim_one())
+    await world.settle(await world.claim_one(ahead=ahead))
 
 
 async def mislead(store: PostgresStore, *, is_empty: bool = False) -> None:
@@ -150,19 +150,19 @@ async def mislead(store: PostgresStore, *, is_empty: bool = False) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tenants", "limits"),
-    [(1, Limits()), (1_000, Limits()), (1, Limits(rate=OFTEN))],
-    ids=["1", "1000", "rate"],
+    ("tenants", "limits", "ahead"),
+    [(1, Limits(), 0), (1_000, Limits(), 0), (1, Limits(rate=OFTEN), 0), (1, Limits(), BATCH)],
+    ids=["1", "1000", "rate", "ahead"],
 )
 async def test_what_a_claim_and_a_settlement_read_does_not_grow_with_what_waits(
-    store: PostgresStore, tenants: int, limits: Limits
+    store: PostgresStore, tenants: int, limits: Limits, ahead: int
 ) -> None:
     """The same number of rows, give or take, before a hundred thousand jobs and after."""
-    await plan_anew(store, limits)
+    await plan_anew(store, limits, ahead)
     await fill(store, FEW, min(tenants, FEW), START + 1_000)
-    few = await touched(store)
+    few = await touched(store, ahead)
     await fill(store, JOBS, tenants, START + 1_000_000)
-    many = await touched(store)
+    many = await touched(store, ahead)
     print(f"\n{tenants} tenants; rows read by a claim and by a settlement of {BATCH}:", end=" ")
     print(f"{few} while {FEW} jobs wait, {many} while {JOBS:,} do")
     assert few[0] <= many[0] + 10 * BATCH

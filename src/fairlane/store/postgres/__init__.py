@@ -57,7 +57,7 @@ What one round trip does
                 can be, choose in the fair order, start the attempts: one call of `claim` for each entry of
                 the request. It returns rows of `claim_reply`: the jobs, then one row that says when to look
                 again. From two queues on, `check_queues` comes first, and a queue with nothing to do gets
-                no call.
+                no call. After a queue whose next job may not be claimed ahead no other is asked.
     renew       extend all leases of a worker, store progress, report lost claims and requested cancels.
     settle      lock the rows by id, fence and worker; move finished jobs to `history` or `dead`, let others
                 wait again, append deltas, release keys. A job whose cancel was requested, or which expires

@@ -102,7 +102,8 @@ ENDS: Final = (
     Column("result", "bytea", "end"),
 )
 """What a job becomes when an attempt or a wait ends. `tail`: the end of the attempt's record, from its
-outcome on, or NULL where no attempt ended; `learns`: the duration tells what the task takes."""
+outcome on, or NULL where no attempt ended: the job waited, or its claim comes back unstarted (S68);
+`learns`: the duration tells what the task takes."""
 
 _COUNTERS: Final = ("failures", "crashes", "crashes_alone", "snoozes", "is_suspect")
 """Those of `ENDS` that stay as they are where they are NULL."""

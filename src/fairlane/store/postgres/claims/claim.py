@@ -28,6 +28,7 @@ class QueueClaim(msgspec.Struct, frozen=True, kw_only=True):
     worker: str = ""
     lease: Micros = 1
     headroom: int = 0
+    ahead: int = 0
     isolates: bool = False
     only: str | None = None
     is_again: bool = False
@@ -43,18 +44,19 @@ class QueueClaimReply(msgspec.Struct, frozen=True):
     is_partial: bool
     parked: int
     unparked: int
+    is_ahead_cut: bool
 
 
 async def claim(server: Server, request: ClaimRequest) -> ClaimReply:
-    """Claim from one queue after the other until the total is reached."""
+    """Claim from one queue after the other until the total is reached or a job may not be claimed ahead."""
     claims: list[Claim] = []
     next_due: dict[str, Instant | None] = {}
     unparked: dict[str, int] = {}
-    parked, is_partial = 0, False
+    parked, is_partial, is_ahead_cut = 0, False, False
     without_work = await _queues_without_work(server, request)
     for queue_request in request.queue_requests:
         queue, total = queue_request.queue, request.total - len(claims)
-        if total <= 0:
+        if total <= 0 or is_ahead_cut:
             break
         if queue in without_work:
             next_due[queue] = without_work[queue]
@@ -65,6 +67,7 @@ async def claim(server: Server, request: ClaimRequest) -> ClaimReply:
             worker=request.worker,
             lease=request.lease,
             headroom=request.headroom,
+            ahead=request.ahead,
             isolates=request.isolates,
             is_again=queue in next_due,
             parked=parked,
@@ -75,9 +78,10 @@ async def claim(server: Server, request: ClaimRequest) -> ClaimReply:
         next_due[queue] = reply.next_due_at
         parked, unparked[queue] = reply.parked, reply.unparked
         is_partial = is_partial or reply.is_partial
+        is_ahead_cut = reply.is_ahead_cut
     if len(claims) >= request.total:
         return ClaimReply(tuple(claims))
-    return ClaimReply(tuple(claims), earliest(next_due.values()), is_partial)
+    return ClaimReply(tuple(claims), earliest(next_due.values()), is_partial, is_ahead_cut)
 
 
 async def claim_queue(runner: Server | Connection, server: Server, call: QueueClaim) -> QueueClaimReply:
@@ -96,6 +100,7 @@ async def claim_queue(runner: Server | Connection, server: Server, call: QueueCl
         call.is_again,
         call.parked,
         call.unparked,
+        call.ahead,
     )
     last = rows.pop()
     return QueueClaimReply(
@@ -104,6 +109,7 @@ async def claim_queue(runner: Server | Connection, server: Server, call: QueueCl
         last["is_partial"],
         last["parked"],
         last["unparked"],
+        last["is_ahead_cut"],
     )
 
 

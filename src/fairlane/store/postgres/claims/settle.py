@@ -124,7 +124,7 @@ def _compiled_ends() -> Callable[[Sequence[Settlement]], tuple[list[Any], ...]]:
     """Return a function that gives the columns `ENDS` of settlements; compiled from the list, to be fast."""
     worked_out = {
         "state": "_SUCCEEDED_VALUE if one.event is _SUCCEED else target(one.event).value",
-        "tail": "attempt_tail(one.outcome, one.failure, one.log)",
+        "tail": "None if one.is_unstarted else attempt_tail(one.outcome, one.failure, one.log)",
         "learns": "one.outcome in _LEARNT",
     }
     values = (worked_out.get(name, f"one.{name}") for name, *_ in ENDS)

@@ -53,6 +53,15 @@ BEGIN
   END IF;
 END $$;
 
+-- Whether a job may not be claimed ahead (S68), whatever the rules say: as `model.scheduling.look_ahead` decides. Jobs of tasks
+-- with a gate and those that a rate counts may not either; `claim_stepwise` knows these. The planner inlines it.
+CREATE OR REPLACE FUNCTION {schema}.is_careful(
+  p_is_suspect boolean, p_at_most_once boolean, p_failures int, p_max_attempts int, p_dedup_key text, p_dedup_until text
+) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT p_is_suspect OR p_at_most_once OR p_failures + 1 >= p_max_attempts
+    OR (p_dedup_key IS NOT NULL AND p_dedup_until = 'started')
+$$;
+
 -- Park a tenant, for this reason and until this instant or NULL.
 CREATE OR REPLACE FUNCTION {schema}.park_tenant(q {schema}.queue, p_tid tid, p_tenant text, p_reason text, p_until bigint)
 RETURNS void LANGUAGE plpgsql AS $$

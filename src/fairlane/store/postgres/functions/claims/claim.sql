@@ -1,28 +1,30 @@
--- Claim (S35, S41-S48): hand out ready jobs of one queue, fairly across tenants, in one call and one transaction.
+-- Claim (S35, S41-S48, S68): hand out ready jobs of one queue, fairly across tenants, in one call and one transaction.
 -- Steps: lock the queue; make it ready (`prepare_queue`); choose, by `claim_batch` where it may, else by `claim_stepwise`;
 -- make the chosen jobs running (`start_attempts`); write the queue's row back.
 --
 -- Parameters: `p_limit` jobs of this queue, `p_total` what is left of the request's total, `p_headroom` the last slots, which
 -- go only to tenants with nothing running, `p_isolates` the worker can run an attempt alone, `p_only` as if other tenants had
 -- nothing (a peek), `p_is_again` the queue was made ready for an earlier entry of the same request, `p_parked` and `p_unparked`
--- how many that request has parked and unparked so far.
+-- how many that request has parked and unparked so far, `p_ahead` the last ones of the total, which are claimed before a slot
+-- is free for them. It comes last and has a default: workers of the version before do not send it.
 -- Index: queue_name, delta_order, job_due, tenant_queue_order, tenant_queue_parked, strand_open, strand_parked, strand_line,
 -- and those of the functions called. Locks: the queue lock; that of the gates if a task with a gate or rate is met or a
 -- strand waits at a gate. Commits without waiting for the disk: the fence makes a claim harmless that a crash has undone.
 
 -- What a claim returns: the jobs in the order served, then one row without a job. Columns after `is_alone` are those of the
 -- last row alone: when time alone makes another job claimable (NULL: nothing known, or the total was reached), whether a
--- bound was met, so that a repeat may find more, and how many were parked and unparked so far. The type follows the columns of
--- a job, which CREATE OR REPLACE could not change: it is made anew with the functions that return it.
+-- bound was met, so that a repeat may find more, how many were parked and unparked so far, and whether the next job may not be
+-- claimed ahead. The type follows the columns of a job, which CREATE OR REPLACE could not change: it is made anew with the
+-- functions that return it.
 DROP TYPE IF EXISTS {schema}.claim_reply CASCADE;
 CREATE TYPE {schema}.claim_reply AS (
   {record_types}, is_alone boolean,
-  next_due_at bigint, is_partial boolean, parked int, unparked int
+  next_due_at bigint, is_partial boolean, parked int, unparked int, is_ahead_cut boolean
 );
 
 CREATE OR REPLACE FUNCTION {schema}.claim(
   p_now bigint, p_worker text, p_lease bigint, p_queue text, p_limit int, p_total int, p_headroom int, p_isolates boolean,
-  p_only text, p_is_again boolean, p_parked int, p_unparked int
+  p_only text, p_is_again boolean, p_parked int, p_unparked int, p_ahead int DEFAULT 0
 ) RETURNS SETOF {schema}.claim_reply LANGUAGE plpgsql
   SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
   SET plan_cache_mode = force_generic_plan AS $$
@@ -44,9 +46,11 @@ BEGIN
   reply.is_partial := made.is_partial;
   reply.parked := p_parked;
   reply.unparked := made.unparked;
+  reply.is_ahead_cut := false;
   IF NOT (SELECT is_blocked FROM {schema}.queue_block(v_now, p_queue)) THEN
     IF p_only IS NULL AND p_parked < {max_parked} AND p_headroom < p_total AND {schema}.can_claim_batch(v_now, p_queue) THEN
-      SELECT * INTO served FROM {schema}.claim_batch(q, v_now, least(v_limit, p_total - p_headroom), p_parked);
+      SELECT * INTO served FROM {schema}.claim_batch(q, v_now, least(v_limit, p_total - p_headroom), p_total - p_ahead,
+                                                     p_parked);
       q := served.q;
       v_taken := cardinality(served.tids);
       reply.parked := served.parked;
@@ -54,11 +58,12 @@ BEGIN
                                                          served.capped, served.has_started);
     END IF;
     IF v_taken < v_limit THEN
-      SELECT * INTO served FROM {schema}.claim_stepwise(q, v_now, v_limit - v_taken, p_total - v_taken, p_headroom, p_only,
-                                                        made.unparked, reply.parked);
+      SELECT * INTO served FROM {schema}.claim_stepwise(q, v_now, v_limit - v_taken, p_total - v_taken, p_headroom, p_ahead,
+                                                        p_only, made.unparked, reply.parked);
       q := served.q;
       v_taken := v_taken + cardinality(served.tids);
       reply.is_partial := reply.is_partial OR served.is_cut;
+      reply.is_ahead_cut := served.is_ahead_cut;
       reply.parked := served.parked;
       reply.unparked := served.unparked;
       RETURN QUERY SELECT * FROM {schema}.start_attempts(v_now, p_worker, p_lease, p_isolates, served.tids, served.gates,
@@ -94,7 +99,7 @@ BEGIN
       charged = taken.charge, is_capped = coalesce(taken.is_capped, false)
     FROM unnest(p_tids, p_gates, p_charges, p_capped) AS taken (tid, gate, charge, is_capped)
     WHERE job.ctid = taken.tid
-    RETURNING {record_of_job}, is_alone, NULL::bigint, NULL::boolean, NULL::int, NULL::int;
+    RETURNING {record_of_job}, is_alone, NULL::bigint, NULL::boolean, NULL::int, NULL::int, NULL::boolean;
 END $$;
 
 -- Make a queue ready for a claim: apply deltas, let in what is due, unpark what can be. `is_partial`: a bound was met.

@@ -1,14 +1,17 @@
--- Claim one job after the other in the fair order, whatever may hold them back (S42-S48).
+-- Claim one job after the other in the fair order, whatever may hold them back (S42-S48, S68).
 -- Tenant queues and strands are changed as it goes; jobs are only chosen, `start_attempts` makes them running. What is met
 -- and may not run is parked. Each pass of the loop: which tenant is next, may it run, which of its strands, may that run,
 -- its first job. `claim_batch` does the same for many at once where nothing holds anybody back.
--- Parameters: as of `claim`. `is_cut`: a bound was met. Index: tenant_queue_order, strand_open, job_ready, job_running.
+-- Parameters: as of `claim`. `is_cut`: a bound was met. `is_ahead_cut`: the next job may not be claimed ahead.
+-- Index: tenant_queue_order, strand_open, job_ready, job_running.
 -- Locks: the caller's queue lock, and that of the gates from the first task on that has a gate or a rate. Without
 -- enable_sort: with a sort, all of a tenant's strands, and what an old snapshot keeps of them, would be read to find the
 -- first open one.
+DROP FUNCTION IF EXISTS {schema}.claim_stepwise({schema}.queue, bigint, int, int, int, text, int, int);
 CREATE OR REPLACE FUNCTION {schema}.claim_stepwise(
-  INOUT q {schema}.queue, p_now bigint, p_limit int, p_total int, p_headroom int, p_only text, INOUT unparked int,
-  INOUT parked int, OUT tids tid[], OUT gates text[], OUT charges bigint[], OUT capped boolean[], OUT is_cut boolean
+  INOUT q {schema}.queue, p_now bigint, p_limit int, p_total int, p_headroom int, p_ahead int, p_only text,
+  INOUT unparked int, INOUT parked int, OUT tids tid[], OUT gates text[], OUT charges bigint[], OUT capped boolean[],
+  OUT is_cut boolean, OUT is_ahead_cut boolean
 ) LANGUAGE plpgsql SET enable_sort = off AS $$
 DECLARE
   v_queue {schema}.effective_rule; -- the queue's own rate and cost
@@ -39,6 +42,7 @@ BEGIN
   charges := '{}';
   capped := '{}';
   is_cut := false;
+  is_ahead_cut := false;
   SELECT * INTO v_queue FROM {schema}.rule_of(p_now, 'queue', q.name);
   WHILE cardinality(tids) < p_limit LOOP
     IF parked >= {max_parked} THEN
@@ -128,8 +132,11 @@ BEGIN
 
     -- Its head, and the job behind it. Rows are compared, because no other index than job_ready can answer that.
     SELECT array_agg(j.tid) AS tids, array_agg(j.sort_key) AS keys, array_agg(j.id) AS ids,
-           (array_agg(j.expires_at))[1] AS expires_at, (array_agg(j.timeout))[1] AS timeout INTO jobs
-    FROM (SELECT ctid AS tid, sort_key, id, expires_at, timeout FROM {schema}.job
+           (array_agg(j.expires_at))[1] AS expires_at, (array_agg(j.timeout))[1] AS timeout,
+           (array_agg(j.is_careful))[1] AS is_careful INTO jobs
+    FROM (SELECT ctid AS tid, sort_key, id, expires_at, timeout,
+                 {schema}.is_careful(is_suspect, at_most_once, failures, max_attempts, dedup_key, dedup_until) AS is_careful
+          FROM {schema}.job
           WHERE (queue, tenant, task, sort_key, id) >= (q.name, t.tenant, strand.task, strand.head_key, strand.head_id)
             AND (queue, tenant, task) <= (q.name, t.tenant, strand.task) AND state = {ready}
           ORDER BY queue, tenant, task, sort_key, id LIMIT 2) j;
@@ -139,6 +146,11 @@ BEGIN
     END IF;
     -- Serve it, or cancel it if it has expired: either way the head moves on.
     is_served := jobs.expires_at IS NULL OR p_now < jobs.expires_at;
+    -- Once only the part ahead is left, the claim ends before a job that a claim without a start would cost something.
+    is_ahead_cut := is_served AND p_total - cardinality(tids) <= p_ahead
+      AND (jobs.is_careful OR v_task.gate IS NOT NULL OR v_task.rate_every IS NOT NULL OR v_limits.rate_every IS NOT NULL
+           OR v_queue.rate_every IS NOT NULL);
+    EXIT WHEN is_ahead_cut;
     IF is_served THEN
       IF p_only IS NULL AND NOT is_in_headroom THEN
         q.vt_scan_from := t.vt;

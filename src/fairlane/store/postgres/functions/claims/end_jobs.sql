@@ -11,7 +11,7 @@ DECLARE
   keys {schema}.finished_keys[];
 BEGIN
   IF p_noted THEN
-    PERFORM {schema}.write_end_deltas(p_now, p_tid, p_state, p_learns);
+    PERFORM {schema}.write_end_deltas(p_now, p_tid, p_state, p_learns, p_tail);
   END IF;
   IF p_state && ARRAY[{delayed}, {ready}]::text[] THEN
     PERFORM {schema}.requeue_jobs(p_now, array_agg(tid), {end_arrays})
@@ -37,16 +37,21 @@ BEGIN
   END IF;
 END $$;
 
--- Write deltas for jobs that no longer wait, wait again, or free a slot. Called before the rows change.
-CREATE OR REPLACE FUNCTION {schema}.write_end_deltas(p_now bigint, p_tid tid[], p_state text[], p_learns boolean[])
+-- Write deltas for jobs that no longer wait, wait again, or free a slot. Called before the rows change. A claim that comes back
+-- unstarted (S68) gives its whole charge back: `took` is 0 beside a job that is ready again.
+DROP FUNCTION IF EXISTS {schema}.write_end_deltas(bigint, tid[], text[], boolean[]);
+CREATE OR REPLACE FUNCTION {schema}.write_end_deltas(p_now bigint, p_tid tid[], p_state text[], p_learns boolean[],
+  p_tail text[])
 RETURNS void LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_indexscan = off SET enable_indexonlyscan = off
 SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 BEGIN
   WITH e AS MATERIALIZED (
     SELECT u.ord, u.next, u.learns, j.id, j.queue, j.tenant, j.task, j.state, j.sort_key, j.charged, j.started_at,
-           j.is_capped, CASE WHEN j.charged IS NOT NULL THEN {schema}.stride_of(p_now, j.tenant) END AS stride
-    FROM unnest(p_tid, p_state, p_learns) WITH ORDINALITY u (tid, next, learns, ord)
+           j.is_capped, j.state = {running} AND u.tail IS NULL AS is_unstarted,
+           CASE WHEN j.charged IS NOT NULL OR (j.state = {running} AND u.tail IS NULL)
+                THEN {schema}.stride_of(p_now, j.tenant) END AS stride
+    FROM unnest(p_tid, p_state, p_learns, p_tail) WITH ORDINALITY u (tid, next, learns, tail, ord)
     JOIN {schema}.job j ON j.ctid = u.tid OFFSET 0)
   INSERT INTO {schema}.delta (ord, queue, tenant, task, delayed, ready, head_key, head_id, vt, took, is_freed, delayed_at)
   -- Jobs that waited and will not wait again are only counted: a purge of a thousand is one row for each strand.
@@ -60,16 +65,18 @@ BEGIN
          (e.next = {ready})::int - (e.state = {ready})::int,
          CASE WHEN e.next = {ready} THEN e.sort_key END,
          CASE WHEN e.next = {ready} THEN e.id END,
-         CASE WHEN e.charged IS NULL THEN 0
+         CASE WHEN e.is_unstarted THEN -{schema}.charge(e.stride, coalesce(e.charged, 1000000))
+              WHEN e.charged IS NULL THEN 0
               ELSE {schema}.charge(e.stride, p_now - coalesce(e.started_at, p_now)) - {schema}.charge(e.stride, e.charged) END,
-         CASE WHEN e.charged IS NOT NULL AND e.learns THEN p_now - coalesce(e.started_at, p_now) END,
+         CASE WHEN e.is_unstarted THEN 0
+              WHEN e.charged IS NOT NULL AND e.learns THEN p_now - coalesce(e.started_at, p_now) END,
          e.is_capped, CASE WHEN e.next = {delayed} THEN p_now END
   FROM e
   WHERE (e.state = {running} OR e.next IN ({delayed}, {ready}))
     AND (e.state <> {running} OR e.next IN ({delayed}, {ready}) OR e.charged IS NOT NULL OR e.is_capped);
 END $$;
 
--- Let running jobs wait again.
+-- Let running jobs wait again. One without a `tail` was not started: its attempt's number is given back.
 CREATE OR REPLACE FUNCTION {schema}.requeue_jobs(p_now bigint, p_tid tid[], {end_params})
 RETURNS void LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_indexscan = off SET enable_indexonlyscan = off
@@ -80,6 +87,7 @@ BEGIN
       run_at = CASE WHEN u.state = {delayed} THEN p_now + u.delay ELSE j.run_at END,
       sort_key = CASE WHEN u.state = {delayed} THEN p_now + u.delay - j.priority * {priority_step} ELSE j.sort_key END,
       {counters_updated},
+      attempt = j.attempt - (u.tail IS NULL AND j.state = {running})::int,
       attempts = {schema}.append_attempt(p_now, j.attempts, j.attempt, j.worker, j.started_at, u.tail),
       worker = NULL, started_at = NULL, lease_until = NULL, is_cancel_asked = false, progress = NULL, gate = NULL,
       is_alone = false, is_capped = false, charged = NULL

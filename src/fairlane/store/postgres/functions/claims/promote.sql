@@ -137,7 +137,7 @@ END $$;
 -- Forget tenants with nothing left whose vt the floor had passed at the last sweep, with their strands. A tenant served since
 -- will be back, and finding that it has no row means scanning past all that it ever had and an old snapshot keeps. Each row
 -- is found by its newest version and deleted by its location. A running claim still corrects a vt only where seconds are
--- counted, or were when it began.
+-- counted, or were when it began. A refund (S68) lowers a vt that the floor has passed: its tenant enters at the floor anyway.
 CREATE OR REPLACE FUNCTION {schema}.forget_idle(q {schema}.queue, p_now bigint) RETURNS void LANGUAGE plpgsql
 SET enable_sort = off AS $$
 DECLARE

@@ -1,9 +1,12 @@
 -- Apply deltas to `tenant_queue`, `strand` and `queue` (S41, S42). A delta says what happened to a strand without the
--- queue lock: jobs came in, were cancelled, became ready again; a claim ended; a charge was corrected.
+-- queue lock: jobs came in, were cancelled, became ready again; a claim ended; a charge was corrected, or refunded.
 --
 -- Deltas count in the order (xid, ord). A tenant that becomes ready enters the fair order with vt = max(its vt, V): V
 -- is the larger of the queue's `vt_floor` and the lowest vt among open tenant queues. So nobody gets credit for idle
 -- time. Its `ready_since` is the queue's next number.
+--
+-- A refund (S68) is a delta of a job that is ready again with a `took`: no other job that is ready again has one. It lowers vt,
+-- never below 0, before the tenant enters. Where all tenants concerned are open it is an addition and a correction.
 -- Parameters: `q` is the queue's row, read by `read_queue` and written back by `write_queue`, once for all that is applied.
 -- Index: queue_name, delta_order, tenant_queue_name, tenant_queue_order, strand_name, strand_open, strand_parked_tenant,
 -- job_ready, the primary key of estimate. Locks: the caller's queue lock.
@@ -64,8 +67,8 @@ DECLARE
   v_seen pg_snapshot := pg_current_snapshot();
   v_tids tid[];
   v_rows {schema}.delta[];
-  v_plain {schema}.delta[];  -- that only add jobs
-  v_soft {schema}.delta[];   -- that add none: corrections, estimates, ended claims
+  v_plain {schema}.delta[];  -- that only add jobs, and refunds
+  v_soft {schema}.delta[];   -- that add none: corrections, estimates, ended claims; and refunds
   is_mixed boolean;
   v_delayed_at bigint;
 BEGIN
@@ -88,9 +91,9 @@ BEGIN
   END IF;
   WITH gone AS (
     DELETE FROM {schema}.delta WHERE ctid = any(v_tids)
-    RETURNING *, ready >= 0 AND (ready > 0) = (head_key IS NOT NULL) AND vt = 0 AND took IS NULL
-      AND NOT is_freed AS is_plain,
-              ready = 0 AND delayed = 0 AND head_key IS NULL AS is_correction),
+    RETURNING *, ready >= 0 AND (ready > 0) = (head_key IS NOT NULL)
+                   AND ((vt = 0 AND took IS NULL AND NOT is_freed) OR (ready > 0 AND took IS NOT NULL)) AS is_plain,
+              (ready = 0 AND delayed = 0 AND head_key IS NULL) OR (ready > 0 AND took IS NOT NULL) AS is_correction),
   rows AS MATERIALIZED (
     SELECT row(xid, ord, queue, tenant, task, delayed, ready, head_key, head_id, vt, took, is_freed, delayed_at)::{schema}.delta
              AS one, xid, ord, is_plain, is_correction, delayed_at FROM gone)
@@ -192,7 +195,7 @@ BEGIN
   FOR runs IN SELECT task, array_agg(took ORDER BY rank) AS durations
               FROM unnest(p_rows) WITH ORDINALITY u (xid, ord, queue, tenant, task, delayed, ready, head_key, head_id, vt,
                                                      took, is_freed, delayed_at, rank)
-              WHERE took IS NOT NULL GROUP BY task LOOP
+              WHERE took IS NOT NULL AND ready = 0 GROUP BY task LOOP
     PERFORM {schema}.update_estimate(q.name, runs.task, runs.durations);
   END LOOP;
   WITH sums AS MATERIALIZED (
@@ -208,7 +211,7 @@ BEGIN
 END $$;
 
 -- Whether the order between added jobs and ended claims counts: an end lets a tenant parked at its running limit back
--- in, or a vt was corrected while a tenant enters, whose own begins with the lowest.
+-- in, a vt was corrected while a tenant enters, whose own begins with the lowest, or a refund may end at 0.
 CREATE OR REPLACE FUNCTION {schema}.is_order_needed(p_queue text, p_plain {schema}.delta[], p_soft {schema}.delta[])
 RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
@@ -220,11 +223,17 @@ BEGIN
         SELECT state, parked FROM {schema}.tenant_queue WHERE queue = p_queue AND tenant = ended.tenant
         ORDER BY queue, tenant, ver DESC LIMIT 1) AS t
       WHERE t.state = {parked} AND t.parked = 'running_limit')
-    OR (p_plain IS NOT NULL AND EXISTS (SELECT 1 FROM unnest(p_soft) WHERE vt <> 0) AND EXISTS (
+    OR (p_plain IS NOT NULL AND EXISTS (SELECT 1 FROM unnest(p_soft) WHERE vt <> 0) AND (EXISTS (
       SELECT 1 FROM (SELECT DISTINCT tenant FROM unnest(p_plain) WHERE ready > 0) AS added LEFT JOIN LATERAL (
         SELECT state FROM {schema}.tenant_queue WHERE queue = p_queue AND tenant = added.tenant
         ORDER BY queue, tenant, ver DESC LIMIT 1) AS t ON true
-      WHERE t.state IS DISTINCT FROM {open}));
+      WHERE t.state IS DISTINCT FROM {open})
+    OR EXISTS (
+      SELECT 1 FROM (SELECT tenant, sum(least(vt, 0)) AS fall FROM unnest(p_soft) GROUP BY tenant
+                     HAVING bool_or(ready > 0)) AS refunded, LATERAL (
+        SELECT vt FROM {schema}.tenant_queue WHERE queue = p_queue AND tenant = refunded.tenant
+        ORDER BY queue, tenant, ver DESC LIMIT 1) AS t
+      WHERE t.vt + refunded.fall < 0)));
 END $$;
 
 -- Apply deltas of any kind, one by one.
@@ -232,9 +241,12 @@ CREATE OR REPLACE FUNCTION {schema}.apply_in_order(INOUT q {schema}.queue, p_row
 DECLARE
   d {schema}.delta;
   t record;
+  is_refund boolean;
+  v_vt bigint;
 BEGIN
   FOREACH d IN ARRAY p_rows LOOP
-    IF d.took IS NOT NULL THEN
+    is_refund := d.ready > 0 AND d.took IS NOT NULL;
+    IF d.took IS NOT NULL AND NOT is_refund THEN
       PERFORM {schema}.update_estimate(q.name, d.task, ARRAY[d.took]);
     END IF;
     IF d.ready <> 0 OR d.head_key IS NOT NULL THEN
@@ -242,15 +254,19 @@ BEGIN
     END IF;
     SELECT ctid AS tid, vt, state, parked INTO t FROM {schema}.tenant_queue WHERE queue = q.name AND tenant = d.tenant
     ORDER BY queue, tenant, ver DESC LIMIT 1;
-    IF NOT found THEN
+    v_vt := coalesce(t.vt, 0) + d.vt;
+    IF is_refund THEN
+      v_vt := greatest(0, v_vt);
+    END IF;
+    IF t.tid IS NULL THEN
       INSERT INTO {schema}.tenant_queue (queue, tenant, ver, vt, delayed, ready)
-      VALUES (q.name, d.tenant, q.ver, d.vt, d.delayed, d.ready);
+      VALUES (q.name, d.tenant, q.ver, v_vt, d.delayed, d.ready);
     ELSE
-      UPDATE {schema}.tenant_queue SET vt = vt + d.vt, delayed = delayed + d.delayed, ready = ready + d.ready,
+      UPDATE {schema}.tenant_queue SET vt = v_vt, delayed = delayed + d.delayed, ready = ready + d.ready,
                                head_key = least(head_key, d.head_key)
       WHERE ctid = t.tid;
       IF t.state = {open} THEN
-        q.vt_scan_from := least(q.vt_scan_from, t.vt + d.vt);
+        q.vt_scan_from := least(q.vt_scan_from, v_vt);
       END IF;
     END IF;
     q.waiting := q.waiting + d.delayed + d.ready;

@@ -151,6 +151,7 @@ MADE: dict[str, Made] = {
             "queues": ("q", [], {}, [5], ["No Name"], ["q", "q"], 5, None, {"q": "x"}, {"q": 0}, {"q": None}),
             "order": WORD,
             "headroom": (*FROM_ZERO, 2),
+            "prefetch": FROM_ZERO,
         },
     ),
     "Share": (

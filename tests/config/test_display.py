@@ -66,6 +66,7 @@ def test_every_key_in_force_is_shown_with_its_source(world: World) -> None:
         "queues.low.cost": ("jobs", "default"),
         "lanes.main.slots": ("24", "code"),
         "lanes.main.headroom": ("3", "default"),
+        "lanes.main.prefetch": ("what a round trip needs", "default"),
         "lanes.calm.headroom": ("0", "code"),
         "lanes.fast.queues": ('["low"]', f"{file}:12"),
         "lanes.fast.headroom": ("1", "default"),

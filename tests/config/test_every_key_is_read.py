@@ -25,7 +25,7 @@ READERS: Mapping[str, frozenset[str]] = {
     "app": frozenset({"settings"}),
     "defaults": frozenset({"queue"}),
     "queues": frozenset({"queue"}),
-    "lanes": frozenset({"lane"}),
+    "lanes": frozenset({"lane", "policy"}),
     "gates": frozenset({"gate"}),
     "tasks": frozenset({"task", "declared", "declaration"}),
     "tenants": frozenset({"rules", "tenant", "own"}),

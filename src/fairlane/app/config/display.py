@@ -49,8 +49,9 @@ def rows(configuration: Configuration) -> list[ConfigRow]:
     for path, value in _values(settings).items():
         default = defaults.get(("defaults", *path[2:]) if path[0] == "queues" else path)
         is_in_code = path in in_code and (path[0] in {"lanes", "gates"} or in_code[path] != default)
-        if value is None and path[-1] == "headroom":
-            found.append(ConfigRow(dotted(path), str(slots[path[1]]), DEFAULT))
+        if value is None and path[-1] in {"headroom", "prefetch"}:
+            shown = str(slots[path[1]]) if path[-1] == "headroom" else "what a round trip needs"
+            found.append(ConfigRow(dotted(path), shown, DEFAULT))
             continue
         shown = _shown(_key(path).kind, value, given.get(path))
         source = _source(path, given, is_in_code=is_in_code, is_default=value == default)

@@ -92,6 +92,8 @@ TREE: Final[Mapping[str, Node]] = {
                      "how the lane chooses between its queues (S49)"),
         "headroom": Key(count(0), "slots / 8, at least 1; 0 of 1",
                         "slots reserved for tenants with no running job (S48); 0 reserves none"),
+        "prefetch": Key(count(0), "what a round trip needs",
+                        "most jobs claimed before a slot is free for them (S68); 0 claims none ahead"),
     }),
     "gates": NamedEntries("gate", name_hint, {
         "limit": Key(or_none(count(0)), "none", "most jobs that run at once on all workers (S43)"),

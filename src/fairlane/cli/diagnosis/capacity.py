@@ -11,7 +11,10 @@ from fairlane.cli.diagnosis.snapshot import StoreSnapshot
 from fairlane.cli.render.times import format_duration
 from fairlane.model.scheduling.overload import overload
 
-_TOO_FEW: Final = "Jobs arrive faster than they finish: add workers or slots, or give the queue its own lane."
+_TOO_FEW: Final = (
+    "The slots are the bottleneck: handlers hold them, and jobs arrive faster than they finish. Give the "
+    "lane more slots if its handlers mostly wait, add workers if they compute, or give the queue its own lane."
+)
 _NOT_TAKEN: Final = (
     "Workers have free slots but do not claim these jobs: see their logs and `fairlane workers`."
 )

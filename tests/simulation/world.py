@@ -367,7 +367,7 @@ def _holds(one: tuple[Process, WorkerRuntime]) -> bool:
     """Whether a worker has slots taken, or attempts in hand."""
     parts = one[1]._parts
     return parts is not None and bool(
-        parts.attempts.claimed() or parts.attempts.running() or any(lane._taken for lane in parts.lanes)
+        parts.attempts.claimed() or parts.attempts.running() or any(lane.claimed for lane in parts.lanes)
     )
 
 

@@ -104,7 +104,7 @@ class LaneState:
         self._waiting: deque[LiveAttempt] = deque()
         self._waiting_flows: Counter[_Flow] = Counter()
         self._idle_flows_waiting = 0
-        self._running: set[LiveAttempt] = set()
+        self._running: dict[LiveAttempt, None] = {}  # ordered, unlike a set
         self._running_flows: Counter[_Flow] = Counter()
         self._claimed_by_queue: Counter[str] = Counter()
         self._claimed = 0
@@ -323,7 +323,7 @@ class LaneState:
     def occupy(self, attempt: LiveAttempt, now: Micros) -> None:
         """Give an attempt a slot: its handler starts."""
         attempt.started_at = now
-        self._running.add(attempt)
+        self._running[attempt] = None
         if self._headroom:
             flow = _flow(attempt)
             self._running_flows[flow] += 1
@@ -334,7 +334,7 @@ class LaneState:
         """Free the slot of an attempt, if it has one: its handler has ended, or counts as ended."""
         if attempt not in self._running:
             return
-        self._running.discard(attempt)
+        del self._running[attempt]
         self._count_out(attempt)
         if self._headroom:
             flow = _flow(attempt)

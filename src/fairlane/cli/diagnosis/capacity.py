@@ -13,7 +13,7 @@ from fairlane.model.scheduling.overload import overload
 
 _TOO_FEW: Final = (
     "The slots are the bottleneck: handlers hold them, and jobs arrive faster than they finish. Give the "
-    "lane more slots if its handlers mostly wait, add workers if they compute, or give the queue its own lane."
+    "lane more slots if its handlers mostly wait, add workers if they compute, or give the queue a lane."
 )
 _NOT_TAKEN: Final = (
     "Workers have free slots but do not claim these jobs: see their logs and `fairlane workers`."

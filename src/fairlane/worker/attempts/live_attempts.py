@@ -122,7 +122,7 @@ class LiveAttempts:
 
     def __init__(self) -> None:
         self._held: set[LiveAttempt] = set()
-        self._unstarted: set[LiveAttempt] = set()
+        self._unstarted: dict[LiveAttempt, bool] = {}
         self._by_job: dict[int, LiveAttempt] = {}
         self._orphans: set[LiveAttempt] = set()
 
@@ -131,20 +131,16 @@ class LiveAttempts:
 
     def hold(self, attempt: LiveAttempt) -> None:
         """Hold an attempt from the moment its claim is here. Called in the portal thread."""
-        self._unstarted.add(attempt)
+        self._unstarted[attempt] = True
         self._held.add(attempt)
 
     def take_unstarted(self, attempt: LiveAttempt) -> bool:
         """Take an attempt to start it or to hand it back; False if the other thread has. From any thread."""
-        try:
-            self._unstarted.remove(attempt)
-        except KeyError:
-            return False
-        return True
+        return self._unstarted.pop(attempt, False)
 
     def put_back_unstarted(self, attempt: LiveAttempt) -> None:
         """Let an attempt count as unstarted again: it could not be handed back. From any thread."""
-        self._unstarted.add(attempt)
+        self._unstarted[attempt] = True
 
     def unstarted(self) -> list[LiveAttempt]:
         """Return the claims that were neither started nor handed back. May be called from any thread."""

@@ -22,13 +22,13 @@ async def preset(world: World) -> Preset:
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[tuple[object, object, object]]:
     """Return tenant, queue and count of each warning that was logged so far, and forget them."""
-    said = [
+    texts = [
         (vars(record)["tenant"], vars(record)["queue"], vars(record)["waiting"])
         for record in caplog.records
         if record.levelno == logging.WARNING and vars(record).get("event") == "job_limit_warning"
     ]
     caplog.clear()
-    return said
+    return texts
 
 
 async def test_000_tm_1_a_fax_without_a_queue_name_lands_in_critical(preset: Preset) -> None:

@@ -152,7 +152,7 @@ async def test_001_fm_2_a_holder_that_was_cut_off_can_change_nothing_afterwards(
 async def test_001_fm_3_a_crashed_workers_job_comes_back_with_the_attempt_counted(
     world: World, task: Task[..., Any]
 ) -> None:
-    """Within thirty seconds, with its place kept, and the attempt recorded as lost."""
+    """Within thirty seconds, in its old place, and the attempt is recorded as lost."""
     job = await task.aenqueue()
     await world.take(worker="doomed")
     crashed_at = world.now

@@ -213,7 +213,7 @@ class World:
         return await self.store.claims.reclaim(ReclaimRequest(scope=ALL))
 
     async def prune(self, retention: Retention | None = None) -> PruneReply:
-        """Remove what was kept long enough, by the application's own retention unless told otherwise."""
+        """Prune, by the application's own retention unless another is given."""
         kept = retention or self.apps[-1].settings.retention
         return await self.store.upkeep.prune(PruneRequest(scope=ALL, retention=kept))
 

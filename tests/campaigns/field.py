@@ -32,7 +32,7 @@ from tests.servers.proxy import Proxy, proxied
 TENANTS: Final = ("acme", "bolt", "core", "dune")
 BATCH: Final = 8
 SETTINGS: Final = {"lease": 2, "renew_every": 0.5, "slots": 4, "shutdown_deadline": 10}
-"""Short leases, so that a campaign loses many of them; recovery times are to be read beside this."""
+"""Short leases, so that a campaign loses many of them; read recovery times with this in mind."""
 _GLANCE: Final = 0.02
 """Seconds between two looks at what has happened."""
 

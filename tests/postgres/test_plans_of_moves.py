@@ -1,6 +1,6 @@
 """Every verb about a few jobs touches few rows, however many there are and whatever the planner believes.
 
-Plans are made on an emptied schema and kept; nothing is vacuumed or analysed after, as in `test_plans`.
+Plans are made on an emptied schema and cached; nothing is vacuumed or analysed after, as in `test_plans`.
 """
 
 from __future__ import annotations

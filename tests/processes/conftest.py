@@ -117,7 +117,7 @@ def wait_for(is_so: Callable[[], bool], shown: Callable[[], str] = str) -> None:
 
 
 class Site:
-    """A file, an application on it in this process, and processes beside it."""
+    """A file, an application on it in this process, and other processes on it."""
 
     def __init__(self, folder: Path) -> None:
         """Begin with an empty file."""

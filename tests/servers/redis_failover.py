@@ -123,7 +123,7 @@ async def pour(world: World, tell: Teller, at: dict[int, Callable[[], None]], mo
 
 
 async def work(world: World, ended: asyncio.Event) -> int:
-    """Claim and settle beside that, through the outage too; give how many were settled."""
+    """Claim and settle meanwhile, also during the outage; return how many were settled."""
     settled = 0
     while not ended.is_set():
         try:

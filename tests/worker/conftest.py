@@ -1,4 +1,4 @@
-"""Give every test a world of its own, and leave nothing running behind it."""
+"""Provide a world for each test, and leave nothing running after it."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def _when_bad(patch: pytest.MonkeyPatch, owner: Any, name: str, task_of: Callabl
 
 
 def _in_lookup(patch: pytest.MonkeyPatch) -> None:
-    _when_bad(patch, execute, "with_task_settings", lambda said, _: said.name)
+    _when_bad(patch, execute, "with_task_settings", lambda declared, _: declared.name)
 
 
 def _in_arguments(patch: pytest.MonkeyPatch) -> None:
@@ -91,9 +91,9 @@ def _in_settling(patch: pytest.MonkeyPatch) -> None:
     bad: set[object] = set()
     _note_bad_ids(patch, bad)
 
-    def request(**said: Any) -> SettleRequest:
-        is_bad = any(one.id in bad and one.outcome == "succeeded" for one in said["settlements"])
-        return _raise() if is_bad else real(**said)
+    def request(**options: Any) -> SettleRequest:
+        is_bad = any(one.id in bad and one.outcome == "succeeded" for one in options["settlements"])
+        return _raise() if is_bad else real(**options)
 
     patch.setattr(round_trip, "SettleRequest", request)
 

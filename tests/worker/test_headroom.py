@@ -114,7 +114,7 @@ async def test_every_mail_runs_while_the_chunks_of_one_import_still_hold_their_s
 
 
 async def test_a_tenant_of_its_own_may_have_every_slot_where_the_lane_says_so(office: Office) -> None:
-    """`headroom=0` is not the default: nothing is kept, and the mail waits for a slot."""
+    """`headroom=0` is not the default: no slot is reserved, and the mail waits for a slot."""
     office.declare(lanes=[Lane("main", 16, ["default"], headroom=0)])
     async with office.working() as worker:
         await office.import_chunk("globex", CHUNKS)
@@ -127,7 +127,7 @@ async def test_a_tenant_of_its_own_may_have_every_slot_where_the_lane_says_so(of
 
 
 async def test_long_jobs_of_as_many_tenants_as_slots_are_kept_can_still_fill_a_lane(office: Office) -> None:
-    """What is kept is for whoever has nothing running, be it with long jobs; then a lane of its own helps."""
+    """The reserved slots are for whoever has nothing running, also with long jobs. A separate lane helps."""
     queues = [Queue("default"), Queue("mail")]
     lanes = [Lane("main", 16, ["default"]), Lane("quick", 2, ["mail"])]
     office.declare("mail", queues=queues, lanes=lanes)

@@ -16,7 +16,7 @@ from tests.worker.world import ALL_VERBS, LONG, QUICK, World, events, until
 async def test_settlements_are_kept_until_the_store_is_back(
     world: World, app: Fairlane, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The handler ends during the outage; its job is settled after it, once, and both are said once."""
+    """The handler ends during the outage; its job is settled after it, once, and both are logged once."""
     caplog.set_level("INFO", "fairlane")
     began, release, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
 

@@ -25,7 +25,7 @@ from tests.stores import MEMORY
 from tests.worker.world import LONG, LeapingClock, events, until
 
 LANE = Lane("main", 4, ["default"])
-"""Three slots for anybody, one that is kept."""
+"""Three slots for anybody, one of headroom."""
 
 
 @pytest.fixture(params=sorted(PLACES))

@@ -1,4 +1,4 @@
-"""A worker in the registry: its card, its states, its counts; and how little it asks when it idles."""
+"""A worker in the registry: its record, states and counts; and how little an idle worker asks."""
 
 from __future__ import annotations
 

@@ -35,22 +35,22 @@ async def place(request: pytest.FixtureRequest) -> AsyncIterator[World]:
             await made.aclose()
 
 
-def old_mail(app: Fairlane, **said: Any) -> Task[[str], list[str]]:
+def old_mail(app: Fairlane, **options: Any) -> Task[[str], list[str]]:
     """Declare the task as it was."""
 
     async def mail(recipient: str) -> list[str]:
         return [recipient]
 
-    return app.task(name="mail", **said)(mail)
+    return app.task(name="mail", **options)(mail)
 
 
-def new_mail(app: Fairlane, version: int = 2, **said: Any) -> Task[[list[str]], list[str]]:
+def new_mail(app: Fairlane, version: int = 2, **options: Any) -> Task[[list[str]], list[str]]:
     """Declare the task as it is now, without a step from what it was."""
 
     async def mail(to: list[str]) -> list[str]:
         return to
 
-    return app.task(name="mail", version=version, **said)(mail)
+    return app.task(name="mail", version=version, **options)(mail)
 
 
 def raised(arguments: dict[str, Any]) -> dict[str, Any]:

@@ -107,7 +107,7 @@ async def test_a_drained_tenant_keeps_its_debt(world: World) -> None:
 
 
 async def test_a_drained_tenant_keeps_its_debt_when_its_jobs_have_ended(world: World) -> None:
-    """S41: nothing of it waits or runs any more, and still its clock is kept until V has passed it."""
+    """S41: none of its jobs waits or runs, and its virtual time is still stored until V has passed it."""
     await _weigh(world, light=0.1)
     await _backlog(world, plain=40, light=1)
     for claim in await world.claim(4):

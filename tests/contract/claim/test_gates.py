@@ -58,7 +58,7 @@ async def test_a_gate_counts_over_queues_tasks_tenants_and_workers(world: World)
 
 @pytest.mark.parametrize("limit", [1, 3, 10])
 async def test_a_batch_takes_exactly_the_places_there_are(world: World, limit: int) -> None:
-    """S43: the gated jobs in turn up to the limit; those beside them are not counted."""
+    """S43: the gated jobs in order, up to the limit; other jobs are not counted."""
     await _gate(world, limit)
     await world.send(*(world.new(tenant, task="gated") for _ in range(4) for tenant in "abc"))
     await world.enqueue_many(2, "d", task="plain")
@@ -204,7 +204,7 @@ async def test_the_line_is_in_the_order_of_turns_at_which_strands_came_to_it(wor
 
 
 async def test_the_place_goes_to_the_next_claim_of_a_queue_in_which_somebody_waits(world: World) -> None:
-    """S43: it is kept for no queue; each has its own line, and the limit holds over all."""
+    """S43: a free place is reserved for no queue; each has its own line, and the limit holds over all."""
     await _gate(world, 1)
     await world.enqueue("holder", queue="a", task="gated")
     holder = await world.claim_one("a")

@@ -1,4 +1,4 @@
-"""The last slots of a lane are kept for tenants with nothing running (S48)."""
+"""The last slots of a lane are for tenants with nothing running (S48)."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ async def test_headroom_is_of_the_total_over_all_queues(world: World) -> None:
 
 
 async def test_a_slot_kept_in_one_queue_is_not_lost_to_the_next(world: World) -> None:
-    """S35, S48: nobody new in the first queue; the wish for the second gets the slot."""
+    """S35, S48: the first queue has no new tenant; the request for the second gets the slot."""
     await _backlog(world, "a", queue="x")
     await _backlog(world, "b", queue="y", number=1)
     claims = await world.claim(3, queue_requests=[("x", 3), ("y", 3)], headroom=1)

@@ -119,7 +119,7 @@ async def test_priority_has_no_say_between_tenants(world: World) -> None:
 
 
 async def test_priority_has_no_say_between_queues(world: World) -> None:
-    """S20, S35: the order of the wishes decides there."""
+    """S20, S35: there the order of the queue requests decides."""
     await world.send(world.new(queue="a", priority=-100), world.new(queue="b", priority=100))
     claims = await world.claim(2, queue_requests=[("a", 1), ("b", 1)])
     assert [claim.job.queue for claim in claims] == ["a", "b"]

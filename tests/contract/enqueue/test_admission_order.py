@@ -166,7 +166,7 @@ async def test_a_repeated_enqueue_finds_its_id_in_every_home(world: World, state
 
 
 async def test_a_repeated_enqueue_whose_first_sending_was_lost_comes_in(world: World) -> None:
-    """S15: what is not there yet is stored, beside what is."""
+    """S15: jobs that are not stored yet are stored; those that are stay as they were."""
     known = await world.enqueue()
     lost = world.new()
     reply = await world.send(world.new(id=known.id), lost, is_repeated=True)

@@ -24,7 +24,7 @@ async def _make_suspect(world: World, **values: int) -> Claim:
 
 
 async def test_a_lost_lease_makes_a_suspect_and_nothing_else_does(world: World) -> None:
-    """S39: the job beside it that was settled is none, nor is one that only waited."""
+    """S39: another job of the worker, which was settled, is no suspect; nor is one that only waited."""
     lost, settled, waiting = await world.enqueue_many(3)
     _, other = await world.claim(2)
     await world.settle(other, HANDED_BACK)

@@ -1,4 +1,4 @@
-"""What a store is for: said once, for good, and only of an empty one."""
+"""What a store is dedicated to: set once, for good, and only for an empty store."""
 
 from __future__ import annotations
 

@@ -104,10 +104,12 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("make", "values", "said"), REFUSED)
-def test_a_value_that_means_nothing_is_refused_by_name(make: Any, values: dict[str, Any], said: str) -> None:
+@pytest.mark.parametrize(("make", "values", "message"), REFUSED)
+def test_a_value_that_means_nothing_is_refused_by_name(
+    make: Any, values: dict[str, Any], message: str
+) -> None:
     """Always a ValueError that shows the field, what it must be and what it was."""
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         make(**values)
 
 

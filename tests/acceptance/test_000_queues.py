@@ -148,7 +148,7 @@ async def test_000_qc_9_bulk_starts_at_most_50_jobs_in_any_minute(world: World, 
 
 
 async def waits_of(world: World, preset: Preset, task: str) -> tuple[list[float], int]:
-    """Fail every attempt of a job; give the waits between attempts and how many attempts there were."""
+    """Fail every attempt of a job; return the waits between attempts and how many attempts there were."""
     job = await preset[task].using(tenant="acme").aenqueue()
     waits = await world.fail_until_dead(BOOM, A_HOMES[task])
     return waits, (await job.arefresh()).attempt

@@ -43,7 +43,7 @@ async def keep(value: Any) -> None:
 
 
 async def came_back(world: World, value: object) -> object:
-    """Send a value through the store and give what a worker reads."""
+    """Send a value through the store and return what a worker reads."""
     app = world.app()
     await app.task(name="keep")(keep).aenqueue(value)
     return world.arguments(await world.take())["value"]

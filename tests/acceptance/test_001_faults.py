@@ -31,7 +31,7 @@ def task(world: World) -> Task[..., Any]:
 
 
 def killed_producer(url: str, after: int) -> int:
-    """Let a producer enqueue batches and kill it after so many; give the last batch that it knows of."""
+    """Let a producer enqueue batches and kill it after so many; return the last batch that it knows of."""
     with subprocess.Popen(  # noqa: S603 (our own program)
         (sys.executable, "-m", "tests.acceptance.producer", url),
         cwd=ROOT,

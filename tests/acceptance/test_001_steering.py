@@ -24,7 +24,7 @@ from tests.acceptance.world import ON_A_FILE, World
 
 
 async def command(world: World, *words: str) -> tuple[int, list[dict[str, Any]]]:
-    """Run one command on the world's store; give its exit code and its answer, an object a line."""
+    """Run one command on the world's store; return its exit code and its answer, an object a line."""
     ran = await asyncio.to_thread(CliRunner().invoke, cli, ["--url", world.place, "--json", *words])
     return ran.exit_code, [json.loads(line) for line in ran.stdout.splitlines()]
 

@@ -272,7 +272,7 @@ def flipped(payload: bytes) -> bytes:
 
 
 async def rotten_among_good(world: World) -> tuple[Job[Any], list[Job[Any]], list[int]]:
-    """Run three jobs, the second of which has a flipped bit; give it, the others, and what ran."""
+    """Run three jobs, the second of which has a flipped bit; return it, the others, and what ran."""
     app = world.app()
     ran: list[int] = []
 

@@ -126,7 +126,7 @@ class World:
     # ── the hand ──────────────────────────────────────────────────────────────
 
     async def ask(self, total: int, *queue_requests: tuple[str, int], worker: str = WORKER) -> ClaimReply:
-        """Claim once and give the whole reply."""
+        """Claim once and return the whole reply."""
         request = ClaimRequest(
             scope=ALL,
             worker=worker,
@@ -182,7 +182,7 @@ class World:
         return await self.settle(claim, interpret(error, classify, [BUILT_IN]), draw=draw, worker=worker)
 
     async def fail_until_dead(self, error: BaseException, queue: str = "default") -> list[float]:
-        """Fail every attempt of the one job of a queue; give the waits between attempts, in seconds."""
+        """Fail every attempt of the one job of a queue; return the waits between attempts, in seconds."""
         waits: list[float] = []
         while await self.fail(error, queue) is not State.DEAD:
             reply = await self.ask(1, (queue, 1))

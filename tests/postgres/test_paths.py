@@ -43,7 +43,7 @@ def limits_of_one(rng: random.Random) -> dict[str, Limits]:
 async def history(
     opener: Opener, seed: int, *, is_one_by_one: bool = False, is_limited: bool = True
 ) -> list[object]:
-    """Live through a random history in which only limits hold anybody; give what was answered."""
+    """Live through a random history in which only limits hold anybody; return what was answered."""
     rng, clock = random.Random(seed), DrivenClock()
     tenants = [f"t{number}" for number in range(rng.choice((1, 2, 5, 40)))]
     tasks = [f"k{number}" for number in range(rng.choice((1, 1, 3)))]

@@ -102,7 +102,7 @@ async def fill(store: PostgresStore, jobs: int, tenants: int, since: int) -> Non
 
 
 async def touched(store: PostgresStore) -> tuple[int, int]:
-    """Claim a batch and settle it; give how many rows each has read."""
+    """Claim a batch and settle it; return how many rows each has read."""
     async with store._server.transaction() as connection:
         ask = QueueClaim(queue_request=QueueRequest("default", BATCH), total=BATCH)
         before = await connection.fetchval(_TOUCHED)

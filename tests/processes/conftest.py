@@ -78,7 +78,7 @@ class Process:
         self.popen.send_signal(number)
 
     def end(self) -> int:
-        """Wait for its end and give its exit code."""
+        """Wait for its end and return its exit code."""
         code = self.popen.wait(PATIENCE)
         self._reader.join(PATIENCE)
         return code

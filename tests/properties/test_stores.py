@@ -39,7 +39,7 @@ SERVERS = frozenset({"postgres", "redis"})
 def drive(
     opener: Opener, runs: int, *, phases: tuple[Phase, ...] = tuple(Phase), visits: Visits, turn: int = 0
 ) -> None:
-    """Run the machine on a store, in one event loop, and count its visits. Another turn is other draws."""
+    """Run the machine on a store, in one event loop, and count its visits. Each `turn` draws other values."""
     with asyncio.Runner() as runner:
         values = {"opener": staticmethod(opener), "visits": visits, "runner": runner}
         machine = type(f"Machine{turn}", (StoreMachine,), values)  # Hypothesis draws by this name

@@ -155,7 +155,7 @@ async def load(scene: Scene, worlds: dict[str, World], tell: Teller) -> dict[str
 
 
 def describe(servers: list[ValkeyServer], scene: Scene, tell: Teller) -> list[str]:
-    """Say which servers there are; give the names of those that take writes."""
+    """Say which servers there are; return the names of those that take writes."""
     roles = {scene.name(server): _list(ask(server, "ROLE"))[0] == b"master" for server in servers}
     for (name, is_primary), server in zip(roles.items(), servers, strict=True):
         tell.say(f"  {name}  127.0.0.1:{server.port}  {'primary' if is_primary else 'replica'}")

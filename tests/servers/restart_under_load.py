@@ -121,7 +121,7 @@ def _job(actor: Actor, number: int) -> NewJob:
 async def restart_under_load(
     total: int, say: Callable[[str], None] = print, kind: type[Site] = Site
 ) -> Account:
-    """Let workers work through all that, and give the account."""
+    """Let workers work through all that, and return the account."""
     with tempfile.TemporaryDirectory() as name:
         site = kind(Path(name), say)
         url = site.server.tcp_url

@@ -35,7 +35,7 @@ class Office:
         self.import_chunk, self.send_mail = self.tasks("default")
 
     def tasks(self, mail_queue: str) -> tuple[Callable[..., Awaitable[Any]], Callable[..., Awaitable[Any]]]:
-        """Declare both tasks; give what enqueues one of each for a tenant."""
+        """Declare both tasks; return what enqueues one of each for a tenant."""
 
         @self.app.task(name="import_chunk")
         async def import_chunk(ctx: Context) -> None:

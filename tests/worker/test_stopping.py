@@ -126,7 +126,7 @@ async def test_a_handler_that_ignores_its_cancel_is_given_up_in_the_end(world: W
 async def test_a_cancel_shortly_before_the_timeout_does_not_count_as_a_blocked_loop(
     world: World, app: Fairlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """S31: a deaf handler may outlive its timeout by more than ten seconds while the loop turns."""
+    """S31: a handler that ignores its timeout may run on for over ten seconds if the loop is not blocked."""
     clock, guards = LeapingClock(), list[int]()
     began, release = asyncio.Event(), asyncio.Event()
     cancels: list[float] = []

@@ -239,7 +239,7 @@ def test_there_is_one_hook() -> None:
 
 
 def call_in_thread(call: Callable[[], Any], *, with_context: bool) -> Any:
-    """Run something in a thread of one's own, and give what came of it."""
+    """Run something in a new thread and return its result or error."""
     found: list[Any] = []
     context = contextvars.copy_context()
 

@@ -39,7 +39,7 @@ LONG = WorkerSettings(lease=100_000 * SECOND, renew_every=SECOND // 4, shutdown_
 
 
 async def until(is_so: Callable[[], bool], what: str = "") -> None:
-    """Wait until a fact is true; a test that waits in vain fails."""
+    """Wait until a fact is true; the test fails if it never becomes true."""
     deadline = time.monotonic() + PATIENCE
     while not is_so():
         assert time.monotonic() < deadline, what or "it never came true"

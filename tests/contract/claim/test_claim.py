@@ -1,4 +1,4 @@
-"""What a claim hands out and what its reply says (S35). Whose turn it is stands in `test_fairness`."""
+"""What a claim hands out and what its reply says (S35). `test_fairness` has the order of tenants."""
 
 from __future__ import annotations
 

@@ -221,7 +221,7 @@ async def test_the_place_goes_to_the_next_claim_of_a_queue_in_which_somebody_wai
 
 
 async def test_a_place_is_filled_while_others_have_work_for_long(world: World) -> None:
-    """S41, S43: who waited at the gate has its turn among tenants that are never idle."""
+    """S41, S43: a tenant that waited at the gate is served, also among tenants that are never idle."""
     await _gate(world, 1)
     await world.enqueue("holder", task="gated")
     holder = await world.claim_one()
@@ -307,7 +307,7 @@ async def test_several_that_cannot_run_do_not_block_the_gate_together(world: Wor
 
 
 async def test_a_line_at_the_gate_does_not_delay_the_tenants_other_tasks(world: World) -> None:
-    """S42, S43: a hundred wait at the gate, each plain job is served in its turn."""
+    """S42, S43: a hundred jobs wait at the gate; each job without a gate is served when it is next."""
     await _gate(world, 1)
     await world.enqueue_many(100, task="gated", priority=50)
     await world.enqueue_many(5, task="plain")

@@ -137,7 +137,7 @@ async def test_a_generated_key_equals_the_id_and_costs_no_row(world: World) -> N
 
 @pytest.mark.parametrize("state", sorted(FINISHED))
 async def test_the_key_outlives_its_job(world: World, state: State) -> None:
-    """S13: after the job was pruned a repeat gives its husk: its id, its end, this item's own values."""
+    """S13: after the job was pruned a repeat gives its tombstone: its id, its end, this item's own values."""
     claim = await world.bring_to(state, **KEY)
     settled_at = world.now
     world.advance(WEEK / 7)

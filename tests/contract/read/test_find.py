@@ -216,7 +216,7 @@ async def test_an_undecodable_payload_matches_no_path_and_stops_nobody(world: Wo
 
 
 async def test_an_erased_payload_matches_no_path(world: World) -> None:
-    """S51, S52: what was forgotten cannot be searched for; the husk is still found."""
+    """S51, S52: what was forgotten cannot be searched for; the erased job is still found."""
     job = await world.enqueue(payload=payload(x=1))
     await world.store.upkeep.forget(ForgetRequest(scope=Scope("acme"), reason="asked", who="ops"))
     assert await world.find_all(where=(("x", 1),)) == []

@@ -1,4 +1,4 @@
-"""Who is there: workers, the tasks they publish, and their common pulse (S33, S38, S61)."""
+"""The registry: workers, the tasks they publish, and their newest heartbeats (S33, S38, S61)."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ async def clean(world: World, silent_for: Micros) -> tuple[str, ...]:
 
 
 async def status(world: World) -> StoreStatus:
-    """Feel the pulse of all workers."""
+    """Return the status of the store."""
     return await world.store.registry.status(Request(scope=ALL))
 
 

@@ -24,7 +24,7 @@ MICRO = 0.000001
 
 
 async def run_next(world: World, ending: Any) -> tuple[JobRecord, int]:
-    """Run the one job at the very microsecond it is due; give it and the delay until it is due again."""
+    """Run the one job at the very microsecond it is due; return it and the delay until it is due again."""
     job = (await world.find_all())[0]
     wait = max(0, job.run_at - world.now)
     if wait:

@@ -185,7 +185,7 @@ async def test_workers_that_do_not_isolate_condemn_nobody_before_the_attempts_ar
 
 
 async def test_a_suspect_harms_nobody_elses_turn(world: World) -> None:
-    """S39, S41: suspects and others come in the order of turns, each claim marked for itself."""
+    """S39, S41: suspects and other jobs come in the fair order; each claim has its own mark."""
     lost = await _make_suspect(world)
     await world.send(world.new("globex"), world.new("acme"), world.new("globex"))
     claims = await world.claim(9, isolates=True, lease=60 * SECOND)

@@ -234,7 +234,7 @@ async def test_a_foreign_cursor_of_forget_is_refused(world: World, cursor: str) 
 
 
 async def test_nothing_can_be_searched_for_that_was_erased(world: World) -> None:
-    """S51, S52: neither tag nor correlation nor creator nor argument; queue and task still find the husk."""
+    """S51, S52: not by tag, correlation, creator or argument; queue and task still find what is left."""
     await world.enqueue(**PERSONAL)
     await world.run(PermanentFailure(TROUBLE))
     await forget(world)

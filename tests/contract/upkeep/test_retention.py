@@ -112,7 +112,7 @@ async def test_a_key_is_never_removed_before_its_job(world: World) -> None:
 
 
 async def test_a_key_outlives_its_job_and_answers_for_it(world: World) -> None:
-    """S13, S52: a repeat gets a husk of the first job; the key is free at the end of its own time."""
+    """S13, S52: a repeat gets a tombstone of the first job; the key is free at the end of its own time."""
     sent = world.new(idempotency_key="k", fingerprint=b"f")
     await world.send(sent)
     settled_at = (await world.run()).settled_at

@@ -90,7 +90,7 @@ class Recorder:
         self.find(job)
 
     def told(self) -> list[Record]:
-        """Close the reading and give the history."""
+        """Close the reading and return the history."""
         return [*self.records, reading(self.records)]
 
 

@@ -24,7 +24,7 @@ rates = st.builds(
 
 
 def greedy(rate: Rate, jobs: int, now: int = NOW) -> list[int]:
-    """Start so many jobs as early as the rate allows; give the instants."""
+    """Start so many jobs as early as the rate allows; return the instants."""
     next_allowed_at, starts = 0, []
     for _ in range(jobs):
         now = max(now, rate.free_at(next_allowed_at))

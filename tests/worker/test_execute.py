@@ -60,7 +60,7 @@ async def test_a_plain_handler_runs_in_a_thread(world: World, app: Fairlane) -> 
 
 
 async def test_plain_handlers_run_side_by_side_as_slots_allow(world: World, app: Fairlane) -> None:
-    """Each waits for all others: with one thread they would never end."""
+    """Each waits for all others, so with one thread they would never end."""
     barrier = threading.Barrier(16, timeout=20)
 
     @app.task(name="meet")
@@ -245,7 +245,7 @@ async def test_a_failed_attempt_is_tried_again_by_the_task_s_policy(world: World
 
 
 async def test_jobs_that_failed_together_come_back_spread(world: World, app: Fairlane) -> None:
-    """S26: each settlement draws its own place inside the jitter, so that a herd does not stay one."""
+    """S26: each settlement draws its own jitter: jobs that failed together are not retried together."""
 
     @app.task(name="flaky", retry=Backoff.exponential(100, jitter=0.5))
     async def flaky() -> None:
@@ -312,7 +312,7 @@ async def test_a_task_s_classifier_decides_and_one_that_raises_is_silent(
 async def test_a_result_that_cannot_be_kept_is_dropped_and_the_job_has_succeeded(
     world: World, app: Fairlane, caplog: pytest.LogCaptureFixture, result: object, message: str
 ) -> None:
-    """S34: the work was done; whoever asks for the result learns what became of it, and the log warns."""
+    """S34: the work was done; `result()` says why there is no result, and the log warns."""
 
     @app.task(name="odd", retry=Backoff.delays(0))
     async def odd() -> Any:
@@ -447,7 +447,7 @@ async def test_a_slow_handler_does_not_hold_up_the_settlement_of_others(world: W
 async def test_nothing_of_an_attempt_waits_for_the_collector(
     world: World, app: Fairlane, *, is_async: bool
 ) -> None:
-    """A settled attempt is gone by itself: collecting what holds itself was a third of the loop's time."""
+    """A settled attempt needs no garbage collection; collecting cycles took a third of the loop's time."""
 
     @app.task(name="async")
     async def in_the_loop(ctx: Context) -> str:

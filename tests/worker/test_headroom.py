@@ -23,7 +23,7 @@ MAILS = 20
 
 
 class Office:
-    """An application whose imports hold their slots until they are let go, and whose mails are short."""
+    """An application whose imports hold their slots until they are released, and whose mails are short."""
 
     def __init__(self, url: str) -> None:
         """Begin with nobody at work."""
@@ -61,7 +61,7 @@ class Office:
 
     @asynccontextmanager
     async def working(self) -> AsyncIterator[WorkerRuntime]:
-        """Have a worker run meanwhile; at the end everybody is let go."""
+        """Run a worker meanwhile; release all imports at the end."""
         worker = WorkerRuntime(self.app, settings=QUICK)
         running = asyncio.ensure_future(worker.run())
         try:

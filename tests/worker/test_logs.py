@@ -1,4 +1,4 @@
-"""What a worker says: records that carry tenant, job, attempt and correlation; and a handler's own lines."""
+"""A worker's log: records with tenant, job, attempt and correlation; and a handler's own lines."""
 
 from __future__ import annotations
 

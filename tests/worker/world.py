@@ -29,7 +29,7 @@ from fairlane.worker.worker import WorkerRuntime
 T = TypeVar("T")
 
 PATIENCE = 60.0
-"""How long a test waits for a fact before it says that it never came true."""
+"""How long a test waits for a fact before it fails."""
 
 QUICK = WorkerSettings(lease=3 * SECOND, renew_every=SECOND // 4, shutdown_deadline=10 * SECOND)
 """Leases short enough to see them end."""
@@ -129,7 +129,7 @@ class World:
         self.away: frozenset[str] = frozenset()
         self.deaf: list[str] = []
         self.hears = 1_000
-        """How many settlements of a call the store takes: it is lost after so many."""
+        """How many settlements of a call the store accepts before the connection is lost."""
         self.held: set[str] = set()
         self.before: dict[str, Callable[[], None]] = {}
         self.opened = 0
@@ -146,7 +146,7 @@ class World:
         return cast("Store", _WatchedStore(open_store(self.url, clock=self), self))
 
     def now(self) -> Instant:
-        """Be the store's clock: the machine's, moved on by what a test wants to have passed."""
+        """The store's clock: the machine's, plus what the test has added."""
         return time.time_ns() // 1_000 + self.ahead
 
     def app(self, **options: Any) -> Fairlane:

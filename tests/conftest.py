@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 from hypothesis import HealthCheck, settings
 
-from tests.servers.schemas import close_kept, keep
+from tests.servers.schemas import close_shared_connections, share_connections
 
 # Both would judge the machine: how long a case took, and how long it took to draw it.
 settings.register_profile(
@@ -38,8 +38,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def kept() -> AsyncIterator[None]:
+async def shared_connections() -> AsyncIterator[None]:
     """Let stores keep their connections for the next test; close them at the end."""
-    await keep()
+    await share_connections()
     yield
-    await close_kept()
+    await close_shared_connections()

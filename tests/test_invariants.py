@@ -81,7 +81,7 @@ DAMAGE: Final[list[tuple[str, State, dict[str, Any]]]] = [
 async def test_a_damaged_record_is_reported(
     world: World, sentence: str, state: State, values: dict[str, Any]
 ) -> None:
-    """Exactly that damage, with the job's id and state; the jobs beside it are not accused."""
+    """Exactly that damage is reported, with the job's id and state; other jobs are not."""
     await world.bring_to(State.SUCCEEDED)
     claim = await world.bring_to(state)
     assert await violations(world.store) == []

@@ -12,10 +12,12 @@ from tools.names import (
     OFTEN,
     ORDINARY,
     defined_names,
+    glossary_entries,
     glossary_words,
     ordinary_words,
     shared_class_names,
     unexplained_words,
+    unused_words,
 )
 
 # ── the package ──────────────────────────────────────────────────────────────
@@ -30,6 +32,17 @@ def test_words_that_are_met_often_are_ordinary_or_explained() -> None:
     """A reader who does not know a word finds it in the glossary."""
     known = ordinary_words(ORDINARY.read_text("utf-8")) | glossary_words(GLOSSARY.read_text("utf-8"))
     assert "\n".join(unexplained_words(sources(PACKAGE), known)) == ""
+
+
+def test_the_ordinary_words_are_used() -> None:
+    """The list stays short enough to be read: a word goes with the last name that has it."""
+    assert "\n".join(unused_words(sources(PACKAGE), ordinary_words(ORDINARY.read_text("utf-8")))) == ""
+
+
+def test_no_word_is_both_ordinary_and_coined() -> None:
+    """A word that the glossary explains has a narrower meaning here than elsewhere."""
+    ordinary = ordinary_words(ORDINARY.read_text("utf-8"))
+    assert sorted(ordinary & glossary_entries(GLOSSARY.read_text("utf-8"))) == []
 
 
 def test_the_glossary_explains_the_words_that_stay() -> None:
@@ -89,6 +102,12 @@ def test_a_coined_word_is_found_where_it_is_met_often() -> None:
     assert found.startswith(f"veil: {OFTEN} names, such as veil_x")
     assert unexplained_words(names_with("veil", OFTEN, FILES), {"veil"}) == []
     assert unexplained_words(names_with("veils", OFTEN, FILES), {"veil"}) == []
+
+
+def test_an_ordinary_word_without_a_name_is_found() -> None:
+    """Any form of it in a name is a use."""
+    found = unused_words([Source("fairlane.m", "def policies(): ...")], {"policy", "veil"})
+    assert found == ["veil: no name has it; take it out of the list"]
 
 
 @pytest.mark.parametrize(("number", "files"), [(OFTEN - 1, FILES), (OFTEN, FILES - 1)])

@@ -74,8 +74,8 @@ _app = Fairlane("sqlite:////nowhere/fairlane.db")
 def _handler() -> None: ...
 
 
-def _task(**said: Any) -> object:
-    return Fairlane().task(**{"name": "handler", **said})(_handler)
+def _task(**options: Any) -> object:
+    return Fairlane().task(**{"name": "handler", **options})(_handler)
 
 
 Wrong = dict[str, tuple[object, ...]]
@@ -207,7 +207,7 @@ MADE: dict[str, Made] = {
     "Retry": (Retry, {}, {"after": (-1, True, "soon", [5]), "error_class": WORD}),
     "Snooze": (Snooze, {"delay": 5}, {"delay": (0, -1, True, "5", None, math.nan, math.inf, timedelta(0))}),
     "Fail": (Fail, {}, {"error_class": WORD}),
-    "chunks": (lambda **said: list(chunks(**said)), {"items": [1]}, {"size": (*COUNT, None)}),
+    "chunks": (lambda **options: list(chunks(**options)), {"items": [1]}, {"size": (*COUNT, None)}),
     "task": (_task, {}, TASK),
 }
 """By public name: how to make one, what it cannot be made without, and what each parameter refuses."""
@@ -353,7 +353,7 @@ def test_a_soft_timeout_above_the_timeout_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "config", "words"),
+    ("options", "config", "words"),
     [
         (
             {"soft_timeout": 20},
@@ -366,10 +366,10 @@ def test_a_soft_timeout_above_the_timeout_is_refused() -> None:
     ],
 )
 def test_a_soft_timeout_is_compared_with_what_is_in_force(
-    said: dict[str, Any], config: dict[str, Any], words: str
+    options: dict[str, Any], config: dict[str, Any], words: str
 ) -> None:
     """The queue's timeout, and what the configuration lays over, are known when a worker starts."""
     app = Fairlane("sqlite:////nowhere/fairlane.db", config=config)
-    app.task(name="handler", **said)(_handler)
+    app.task(name="handler", **options)(_handler)
     with pytest.raises(ConfigError, match=words):
         declared_rules(app)

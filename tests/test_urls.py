@@ -1,4 +1,4 @@
-"""What is wrong with a store's URL is said in words that help, and never with a piece of its password."""
+"""An error about a store's URL says what to do, and never shows any part of its password."""
 
 from __future__ import annotations
 

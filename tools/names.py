@@ -117,6 +117,13 @@ def unexplained_words(sources: Iterable[Source], known: set[str]) -> list[str]:
     ]
 
 
+def unused_words(sources: Iterable[Source], words: set[str]) -> list[str]:
+    """Find words of the list of ordinary words that are part of no name."""
+    parts = {part for source in sources for name in defined_names(source) for part in words_of(name)}
+    used = {stem for part in parts for stem in stems(part)}
+    return [f"{word}: no name has it; take it out of the list" for word in sorted(words - used)]
+
+
 def _examples(names: set[tuple[str, str]]) -> str:
     return ", ".join(f"{name} ({module})" for module, name in sorted(names)[:3])
 
@@ -129,6 +136,17 @@ def ordinary_words(text: str) -> set[str]:
     """
     lines = (line for line in text.splitlines() if not line.startswith("#"))
     return {word for line in lines for word in line.split()}
+
+
+def glossary_entries(page: str) -> set[str]:
+    r"""Read the words that have their own entry in the glossary; those of `dead letter` do not.
+
+    >>> sorted(glossary_entries("| word | what it is |\n|---|---|\n| dead letter | … |\n| hold, held | … |"))
+    ['held', 'hold']
+    """
+    rows = (line.split("|")[1] for line in page.splitlines() if line.startswith("| "))
+    entries = {entry.strip(" `").lower() for row in rows for entry in row.split(",")}
+    return {entry for entry in entries if " " not in entry} - {"word"}
 
 
 def glossary_words(page: str) -> set[str]:

@@ -98,7 +98,7 @@ class Crew:
         return self.count("began") >= number
 
     async def ended(self, process: subprocess.Popen[bytes]) -> int:
-        """Wait for the end of a process and give its exit code."""
+        """Wait for the end of a process and return its exit code."""
         await until(lambda: process.poll() is not None)
         return process.wait()
 

@@ -130,7 +130,7 @@ D_HOMES: Final = {
 
 
 def lanes(url: str) -> Preset:
-    """A fast lane beside a general one; the general lane also serves what is fast."""
+    """A fast lane and a general one; the general lane also serves the fast queue."""
     app = Fairlane(
         url,
         queues=[

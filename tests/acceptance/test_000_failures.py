@@ -93,7 +93,7 @@ async def test_000_dl_1_a_dead_letter_holds_what_a_person_needs(world: World, pr
 
 @pytest.mark.parametrize("length", [1_999, 2_000, 2_001, 100_000])
 async def test_000_dl_2_a_failure_reason_is_cut_at_2_000_characters(world: World, length: int) -> None:
-    """Two thousand are kept, the next is not."""
+    """Two thousand are stored, the next is not."""
     app = world.app()
     job = await app.task(name="mail", max_attempts=1)(work).aenqueue()
     await world.fail(RuntimeError("x" * length))

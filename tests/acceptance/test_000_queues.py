@@ -22,13 +22,13 @@ async def preset(world: World) -> Preset:
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[tuple[object, object, object]]:
     """Return tenant, queue and count of each warning that was logged so far, and forget them."""
-    said = [
+    texts = [
         (vars(record)["tenant"], vars(record)["queue"], vars(record)["waiting"])
         for record in caplog.records
         if record.levelno == logging.WARNING and vars(record).get("event") == "job_limit_warning"
     ]
     caplog.clear()
-    return said
+    return texts
 
 
 async def test_000_tm_1_a_fax_without_a_queue_name_lands_in_critical(preset: Preset) -> None:
@@ -148,7 +148,7 @@ async def test_000_qc_9_bulk_starts_at_most_50_jobs_in_any_minute(world: World, 
 
 
 async def waits_of(world: World, preset: Preset, task: str) -> tuple[list[float], int]:
-    """Fail every attempt of a job; give the waits between attempts and how many attempts there were."""
+    """Fail every attempt of a job; return the waits between attempts and how many attempts there were."""
     job = await preset[task].using(tenant="acme").aenqueue()
     waits = await world.fail_until_dead(BOOM, A_HOMES[task])
     return waits, (await job.arefresh()).attempt

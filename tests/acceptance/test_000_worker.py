@@ -175,7 +175,7 @@ left: list[str] = []
 async def ran(
     world: World, ending: BaseException | None, tenant: str = "acme"
 ) -> tuple[Job[Any], list[object]]:
-    """Run one job that ends so; give it, and who it acted as."""
+    """Run one job that ends so; return it, and who it acted as."""
     app = world.app()
     left.clear()
     with_identities(app)

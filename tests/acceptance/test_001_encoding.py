@@ -43,7 +43,7 @@ async def keep(value: Any) -> None:
 
 
 async def came_back(world: World, value: object) -> object:
-    """Send a value through the store and give what a worker reads."""
+    """Send a value through the store and return what a worker reads."""
     app = world.app()
     await app.task(name="keep")(keep).aenqueue(value)
     return world.arguments(await world.take())["value"]
@@ -97,7 +97,7 @@ async def test_001_cp1_1_a_job_comes_back_with_all_its_fields(world: World) -> N
 async def test_001_en_1_a_datetime_keeps_its_instant_and_its_microseconds(
     world: World, value: datetime
 ) -> None:
-    """On the wire it is in UTC; the offset that it was given with is written beside it."""
+    """It is stored in UTC, together with the offset that it was given with."""
     read = await came_back(world, value)
     (job,) = (await world.apps[-1].jobs.afind()).items
     wire = json.loads((await world.record(job)).payload)["arguments"]["value"]["$datetime"]

@@ -31,7 +31,7 @@ def task(world: World) -> Task[..., Any]:
 
 
 def killed_producer(url: str, after: int) -> int:
-    """Let a producer enqueue batches and kill it after so many; give the last batch that it knows of."""
+    """Let a producer enqueue batches and kill it after so many; return the last batch that it knows of."""
     with subprocess.Popen(  # noqa: S603 (our own program)
         (sys.executable, "-m", "tests.acceptance.producer", url),
         cwd=ROOT,
@@ -152,7 +152,7 @@ async def test_001_fm_2_a_holder_that_was_cut_off_can_change_nothing_afterwards(
 async def test_001_fm_3_a_crashed_workers_job_comes_back_with_the_attempt_counted(
     world: World, task: Task[..., Any]
 ) -> None:
-    """Within thirty seconds, with its place kept, and the attempt recorded as lost."""
+    """Within thirty seconds, in its old place, and the attempt is recorded as lost."""
     job = await task.aenqueue()
     await world.take(worker="doomed")
     crashed_at = world.now

@@ -1,4 +1,4 @@
-"""Description B, beside the worker: enqueue by name, tests' own stores, what ends a stuck job, memory."""
+"""Description B, apart from the worker: enqueue by name, tests' own stores, what ends a stuck job, memory."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def test_001_ex_26_its_arguments_are_checked_against_the_published_schema(
 
 
 async def test_001_ex_27_without_its_store_an_enqueue_fails_fast(tmp_path: Path) -> None:
-    """With one clear error that names the place; nothing is kept aside, so nothing arrives afterwards."""
+    """With one clear error that names the place; nothing is buffered, so nothing arrives afterwards."""
     folder = tmp_path / "not-mounted"
     async with Fairlane(f"sqlite:///{folder}/fairlane.db") as app:
         task = app.task(name="work")(work)

@@ -43,7 +43,7 @@ def task(app: Fairlane) -> Task[..., Any]:
 
 
 async def claimed(world: World, total: int, queue: str = "default") -> list[UUID]:
-    """Claim and give the ids in the order served."""
+    """Claim and return the ids in the order served."""
     return [claim.job.id for claim in await world.claim(total, queue)]
 
 

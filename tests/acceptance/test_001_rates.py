@@ -78,7 +78,7 @@ async def test_001_ec_6_constant_urgent_load_still_serves_the_light_queue(world:
 
 
 async def moments(world: World, number: int) -> list[Instant]:
-    """Start so many jobs of `default` as soon as that is allowed; give when, from now on."""
+    """Start so many jobs of `default` as soon as that is allowed; return when, from now on."""
     began, found = world.now, list[Instant]()
     while len(found) < number:
         reply = await world.ask(number - len(found), ("default", number))

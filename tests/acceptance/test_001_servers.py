@@ -257,7 +257,7 @@ async def test_001_nf_11_a_worker_has_at_most_100_connections(single: Single) ->
 
 
 def _under(name: str, single: Single) -> str:
-    """Give each test a place of its own on the module's server."""
+    """Provide a separate place on the module's server for each test."""
     if single.url.startswith("unix:"):
         return f"?prefix={name}"
     return f"&schema={name}" if "?" in single.url else f"?schema={name}"

@@ -24,7 +24,7 @@ from tests.acceptance.world import ON_A_FILE, World
 
 
 async def command(world: World, *words: str) -> tuple[int, list[dict[str, Any]]]:
-    """Run one command on the world's store; give its exit code and its answer, an object a line."""
+    """Run one command on the world's store; return its exit code and its answer, an object a line."""
     ran = await asyncio.to_thread(CliRunner().invoke, cli, ["--url", world.place, "--json", *words])
     return ran.exit_code, [json.loads(line) for line in ran.stdout.splitlines()]
 
@@ -186,7 +186,7 @@ async def test_001_dg_8_every_record_of_an_attempt_names_it(
     assert [vars(one)["attempt"] for one in records] == [1, 2]
     assert [vars(one)["worker"] for one in records] == [worker.id for worker in workers]
     for record in records:
-        said = vars(record)
-        assert (said["tenant"], said["queue"], said["task"]) == ("acme", "default", "bad")
-        assert said["correlation"] == "user-action-123"
+        fields = vars(record)
+        assert (fields["tenant"], fields["queue"], fields["task"]) == ("acme", "default", "bad")
+        assert fields["correlation"] == "user-action-123"
         assert (record.name, record.levelno >= logging.WARNING) == ("fairlane.worker", True)

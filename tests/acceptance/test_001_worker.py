@@ -272,7 +272,7 @@ def flipped(payload: bytes) -> bytes:
 
 
 async def rotten_among_good(world: World) -> tuple[Job[Any], list[Job[Any]], list[int]]:
-    """Run three jobs, the second of which has a flipped bit; give it, the others, and what ran."""
+    """Run three jobs, the second of which has a flipped bit; return it, the others, and what ran."""
     app = world.app()
     ran: list[int] = []
 
@@ -305,7 +305,7 @@ async def test_001_fm_6_an_undecodable_job_is_a_dead_letter_with_its_reason(worl
 
 
 async def test_001_fm_11_corruption_is_found_by_the_checksum(world: World) -> None:
-    """The message says both sums, and the raw bytes are kept."""
+    """The message has both checksums, and the raw bytes stay stored."""
     bad, _, _ = await rotten_among_good(world)
     assert "checksum" in (bad.attempts[0].message or "")
     assert (await world.record(bad)).payload[1:].startswith(b'"v":1')
@@ -356,7 +356,7 @@ async def test_001_ex_19_an_old_payload_that_is_still_queued_is_upcast(world: Wo
         seen.append((to, copies))
 
     mail = new.task(name="mail", version=3)(third)
-    mail.upcast(1)(lambda said: {"to": [said["recipient"]]})
-    mail.upcast(2)(lambda said: {**said, "copies": 1})
+    mail.upcast(1)(lambda arguments: {"to": [arguments["recipient"]]})
+    mail.upcast(2)(lambda arguments: {**arguments, "copies": 1})
     await burst(new)
     assert seen == [(["ada"], 1)]

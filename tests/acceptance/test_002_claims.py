@@ -97,7 +97,7 @@ async def test_002_tr_10_a_job_is_dead_at_the_fifth_failed_attempt(world: World,
 
 
 def test_002_cm_11_the_four_error_classes_are_there() -> None:
-    """With ours beside them; the set is closed."""
+    """Together with ours; the set is closed."""
     theirs = {"transient", "retryable", "non_retryable", "rate_limited"}
     ours = {"timeout", "crash", "stuck", "budget", "undecodable", "unknown_task"}
     assert {one.value for one in ErrorClass} == theirs | ours
@@ -206,7 +206,7 @@ async def test_002_cm_3_the_version_of_a_payload_is_stored_and_older_ones_are_up
         seen.append((ctx.version, message))
 
     fetch = new.task(name="fetch", version=2)(second)
-    fetch.upcast(1)(lambda said: {"message": said["message_id"]})
+    fetch.upcast(1)(lambda arguments: {"message": arguments["message_id"]})
     newer = await fetch.aenqueue(790)
     await burst(new)
     assert seen == [(1, 789), (2, 790)]

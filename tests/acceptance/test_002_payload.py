@@ -40,7 +40,7 @@ async def preset(world: World) -> Preset:
 
 
 def complete(task: Task[..., Any], firm: str = "firm-123", key: str = "fetch-789") -> Task[..., Any]:
-    """Give a task all that strict mode requires."""
+    """Set every option that strict mode requires."""
     return task.using(tenant=firm, correlation_id="c0ffee", idempotency_key=key)
 
 
@@ -103,8 +103,8 @@ async def test_002_cm_1_warn_stores_it_unaltered_and_says_where(
 ) -> None:
     """What is stored is never changed; only what is shown is redacted (S6)."""
     await world.app(payload={"sensitive": "warn"}).task(name="keep")(keep).aenqueue({"password": "hunter2"})
-    (said,) = events(caplog, "payload_sensitive")
-    assert "arguments.value.password" in said
+    (message,) = events(caplog, "payload_sensitive")
+    assert "arguments.value.password" in message
     assert "hunter2" not in caplog.text
     assert world.arguments(await world.take()) == {"value": {"password": "hunter2"}}
 

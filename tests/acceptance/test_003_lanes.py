@@ -1,4 +1,4 @@
-"""Description D at work: a fast lane beside a general one, what a handler sees, timeouts."""
+"""Description D at work: a fast lane and a general one, what a handler sees, timeouts."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ async def test_003_fu_4_a_payload_of_an_older_version_is_brought_up_to_the_new_o
     async def second(count: int) -> None:
         seen.append(count)
 
-    new.task(name="mail", version=2)(second).upcast(1)(lambda said: {"count": said["number"]})
+    new.task(name="mail", version=2)(second).upcast(1)(lambda arguments: {"count": arguments["number"]})
     await burst(new)
     after = await world.record(job)
     assert seen == [7]

@@ -126,7 +126,7 @@ class World:
     # ── the hand ──────────────────────────────────────────────────────────────
 
     async def ask(self, total: int, *queue_requests: tuple[str, int], worker: str = WORKER) -> ClaimReply:
-        """Claim once and give the whole reply."""
+        """Claim once and return the whole reply."""
         request = ClaimRequest(
             scope=ALL,
             worker=worker,
@@ -182,7 +182,7 @@ class World:
         return await self.settle(claim, interpret(error, classify, [BUILT_IN]), draw=draw, worker=worker)
 
     async def fail_until_dead(self, error: BaseException, queue: str = "default") -> list[float]:
-        """Fail every attempt of the one job of a queue; give the waits between attempts, in seconds."""
+        """Fail every attempt of the one job of a queue; return the waits between attempts, in seconds."""
         waits: list[float] = []
         while await self.fail(error, queue) is not State.DEAD:
             reply = await self.ask(1, (queue, 1))
@@ -213,7 +213,7 @@ class World:
         return await self.store.claims.reclaim(ReclaimRequest(scope=ALL))
 
     async def prune(self, retention: Retention | None = None) -> PruneReply:
-        """Remove what was kept long enough, by the application's own retention unless told otherwise."""
+        """Prune, by the application's own retention unless another is given."""
         kept = retention or self.apps[-1].settings.retention
         return await self.store.upkeep.prune(PruneRequest(scope=ALL, retention=kept))
 

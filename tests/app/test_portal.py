@@ -310,7 +310,7 @@ async def test_a_forked_child_does_not_use_the_parents_store(world: World) -> No
 
 
 def in_a_child(check: Callable[[], bool]) -> int:
-    """Fork, check in the child, and give its exit code; a negative one means that it hung."""
+    """Fork, check in the child, and return its exit code; a negative one means that it hung."""
     with warnings.catch_warnings():
         # Newer Pythons warn of forks with threads, which is what this is about.
         warnings.simplefilter("ignore", DeprecationWarning)

@@ -1,4 +1,4 @@
-"""The table of peers fits the files beside it, and drivers speak the protocol."""
+"""The table of peers matches the files in its folder, and drivers speak the protocol."""
 
 from __future__ import annotations
 
@@ -127,12 +127,12 @@ def test_an_environment_that_cannot_be_made_leaves_its_peers_out_with_the_reason
     monkeypatch.setattr(environments, "REQUIREMENTS", tmp_path)
     monkeypatch.setattr(environments.make_ready, "__defaults__", (tmp_path / "cache",))
     monkeypatch.setattr(environments.is_ready, "__defaults__", (tmp_path / "cache",))
-    said: list[str] = []
+    printed: list[str] = []
     peers = [peer for peer in ROSTER if peer.name == "rq"]
-    report = Comparison(peers, Sizes(rounds=1), tmp_path, said.append).run({})
+    report = Comparison(peers, Sizes(rounds=1), tmp_path, printed.append).run({})
     assert [one.name for one in report.left_out] == ["rq"]
     assert "nowhere.whl" in report.left_out[0].why
-    assert said[0] == f"making the environment {tmp_path / 'cache' / 'rq'}"
+    assert printed[0] == f"making the environment {tmp_path / 'cache' / 'rq'}"
     assert not environments.is_ready("rq", tmp_path / "cache")
 
 

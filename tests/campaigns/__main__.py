@@ -28,18 +28,24 @@ def main() -> int:
     parser.add_argument("--goal", type=int, help="ask for so many of each instead of the roster's number")
     parser.add_argument("--book", type=Path, default=BOOK, help="the file that lines are appended to")
     parser.add_argument("--render", action="store_true", help="do nothing, and write the page anew")
-    said = parser.parse_args()
+    arguments = parser.parse_args()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.default_int_handler)
-    rows = _rows(said.only, said.store)
+    rows = _rows(arguments.only, arguments.store)
     failed = 0
     try:
-        if not said.render:
-            crew = Crew(rows, said.book, at_once=said.at_once, seconds=said.minutes * 60, goal=said.goal)
+        if not arguments.render:
+            crew = Crew(
+                rows,
+                arguments.book,
+                at_once=arguments.at_once,
+                seconds=arguments.minutes * 60,
+                goal=arguments.goal,
+            )
             failed = crew.run()
-            print(_left(rows, said.book, said.goal), flush=True)
+            print(_left(rows, arguments.book, arguments.goal), flush=True)
     finally:
-        if said.book == BOOK:
+        if arguments.book == BOOK:
             write_page()
     return 1 if failed else 0
 

@@ -92,7 +92,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 def piece(campaign: str, errand: Errand, seconds: float) -> Piece:
-    """Put what an errand has found beside what it was found on."""
+    """Combine what an errand has found with what it was found on."""
     versions = {"Fairlane": version("fairlane"), "Python": platform.python_version(), **errand.versions}
     return Piece(
         campaign=campaign,

@@ -47,7 +47,7 @@ def next_share(
     at_once: int = AT_ONCE,
     goal: int | None = None,
 ) -> Share | None:
-    """Return a share of the row that is furthest from its goal, of those that have room beside the others.
+    """Return a share of the row that is furthest from its goal, of those that may run now.
 
     What is under way counts as if it were done. None if all goals are in reach or there is no room.
     """
@@ -117,8 +117,8 @@ class Crew:
                 return
             (name, store), n = share
             command = (sys.executable, "-m", "tests.campaigns.single", name, store, f"--n={n}")
-            said = (f"--seconds={min(LONGEST, left):.0f}", f"--book={self._book}")
-            process = subprocess.Popen((*command, *said), cwd=ROOT, start_new_session=True)  # noqa: S603 (our own)
+            options = (f"--seconds={min(LONGEST, left):.0f}", f"--book={self._book}")
+            process = subprocess.Popen((*command, *options), cwd=ROOT, start_new_session=True)  # noqa: S603 (our own)
             self._under_way[waiters.submit(process.wait)] = (share, process)
 
     def _next(self) -> Share | None:

@@ -32,7 +32,7 @@ from tests.servers.proxy import Proxy, proxied
 TENANTS: Final = ("acme", "bolt", "core", "dune")
 BATCH: Final = 8
 SETTINGS: Final = {"lease": 2, "renew_every": 0.5, "slots": 4, "shutdown_deadline": 10}
-"""Short leases, so that a campaign loses many of them; recovery times are to be read beside this."""
+"""Short leases, so that a campaign loses many of them; read recovery times with this in mind."""
 _GLANCE: Final = 0.02
 """Seconds between two looks at what has happened."""
 
@@ -59,7 +59,7 @@ class Worker(Process):
         return {"CAMPAIGN_STORE": place, "CAMPAIGN_RECORD": str(self.record), **clock}
 
     def look(self) -> list[ledger.Started]:
-        """Read on in its record; give what has started since."""
+        """Read on in its record; return what has started since."""
         news = self.news()
         for one in news:
             if isinstance(one, ledger.Started):
@@ -108,7 +108,7 @@ class Field:
         self._looked_at = 0.0
 
     async def breakable_way(self) -> tuple[Proxy, str]:
-        """Open a way to the store that can be broken, and give its URL."""
+        """Open a way to the store that can be broken, and return its URL."""
         proxy = await self.until_judged.enter_async_context(proxied(self.place.port))
         return proxy, self.place.url.replace(str(self.place.port), str(proxy.port))
 
@@ -186,7 +186,7 @@ class Field:
         }
 
     async def until_it_starts(self, worker: Worker, since: ledger.Moment) -> float:
-        """Wait until a worker has started a job after some moment; give the seconds until then."""
+        """Wait until a worker has started a job after some moment; return the seconds until then."""
         pid = worker.popen.pid
         await self.until(lambda: self.last_start.get(pid, 0) > since, "a worker does not work again")
         return (self.last_start[pid] - since) / SECOND

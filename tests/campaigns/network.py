@@ -69,10 +69,10 @@ async def _enqueue_once(errand: Errand, task: Any, number: str) -> bool:
     if that was wrong, there are two jobs.
     """
     key = number if errand.draw.random() < 0.5 else None
-    said = task.using(tenant=errand.draw.choice(TENANTS), idempotency_key=key, tags=[number])
+    call = task.using(tenant=errand.draw.choice(TENANTS), idempotency_key=key, tags=[number])
     while True:
         try:
-            await said.aenqueue(0)
+            await call.aenqueue(0)
         except EnqueueUnknown:
             errand.figures["unknown"] += 1
             if key is None:

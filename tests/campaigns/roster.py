@@ -31,7 +31,7 @@ class Campaign(NamedTuple):
     cores: int = 0
     """How many cores a piece keeps busy, about; most pieces mostly wait."""
     is_timed: bool = False
-    """Whether it is judged by the clock, so that nothing may run beside it."""
+    """Whether it is judged by the clock, so that nothing else may run at the same time."""
     is_in_order: bool = False
     """Whether a piece goes on where the last one has ended, so that two cannot be under way at once."""
 

@@ -34,7 +34,7 @@ async def kill_server(errand: Errand) -> None:
 
 
 async def _crash(field: Field) -> list[float]:
-    """Kill the server and start it again; give the seconds until each worker has begun something new."""
+    """Kill the server and start it again; return the seconds until each worker has begun something new."""
     killed_at = moment()
     await asyncio.to_thread(field.place.kill)
     await asyncio.sleep(field.errand.draw.random())

@@ -44,13 +44,15 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=600, help="begin none after so long")
     parser.add_argument("--seed", type=int, help="draw as a piece did that has told its seed")
     parser.add_argument("--book", type=Path, default=BOOK, help="the file that the line is appended to")
-    said = parser.parse_args()
+    arguments = parser.parse_args()
     for number in (signal.SIGTERM, signal.SIGINT):  # so that nothing that was started is left behind
         signal.signal(number, signal.default_int_handler)
-    found = run_piece(said.campaign, said.store, said.n, said.seconds, said.seed, said.book)
+    found = run_piece(
+        arguments.campaign, arguments.store, arguments.n, arguments.seconds, arguments.seed, arguments.book
+    )
     if found.n or found.failures:  # on a busy machine the time may be over before anything was harmed
-        append(found, said.book)
-    print(told(found, tallies(read(said.book)).get((said.campaign, said.store))), flush=True)
+        append(found, arguments.book)
+    print(told(found, tallies(read(arguments.book)).get((arguments.campaign, arguments.store))), flush=True)
     return BROKEN if found.failures else 0
 
 

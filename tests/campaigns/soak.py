@@ -129,9 +129,9 @@ class Soak:
         if len(self._chapters[-1].ids) >= CHAPTER:
             self._chapters.append(_Chapter())
         body = payload(seconds=0.0)
-        said: dict[str, Any] = {"payload": body, "checksum": zlib.crc32(body), "max_attempts": 100}
+        options: dict[str, Any] = {"payload": body, "checksum": zlib.crc32(body), "max_attempts": 100}
         jobs = [
-            self._actor.new(self._draw.choice(TENANTS), task=self._draw.choice(TASKS), **said)
+            self._actor.new(self._draw.choice(TENANTS), task=self._draw.choice(TASKS), **options)
             for _ in range(number)
         ]
         self._given += number
@@ -183,7 +183,7 @@ class Soak:
     # ── judgement ─────────────────────────────────────────────────────────────
 
     async def _judge_chapters(self, keeping: int) -> None:
-        """Judge what is over, but for the last ones: something may still be said of their jobs."""
+        """Judge what is over, except the newest: more records of their jobs may follow."""
         while len(self._chapters) > keeping and not self._chapters[0].unsettled:
             chapter = self._chapters.popleft()
             jobs = await self.read(chapter.ids)

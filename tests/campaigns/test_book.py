@@ -100,7 +100,7 @@ def test_pieces_that_burn_time_have_the_cores_and_no_more() -> None:
 
 
 def test_what_is_judged_by_the_clock_runs_alone() -> None:
-    """Nothing begins beside it, and it begins beside nothing."""
+    """Nothing starts while it runs, and it starts only while nothing runs."""
     herd, pause = ("herd", "postgres"), ("worker-pause", "sqlite")
     assert next_share([herd, pause], {}, [Share(pause, 50)]) == Share(pause, 50)
     assert next_share([herd, pause], {pause: 100}, []) == Share(herd, 10)

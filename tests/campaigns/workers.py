@@ -90,7 +90,7 @@ def _is_stuck(field: Field, since: ledger.Moment) -> bool:
 async def _running_elsewhere(
     field: Field, victims: Sequence[Worker], since: ledger.Moment, is_over: Callable[[], bool] = lambda: False
 ) -> list[list[float] | None]:
-    """Wait until every job of the victims has started again; give the seconds that each took.
+    """Wait until every job of the victims has started again; return the seconds that each took.
 
     None for a victim of which a job had not when it was over.
     """

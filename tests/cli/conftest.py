@@ -1,4 +1,4 @@
-"""Give every test its own shell."""
+"""Provide a shell for each test."""
 
 from __future__ import annotations
 

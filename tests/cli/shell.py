@@ -38,7 +38,7 @@ class CommandResult(NamedTuple):
 
 
 class Shell:
-    """One store in a file, and the command beside it."""
+    """One store in a file, and the command line on it."""
 
     def __init__(self, folder: Path, clock: DrivenClock) -> None:
         """Start without a store."""
@@ -67,7 +67,7 @@ class Shell:
         return ran.out
 
     def in_store(self, work: Callable[[World], Awaitable[T]]) -> T:
-        """Do something in the store, beside the command."""
+        """Do something in the store, without the command line."""
 
         async def inside() -> T:
             self.world.store = open_store(self.url)

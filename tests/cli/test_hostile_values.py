@@ -65,16 +65,18 @@ def shop(store: Shell) -> Shell:
     return store
 
 
-@pytest.mark.parametrize(("words", "said"), REFUSED, ids=range(len(REFUSED)))
-def test_a_value_that_nobody_means_is_a_usage_error(shop: Shell, words: tuple[str, ...], said: str) -> None:
+@pytest.mark.parametrize(("words", "message"), REFUSED, ids=range(len(REFUSED)))
+def test_a_value_that_nobody_means_is_a_usage_error(
+    shop: Shell, words: tuple[str, ...], message: str
+) -> None:
     """Exit code 2 and one line of bounded length; for programs one object."""
     ran = shop.run(*words)  # raises what is not caught
     assert (ran.code, ran.out) == (2, "")
     (line,) = [line for line in ran.err.splitlines() if line.startswith("Error: ")]
-    assert said in line
+    assert message in line
     assert len(ran.err) < 1_500
     told = shop.run("--json", *words).told
-    assert (told["exit"], said in told["message"]) == (2, True)
+    assert (told["exit"], message in told["message"]) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +96,7 @@ def test_the_largest_values_are_taken(shop: Shell, words: tuple[str, ...]) -> No
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "message"),
     [
         ("redis://127.0.0.1:1/0?colour=red", "no option 'colour'"),
         ("redis://127.0.0.1:1/0?ssl_check_hostname=perhaps", "write rediss://"),
@@ -106,12 +108,12 @@ def test_the_largest_values_are_taken(shop: Shell, words: tuple[str, ...]) -> No
         ("sqlite:///x.db?colour=red", "no option 'colour'"),
     ],
 )
-def test_a_url_that_nobody_means_is_one_line(shell: Shell, url: str, said: str | None) -> None:
+def test_a_url_that_nobody_means_is_one_line(shell: Shell, url: str, message: str | None) -> None:
     """A matter of settings, or a store that does not exist."""
     ran = shell.run("jobs", "count", url=url)
     assert ran.code in {4, 5}
     assert ran.err.startswith("Error: ")
-    assert said is None or said in ran.err
+    assert message is None or message in ran.err
 
 
 @pytest.mark.parametrize("mode", ["0", "1"])

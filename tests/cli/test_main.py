@@ -68,24 +68,24 @@ def test_the_store_may_come_from_the_environment(store: Shell, monkeypatch: pyte
 
 def test_without_a_store_the_command_says_how_to_name_one(shell: Shell) -> None:
     """Looking makes no file in whatever folder the command was typed in."""
-    said = (
+    warning = (
         f"Error: no store was given, and {shell.file} does not exist; give --url (as in sqlite:///shop.db),"
     )
     for words in ("jobs count", "pause queue default --note x", "enqueue late --tenant a"):
         result = CliRunner().invoke(cli, words.split())
         assert (result.exit_code, result.stdout) == (4, "")
-        assert result.stderr.startswith(said)
+        assert result.stderr.startswith(warning)
     assert f"{shell.file} does not exist" in CliRunner().invoke(cli, ["doctor"]).stdout
     assert list(shell.folder.iterdir()) == []
 
 
 def test_without_a_url_the_store_is_a_file_here_and_the_command_says_so(shell: Shell) -> None:
     """On standard error, so that answers stay what they are; programs see it in `config show`."""
-    said = f"No store given; using {shell.file}.\n"
+    warning = f"No store given; using {shell.file}.\n"
     made = CliRunner().invoke(cli, ["migrate"])
-    assert (made.exit_code, made.stderr, shell.file.exists()) == (0, said, True)
+    assert (made.exit_code, made.stderr, shell.file.exists()) == (0, warning, True)
     counted = CliRunner().invoke(cli, ["jobs", "count"])
-    assert (counted.exit_code, counted.stderr) == (0, said)
+    assert (counted.exit_code, counted.stderr) == (0, warning)
     assert CliRunner().invoke(cli, ["jobs", "count", "--json"]).stderr == ""
     shown = CliRunner().invoke(cli, ["config", "show", "--sources", "--json"]).stdout
     assert f'{{"key":"app.url","value":"sqlite:///{shell.file}","source":"default"}}' in shown

@@ -187,11 +187,11 @@ ALL = [*TABLES, *KEYS, *NAMES, *SCALARS, *POLICIES, *LANES]
 def test_a_mistake_is_named_by_key_and_line_with_what_is_allowed(world: World, case: Bad) -> None:
     """So that whoever made it can mend it without reading anything else."""
     error = world.error(case.text)
-    said = str(error)
+    message = str(error)
     assert error.key == case.key
-    assert f"{case.key}: " in said
-    assert "?." not in said
-    assert [word for word in case.words if word not in said] == []
+    assert f"{case.key}: " in message
+    assert "?." not in message
+    assert [word for word in case.words if word not in message] == []
     assert error.source.partition(":")[0] == str(world.folder / FILE)
     line = error.source.rpartition(":")[2]
     named = case.text.splitlines()[int(line) - 1]

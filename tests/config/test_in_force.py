@@ -112,11 +112,11 @@ def test_a_bad_configuration_stops_the_first_enqueue_and_nothing_is_stored(world
 def test_a_task_in_force_has_the_files_values_over_the_codes() -> None:
     """What the file does not name stays."""
     app = Fairlane(config={"tasks": {"note": {"gate": "b", "rate": {"limit": 5}, "soft_timeout": 3}}})
-    said = app.task(name="note", gate="a", timeout=9, retry=Backoff.never())(note).declared
-    held = with_task_settings(said, app.settings.tasks)
+    declared = app.task(name="note", gate="a", timeout=9, retry=Backoff.never())(note).declared
+    held = with_task_settings(declared, app.settings.tasks)
     assert (held.gate, held.rate, held.soft_timeout) == ("b", Rate(5), 3)
-    assert (held.timeout, held.retry, held.handler) == (9, Backoff.never(), said.handler)
-    assert with_task_settings(said, {}) is said
+    assert (held.timeout, held.retry, held.handler) == (9, Backoff.never(), declared.handler)
+    assert with_task_settings(declared, {}) is declared
 
 
 # ── what a worker writes at its start (S54) ──────────────────────────────────

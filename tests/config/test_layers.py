@@ -40,12 +40,12 @@ STEPS: list[tuple[str, dict[str, Any]]] = [
 )
 def test_the_last_layer_that_speaks_of_a_queue_wins(world: World, given: list[str], timeout: float) -> None:
     """A queue of the code lies above the file's defaults and below its own table."""
-    said: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for step in given:
-        said.update(dict(STEPS)[step])
-    world.environ = said.get("environ", {})
-    queues = [said["code"]] if "code" in said else []
-    assert world.settings(said.get("text"), queues=queues).queue("bulk").timeout == timeout
+        values.update(dict(STEPS)[step])
+    world.environ = values.get("environ", {})
+    queues = [values["code"]] if "code" in values else []
+    assert world.settings(values.get("text"), queues=queues).queue("bulk").timeout == timeout
 
 
 def test_the_command_line_wins_over_all(world: World) -> None:
@@ -244,7 +244,7 @@ def test_the_file_is_the_option_then_the_variable_then_the_one_that_lies_here(
 
 
 def test_code_that_names_its_file_gets_that_file(world: World, caplog: pytest.LogCaptureFixture) -> None:
-    """The variable is not used, and an option beside it is a contradiction that is told."""
+    """The variable is not used; an option together with it is reported as a contradiction."""
     other = world.write("[worker]\nmax_jobs = 9\n", "other.toml")
     world.environ = {"FAIRLANE_CONFIG": str(other)}
     for config in (world.write("[worker]\nmax_jobs = 2\n"), {"worker": {"max_jobs": 2}}):

@@ -37,7 +37,7 @@ class World:
         return self.configuration(text, **code).settings
 
     def error(self, text: str | None = None, **code: Any) -> ConfigError:
-        """Read what cannot be read, and give what is said about it."""
+        """Read a bad configuration and return the error."""
         configuration = self.configuration(text, **code)
         try:
             read = configuration.settings

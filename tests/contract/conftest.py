@@ -13,7 +13,7 @@ from tests.stores import STORES
 
 
 @pytest_asyncio.fixture(params=sorted(STORES), loop_scope="session")
-async def world(request: pytest.FixtureRequest, kept: None) -> AsyncIterator[World]:
+async def world(request: pytest.FixtureRequest, shared_connections: None) -> AsyncIterator[World]:
     """Open one empty store and close it afterwards; the invariants must hold at the end of every test."""
     clock = DrivenClock()
     async with STORES[request.param](clock) as store:

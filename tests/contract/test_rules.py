@@ -48,7 +48,7 @@ def test_the_table_has_a_line_for_every_rule() -> None:
 
 
 def suite(folder: Path, text: str) -> Path:
-    """Write a suite of one file, beside files that are none of its tests."""
+    """Write a suite of one file, among files that are not tests."""
     (folder / "test_some.py").write_text(text, encoding="utf-8")
     (folder / "test_rules.py").write_text("def test_this(): ...\n", encoding="utf-8")
     (folder / "world.py").write_text("def test_that(): ...\n", encoding="utf-8")

@@ -73,7 +73,7 @@ async def test_a_foreign_job_answers_exactly_like_one_that_never_was(world: Worl
 
 @pytest.mark.parametrize("verb", PROBES)
 async def test_under_its_own_scope_the_same_call_finds_something(world: World, verb: str) -> None:
-    """S9: so that the silence towards strangers means something."""
+    """S9: so that the refusals of other tenants prove something."""
     ask, nothing = PROBES[verb]
     target = await settle_down(world)
     assert await ask(world, OWN, target) != nothing(target)

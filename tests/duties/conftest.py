@@ -1,4 +1,4 @@
-"""Give every duty a world around an empty store, for each store there is."""
+"""Provide a world around an empty store, for each kind of store."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.stores import STORES
 
 
 @pytest_asyncio.fixture(params=sorted(STORES), loop_scope="session")
-async def world(request: pytest.FixtureRequest, kept: None) -> AsyncIterator[World]:
+async def world(request: pytest.FixtureRequest, shared_connections: None) -> AsyncIterator[World]:
     """Open one store, empty, and close it afterwards; the books must balance at the end of every test."""
     clock = DrivenClock()
     async with STORES[request.param](clock) as store:

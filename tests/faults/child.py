@@ -140,7 +140,7 @@ class Telling(sqlite3.Connection):
 
 
 async def relay(actor: Actor, number: int) -> None:
-    """Move the rows of `shop.db` beside the store's file, so many at a time, for ever."""
+    """Move the rows of `shop.db`, which is in the folder of the store's file, in batches, for ever."""
     place = Path(actor.file)
     app = Fairlane(f"sqlite:///{place}")
     shop = place.with_name("shop.db")

@@ -26,7 +26,7 @@ class Stage:
         self._clock = RealClock()
 
     async def prepare(self, draw: random.Random) -> int:
-        """Give the file its past; count the steps of a run that does not die."""
+        """Fill the file; count the steps of a run that does not die."""
         model = self._folder / "model.db"
         store = SqliteStore(f"sqlite:///{model}", clock=self._clock.now)
         assert await play(Actor(store, self._past.append, self._clock), draw) == []

@@ -22,7 +22,7 @@ the commit before it would seem to have failed. The really full file system belo
 async def fail_at_random(
     fault: Fault, number: int, file: Path, patch: pytest.MonkeyPatch, draw: random.Random
 ) -> int:
-    """Let the disk fail at a step that is drawn, so often; give how often it did. All is well afterwards."""
+    """Let the disk fail at random steps; return how often it did. Everything works afterwards."""
     disk = Disk(draw, checkpoint=NEVER if fault == "full" else 12)
     disk.mount(patch)
     records: list[ledger.Record] = []

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 def run_program(name: str, *arguments: str, before: tuple[str, ...] = ()) -> str:
-    """Run a program of this folder to its good end and give what it said."""
+    """Run a program of this folder to its successful end and return its output."""
     command = (*before, sys.executable, "-m", f"tests.faults.{name}", *arguments)
     done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)  # noqa: S603 (our own program)
     assert done.returncode == 0, done.stderr
@@ -41,10 +41,10 @@ class Child:
         self.process.stdin.close()
 
     def steps(self, number: int) -> None:
-        """Wait until it has said that so many more steps are acknowledged."""
+        """Wait until it has reported that many more acknowledged steps."""
         assert self.process.stdout is not None
-        said = self.process.stdout.read(number)
-        assert len(said) == number, self._words()
+        output = self.process.stdout.read(number)
+        assert len(output) == number, self._words()
 
     def kill(self) -> None:
         """SIGKILL; it must have been alive until then."""

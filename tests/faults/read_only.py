@@ -21,7 +21,7 @@ def _allow(path: Path, mode: int) -> None:
 
 
 async def _error(file: Path) -> str:
-    """Open a store and give the error that is due."""
+    """Open a store and return the error that is due."""
     store = SqliteStore(f"sqlite:///{file}")
     with pytest.raises(StoreError, match=str(file)) as raised:
         await Actor(store).enqueue()

@@ -53,7 +53,7 @@ SCENES: tuple[Callable[[Actor, random.Random], Awaitable[None]], ...] = (
 
 
 async def play(actor: Actor, draw: random.Random) -> list[StoreError]:
-    """Play all scenes, whatever becomes of each, and give the errors."""
+    """Play all scenes, whatever becomes of each, and return the errors."""
     errors = []
     for scene in SCENES:
         try:

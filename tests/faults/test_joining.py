@@ -33,7 +33,7 @@ async def _open_and_close(file: Path) -> None:
 
 
 async def whole(file: Path) -> list[JobRecord]:
-    """Open the file afresh: it is whole, its books balance; give its jobs."""
+    """Open the file afresh: it is whole, its books balance; return its jobs."""
     assert read(file, "PRAGMA integrity_check") == {"ok"}
     store = SqliteStore(f"sqlite:///{file}")
     await check(store)

@@ -1,4 +1,4 @@
-"""One SQLite library per process and file: the standard library's is kept off while a store is open.
+"""One SQLite library per process and file: the standard library's is refused while a store is open.
 
 Another process may open the file with whatever it likes: locks tell processes apart. Not seen is an `ATTACH`
 of the file by a connection to another file, of which Python gives no sign.
@@ -118,7 +118,7 @@ async def test_two_stores_share_a_file_until_the_last_is_closed(tmp_path: Path) 
 
 
 async def test_other_files_are_nobody_elses_business(tmp_path: Path) -> None:
-    """Only the store's own file is kept from the standard library."""
+    """Only the store's own file is refused to the standard library."""
     store = SqliteStore(f"sqlite:///{tmp_path / 'fairlane.db'}")
     await Actor(store).enqueue()
     for name in (":memory:", "", str(tmp_path / "application.db")):
@@ -136,10 +136,10 @@ async def test_another_process_may_read_the_file_with_the_standard_library(tmp_p
     actor = Actor(store, records.append)
     await actor.give(actor.new(), actor.new())
     program = "import sqlite3, sys; print(*sqlite3.connect(sys.argv[1]).execute('SELECT count(*) FROM body'))"
-    said = subprocess.run(  # noqa: ASYNC221, S603 (our own program, and nothing else happens)
+    done = subprocess.run(  # noqa: ASYNC221, S603 (our own program, and nothing else happens)
         [sys.executable, "-c", program, str(file)], check=True, capture_output=True
     )
-    assert said.stdout.strip() == b"(2,)"
+    assert done.stdout.strip() == b"(2,)"
     await actor.give(actor.new())
     await store.upkeep.aclose()
     await verify(file, records)

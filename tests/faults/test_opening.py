@@ -103,7 +103,7 @@ CASES: list[tuple[Callable[[Path], None], type[StoreError], str]] = [
 async def test_a_file_that_cannot_be_used_is_one_clear_error_and_stays_as_it_is(
     make: Callable[[Path], None], kind: type[StoreError], remedy: str, tmp_path: Path
 ) -> None:
-    """For writers and readers alike, each time that they try; no byte changes, nothing is left beside it."""
+    """Writers and readers are refused, each time; no byte changes, and no other file is left behind."""
     file = tmp_path / "fairlane.db"
     make(file)
     before = file.read_bytes() if file.is_file() else None

@@ -44,7 +44,7 @@ def test_every_public_callable_is_classified_and_nothing_else() -> None:
 
 
 def test_nothing_is_both_called_and_said_to_reach_no_store() -> None:
-    """Nor said twice."""
+    """Nor is any listed twice."""
     called = {line.name for line in CALLS}
     excused = Counter(name for names in table.UNTOUCHED.values() for name in names.split())
     assert [name for name, count in excused.items() if count > 1 or name in called] == []
@@ -97,7 +97,7 @@ def run_line(line: Line, scene: Scene) -> Ended:
 
 
 async def await_line(line: Line, scene: Scene) -> Ended:
-    """Make one call by its async twin, or beside the loop where it has none."""
+    """Make one call by its async twin, or in a thread if it has none."""
     try:
         args, named = line.arguments(scene)
         call = target(line, scene, twin=True)

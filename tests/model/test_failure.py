@@ -186,7 +186,7 @@ class Mute(Exception):  # noqa: N818 (it says nothing)
 def test_a_classifier_that_raises_counts_as_silent_and_can_be_logged(
     broken: BaseException, trouble: str
 ) -> None:
-    """The mappings decide as if it were not there; what it raised is kept, bounded."""
+    """The mappings decide as if there were no classifier; what it raised is stored, up to a limit."""
     assert classify(ValueError(), raising(broken), LEVELS) == Classified(ErrorClass.RATE_LIMITED, trouble)
     assert classify(ValueError(), raising(broken), []) == Classified(ErrorClass.RETRYABLE, trouble)
 
@@ -353,7 +353,7 @@ def test_an_error_whose_own_text_fails_is_named_instead(error: BaseException, me
 
 
 def test_a_traceback_that_cannot_be_had_is_left_out() -> None:
-    """The rest of the failure is kept."""
+    """The rest of the failure is stored."""
     failure = describe(Vicious(), ErrorClass.RETRYABLE)
     assert failure.traceback is None
     assert failure.error_type.endswith("Vicious")

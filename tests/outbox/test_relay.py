@@ -25,7 +25,7 @@ from tests.outbox.shop import PlainShop, Shop, eventually
 
 
 def step_all(session: RelaySession) -> int:
-    """Do passes until there is nothing more to do now; give how many rows were stored."""
+    """Do passes until there is nothing more to do now; return how many rows were stored."""
     stored = 0
     while (passed := session.step()).again_in == 0:
         stored += passed.stored

@@ -139,7 +139,7 @@ async def measure(server: PostgresServer, sizes: list[int], claims: int) -> list
 
 
 def main() -> None:
-    """Measure and write, or write what is kept."""
+    """Measure and write the page, or write it from the stored figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--jobs", default="10000,1000000,10000000", help="how many wait, the first to compare with"

@@ -143,7 +143,7 @@ class Courses(msgspec.Struct, frozen=True):
     host: Mapping[str, str | int | float]
     courses: tuple[Course, ...]
     duties: str = f"after every {BATCHES * BATCH} jobs"
-    """How often they passed; what was measured before it was said did so."""
+    """How often the duties passed. The default is that of figures measured before this field existed."""
 
 
 class Churn:

@@ -1,4 +1,4 @@
-"""Who may come in: TLS with a certificate that is checked, passwords from wherever they are kept, none shown.
+"""Who may come in: TLS with a certificate that is checked, passwords from every source of libpq, none shown.
 
 The servers of the wheel are built without TLS, so this one is Debian's.
 """
@@ -34,7 +34,7 @@ hostssl all all 127.0.0.1/32 scram-sha-256
 
 
 def certificate(folder: Path, address: str) -> Path:
-    """Make a certificate for an address that signs itself, with its key beside it; give it."""
+    """Make a certificate for an address that signs itself, with its key in the same folder; return it."""
     program, made = find("openssl"), folder / f"{address}.pem"
     words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=fairlane"
     files = ("-keyout", str(made.with_suffix(".key")), "-out", str(made))

@@ -70,7 +70,7 @@ async def test_what_a_long_transaction_brought_in_is_found_by_the_next_claim(wor
 
 
 async def test_a_minutes_sweep_forgets_tenants_that_owe_nothing(world: World) -> None:
-    """S41: a drained tenant's virtual time is kept until the queue has passed it, and one more minute."""
+    """S41: a drained tenant's virtual time is stored until the queue has passed it, and one more minute."""
     assert isinstance(world.store, PostgresStore)
     for _ in range(3):
         for tenant in ("acme", "globex"):

@@ -99,7 +99,7 @@ async def test_a_worker_has_no_more_connections_than_lanes_and_three(
 
 
 async def test_each_lane_has_a_connection(roomy: PostgresServer) -> None:
-    """A pool that was made before the worker said how many calls it makes is replaced by a larger one."""
+    """A pool made before the worker gave its number of concurrent calls is replaced by a larger one."""
     store = PostgresStore(f"{roomy.url}&schema=crowd")
     await store.upkeep.migrate()
     await store.registry.status(Request(scope=ALL))

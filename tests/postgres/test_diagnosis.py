@@ -1,4 +1,4 @@
-"""What a server does to its jobs is said by name, with what to do: for `fairlane doctor` (S61)."""
+"""`fairlane doctor` names each setting of a server that harms its jobs, with what to do (S61)."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_each_ill_is_named_with_what_to_do(facts: dict[str, Any], check: str, le
 
 
 async def test_a_real_server_is_read(store: PostgresStore, admin: psycopg.Connection) -> None:
-    """The version is its own, and that the tests' server is not durable is said."""
+    """The version is the server's, and a finding says that the tests' server is not durable."""
     (server,) = await inspected(store, "server")
     assert server.what == f"PostgreSQL {admin.info.parameter_status('server_version')}"
     (durability,) = await inspected(store, "durability")

@@ -149,9 +149,9 @@ class Looked:
         return row or dict.fromkeys(("rate_id", "gate", "gate_limit"))
 
     def value(self, function: str, *names: str) -> Any:
-        """Return what a function says."""
-        said = self._ask(f"SELECT said FROM {function}", names, " AS said")  # noqa: S608 (its own names)
-        return None if said is None else said["said"]
+        """Return what a function returns."""
+        found = self._ask(f"SELECT found FROM {function}", names, " AS found")  # noqa: S608 (its own names)
+        return None if found is None else found["found"]
 
     def _ask(self, text: str, names: tuple[str, ...], alias: str = "") -> dict[str, Any] | None:
         places = ", ".join(["%s"] * (1 + len(names)))
@@ -166,8 +166,8 @@ def bounded(count: int | None) -> int | None:
 def check_limits(looked: Looked, books: Books, now: int, queue: str, tenant: str) -> None:
     """Compare a tenant's limits in a queue, and when they may change by themselves."""
     limits, row = books.limits(queue, tenant, now), looked.term("limits_of", queue, tenant)
-    said = (row.get("waiting"), row.get("on_full") or "warn", row.get("running"), row["rate_id"])
-    assert said == (bounded(limits.waiting), limits.on_full, bounded(limits.running), pace(limits.rate))
+    found = (row.get("waiting"), row.get("on_full") or "warn", row.get("running"), row["rate_id"])
+    assert found == (bounded(limits.waiting), limits.on_full, bounded(limits.running), pace(limits.rate))
     layers = (Subject(SubjectKind.TENANT, tenant), EVERYONE, Subject(SubjectKind.QUEUE, queue))
     assert looked.value("limits_end", queue, tenant) == next(iter(books.ends(layers, now)), None)
 

@@ -50,4 +50,4 @@ async def test_a_server_that_stood_still_past_all_leases_loses_nothing() -> None
     assert account.acknowledged == account.found == times(400)
     assert (account.lost, account.settled_twice) == (0, 0)
     assert account.reclaimed == 0
-    assert all(said <= 1 for said in account.outages_said)
+    assert all(count <= 1 for count in account.outages_logged)

@@ -64,7 +64,7 @@ async def test_a_migrated_schema_has_today_and_the_two_days_after(
 async def test_midnight_parts_two_settlements_and_nothing_else(
     world: World, schema: str, admin: psycopg.Connection
 ) -> None:
-    """S52: one microsecond apart, in two days, read as ever."""
+    """S52: one microsecond apart, in two days, read as usual."""
     drop_days(admin, schema)
     await world.store.upkeep.migrate()
     await world.enqueue_many(2)

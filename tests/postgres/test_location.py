@@ -1,4 +1,4 @@
-"""Where a store is, as its URL says; what is wrong with one is said without its password."""
+"""Where a store is, by its URL; an error about a URL never shows its password."""
 
 from __future__ import annotations
 

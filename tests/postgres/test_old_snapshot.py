@@ -34,7 +34,7 @@ async def test_an_old_snapshot_does_not_slow_claims_and_settlements(churned: str
 
 
 async def test_a_sweep_does_not_read_what_an_old_snapshot_keeps(churned: str) -> None:
-    """It forgets twenty tenants and their strands, of each of which a version for every claim is kept."""
+    """It forgets twenty tenants and their strands, each of which has a dead row version for every claim."""
     async with churning(churned, "many at once") as churn:
         first = await churn.forget()
         for _ in range(ROUNDS):

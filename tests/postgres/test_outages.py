@@ -26,7 +26,7 @@ from tests.servers.proxy import Proxy, proxied
 from tests.servers.schemas import url_of
 
 SOON = 4.0
-"""Seconds in which a verb must have said that the store is away: less than it waits for a connection."""
+"""Seconds within which a verb must report that the store is away: less than it waits for a connection."""
 
 
 @pytest.fixture

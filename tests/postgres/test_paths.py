@@ -60,7 +60,7 @@ async def history(
     is_limited: bool = True,
     is_ahead: bool = False,
 ) -> list[object]:
-    """Live through a random history in which only limits hold anybody; give what was answered."""
+    """Live through a random history in which only limits hold anybody; return what was answered."""
     rng, clock = random.Random(seed), DrivenClock()
     tenants = [f"t{number}" for number in range(rng.choice((1, 2, 5, 40)))]
     tasks = [f"k{number}" for number in range(rng.choice((1, 1, 3)))]

@@ -1,6 +1,6 @@
 """A claim and a settlement read as many rows as they move, however much waits, whatever the planner knew.
 
-Plans are made on an empty, vacuumed schema, where every wrong plan is as cheap as the right one, and kept:
+Plans are made on an empty, vacuumed schema, where every wrong plan is as cheap as the right one, and cached:
 nothing is analysed after. A million jobs, in a minute or two:
 ``FAIRLANE_PLAN_JOBS=1000000 pytest -s tests/postgres/test_plans.py``.
 """
@@ -71,7 +71,7 @@ def idle() -> Iterator[PostgresServer]:
 
 @pytest.fixture
 async def store(idle: PostgresServer) -> AsyncIterator[PostgresStore]:
-    """An empty store with one connection, whose plans are made and kept."""
+    """An empty store with one connection, whose plans are made and cached."""
     clock = DrivenClock()
     store = PostgresStore(f"{idle.url}&schema=plans&pool=1", clock.now)
     async with store._server.apart() as connection:
@@ -102,7 +102,7 @@ async def fill(store: PostgresStore, jobs: int, tenants: int, since: int) -> Non
 
 
 async def touched(store: PostgresStore, ahead: int = 0) -> tuple[int, int]:
-    """Claim a batch and settle it; give how many rows each has read."""
+    """Claim a batch and settle it; return how many rows each has read."""
     async with store._server.transaction() as connection:
         ask = QueueClaim(queue_request=QueueRequest("default", BATCH), total=BATCH, ahead=ahead)
         before = await connection.fetchval(_TOUCHED)

@@ -1,6 +1,6 @@
 """Every verb about a few jobs touches few rows, however many there are and whatever the planner believes.
 
-Plans are made on an emptied schema and kept; nothing is vacuumed or analysed after, as in `test_plans`.
+Plans are made on an emptied schema and cached; nothing is vacuumed or analysed after, as in `test_plans`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ THOUSANDS = 3
 """Of jobs that wait, two in three of them for a time, and one more that is finished, half of it dead."""
 RUNNING = 100
 FEW = 300
-"""Rows that one verb may touch, with all its look-ups of turns, keys and rules."""
+"""Rows that one verb may touch, with all its look-ups of tenant queues, keys and rules."""
 
 _TOUCHED = """
 SELECT coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)::bigint FROM pg_stat_user_tables
@@ -109,7 +109,7 @@ async def cancel(world: World) -> None:
 
 
 async def change(world: World) -> None:
-    """Edit, hurry and condemn one job."""
+    """Edit one job, run one now and condemn one."""
     job = await world.enqueue("changing", delay=3_600 * SECOND)
     await world.edit(job.id, priority=5)
     await world.run_now(job.id)

@@ -20,7 +20,7 @@ from tests.servers.schemas import url_of
 
 
 class Shop:
-    """An application on a store, used by plain callers, and the command line beside it."""
+    """An application on a store, used by plain callers, and the command line."""
 
     def __init__(self, url: str) -> None:
         """Have one task, which fails for nobody."""

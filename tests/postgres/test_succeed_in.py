@@ -176,7 +176,7 @@ class Effects:
 
 @pytest.fixture
 def effects(schema: str) -> Effects:
-    """A table beside the jobs."""
+    """A table of the application, in the same database."""
     return Effects(schema)
 
 

@@ -95,7 +95,7 @@ async def test_a_burst_of_hints_is_a_few_notifications(store: PostgresStore, sch
     """S56: NOTIFY takes a lock that all databases share; one for every enqueue would block everybody."""
     payloads: list[str] = []
     listener = await asyncpg.connect(shared_url())
-    await listener.add_listener(channel_of(schema), lambda *said: payloads.append(said[3]))
+    await listener.add_listener(channel_of(schema), lambda *arguments: payloads.append(arguments[3]))
     for number in range(HINTS_IN_A_BURST):
         await tell(store, (f"queue{number % 7}",))
         await asyncio.sleep(0)
@@ -119,7 +119,7 @@ async def test_closing_sends_what_is_still_to_be_said(store: PostgresStore, othe
 async def test_a_listener_that_is_cut_off_listens_again(
     store: PostgresStore, other: PostgresStore, admin: psycopg.Connection
 ) -> None:
-    """S56: it looks at once, since something may have been said meanwhile, and hears what comes then."""
+    """S56: it looks at once, since a hint may have been lost meanwhile, and hears later hints."""
     assert await is_quiet(other)
     waiting = asyncio.ensure_future(wait(other))
     (listener,) = listeners(admin)

@@ -78,7 +78,7 @@ class Process:
         self.popen.send_signal(number)
 
     def end(self) -> int:
-        """Wait for its end and give its exit code."""
+        """Wait for its end and return its exit code."""
         code = self.popen.wait(PATIENCE)
         self._reader.join(PATIENCE)
         return code
@@ -117,7 +117,7 @@ def wait_for(is_so: Callable[[], bool], shown: Callable[[], str] = str) -> None:
 
 
 class Site:
-    """A file, an application on it in this process, and processes beside it."""
+    """A file, an application on it in this process, and other processes on it."""
 
     def __init__(self, folder: Path) -> None:
         """Begin with an empty file."""

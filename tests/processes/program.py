@@ -152,9 +152,9 @@ def make_app(place: Path | str, clock: StoreClock | None = None) -> Fairlane:  #
     """Make the application that all processes of a test share, on a file or on a server."""
     url = place if isinstance(place, str) and "://" in place else f"sqlite:///{place}"
     register_scheme(f"recorded+{url.partition(':')[0]}", lambda url, given: _open(url, clock or given))
-    said = json.loads(os.environ.get("PROGRAM_SETTINGS", "{}"))
-    slots = said.pop("slots", 4)
-    config = {"worker": said}
+    settings = json.loads(os.environ.get("PROGRAM_SETTINGS", "{}"))
+    slots = settings.pop("slots", 4)
+    config = {"worker": settings}
     app = Fairlane(f"recorded+{url}", config=config, lanes=[Lane("main", slots, ["default"])])
 
     def begin(ctx: Context) -> None:
@@ -171,9 +171,11 @@ def make_app(place: Path | str, clock: StoreClock | None = None) -> Fairlane:  #
         )
 
     def end(ctx: Context, outcome: str) -> None:
-        said = cast("Any", outcome)
+        result = cast("Any", outcome)
         write(
-            ledger.Ended(job=str(ctx.job.id), attempt=ctx.attempt, fence=ctx.fence, outcome=said, at=moment())
+            ledger.Ended(
+                job=str(ctx.job.id), attempt=ctx.attempt, fence=ctx.fence, outcome=result, at=moment()
+            )
         )
 
     @app.task(name="short", retry=Backoff.delays(0.01), max_attempts=100)

@@ -131,7 +131,7 @@ def newcomer(tmp_path: Path) -> Iterator[Newcomer]:
 def example() -> str:
     """Return the example of the README."""
     page = (ROOT / "README.md").read_text(encoding="utf-8")
-    (text,) = (block.text for block in blocks(page) if block.info == f"{FILE}shop.py")
+    (text,) = (block.text for block in blocks(page) if block.info == f"python{FILE}shop.py")
     return text
 
 

@@ -174,7 +174,7 @@ FAULTS: tuple[Fault, ...] = (
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
 def test_the_machine_finds_a_fault(fault: Fault) -> None:
-    """A store with one fault does not pass beside the oracle."""
+    """A store with one fault does not pass the comparison with the oracle."""
 
     @asynccontextmanager
     async def open_faulty(clock: DrivenClock) -> AsyncIterator[Store]:

@@ -11,7 +11,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from tests.properties.machine import StoreMachine, Visits
 from tests.redis.rendering import rendered
-from tests.servers.schemas import close_kept, keep
+from tests.servers.schemas import close_shared_connections, share_connections
 from tests.stores import STORES, Opener
 
 GIVEN = os.environ.get("FAIRLANE_MACHINE_RUNS")
@@ -39,15 +39,15 @@ SERVERS = frozenset({"postgres", "redis"})
 def drive(
     opener: Opener, runs: int, *, phases: tuple[Phase, ...] = tuple(Phase), visits: Visits, turn: int = 0
 ) -> None:
-    """Run the machine on a store, in one event loop, and count its visits. Another turn is other draws."""
+    """Run the machine on a store, in one event loop, and count its visits. Each `turn` draws other values."""
     with asyncio.Runner() as runner:
         values = {"opener": staticmethod(opener), "visits": visits, "runner": runner}
         machine = type(f"Machine{turn}", (StoreMachine,), values)  # Hypothesis draws by this name
-        runner.run(keep())
+        runner.run(share_connections())
         try:
             run_state_machine_as_test(machine, settings=_settings(runs, phases))
         finally:
-            runner.run(close_kept())
+            runner.run(close_shared_connections())
 
 
 def _settings(runs: int, phases: tuple[Phase, ...]) -> settings:

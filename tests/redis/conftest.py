@@ -24,7 +24,7 @@ def server() -> Iterator[ValkeyServer]:
 
 @pytest.fixture
 def client(server: ValkeyServer) -> Iterator[Redis]:
-    """Look into the server beside the store."""
+    """A client of the server that does not go through the store."""
     with Redis.from_url(server.url) as client:
         yield client
 

@@ -50,7 +50,7 @@ async def live(url: str) -> None:
 
 
 def certificate(folder: Path) -> tuple[Path, Path]:
-    """Make a certificate for 127.0.0.1 that signs itself; give it and its key."""
+    """Make a certificate for 127.0.0.1 that signs itself; return it and its key."""
     program = find("openssl")
     made, key = folder / "cert.pem", folder / "key.pem"
     command = (
@@ -65,7 +65,7 @@ def certificate(folder: Path) -> tuple[Path, Path]:
 
 @pytest.fixture
 def encrypted(tmp_path: Path) -> Iterator[tuple[str, Path]]:
-    """Start a server that speaks TLS only; give its address and the certificate to trust."""
+    """Start a server that speaks TLS only; return its address and the certificate to trust."""
     try:
         made, key = certificate(tmp_path)
         files = ("--tls-cert-file", str(made), "--tls-key-file", str(key), "--tls-auth-clients", "no")

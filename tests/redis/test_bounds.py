@@ -1,4 +1,4 @@
-"""No script grows with how many tenants, jobs or parked turns there are: counted in work, not in time."""
+"""No script does more work if there are more tenants, jobs or parked tenant queues. Counts work, not time."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Place(NamedTuple):
 
 @pytest.fixture
 async def place() -> AsyncIterator[Place]:
-    """Bring in jobs for two turns, and the scripts; the books must balance at the end."""
+    """Enqueue jobs for two claims and load the scripts; the invariants must hold at the end."""
     server = ValkeyServer(*HASTY, folder=MEMORY, port=free_port())
     server.start()
     with Redis.from_url(server.url) as client:

@@ -55,12 +55,12 @@ def judged(**changes: str) -> dict[str, str]:
     ids=str,
 )
 def test_each_setting_is_judged(changes: dict[str, str], check: str, level: str) -> None:
-    """What may throw away or lose jobs is said, and how bad it is."""
+    """Settings that may lose jobs are reported, with how bad they are."""
     assert judged(**changes)[check] == level
 
 
 def test_without_snapshots_nothing_at_all_is_kept() -> None:
-    """What could be lost is said in plain words."""
+    """What could be lost is reported in plain words."""
     for save, words in (("3600 1", "since the last snapshot"), ("", "it writes nothing to a disk")):
         (one,) = [one for one in remarks({"aof_enabled": "0", "save": save}) if one.check == "durability"]
         assert words in one.what

@@ -86,9 +86,9 @@ async def test_what_could_be_lost_is_said_once(
         other = World(open_store(server.url, clock=world.clock), world.clock)
         await other.register()
         await other.store.upkeep.aclose()
-    (said,) = [record.getMessage() for record in caplog.records]
-    assert words in said
-    assert str(server.socket) in said
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert words in message
+    assert str(server.socket) in message
     configure(client, maxmemory="0")
 
 

@@ -1,4 +1,4 @@
-"""Loops, bells and groups: passes come back when they want to, works end together, nothing is swallowed."""
+"""Loops, wake-ups and groups: passes say when they run again, tasks end together, no error is lost."""
 
 from __future__ import annotations
 

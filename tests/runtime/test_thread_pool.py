@@ -1,4 +1,4 @@
-"""Threads for plain handlers: as many as run at once, kept, and replaced when one is abandoned."""
+"""Threads for plain handlers: as many as run at once, reused, and replaced when one is abandoned."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A program that is installed is used as it is. Otherwise its package and the libraries that this machine
 lacks are unpacked, once, into a folder that all worktrees share: `FAIRLANE_TEST_CACHE`, or one in /var/tmp.
-Where that cannot be done, the reason is said.
+If that cannot be done, the error says why.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def find(name: str, package: str | None = None) -> Program:
 
 @cache
 def _find(name: str, package: str) -> Program | str:
-    # A reason is kept, too: without a network each test would wait for it again.
+    # A failure is cached, too: without a network each test would wait for it again.
     installed = shutil.which(name, path=_PLACES)
     if installed is not None:
         return Program(Path(installed))

@@ -35,7 +35,7 @@ def program() -> Program:
 
 @contextmanager
 def bouncing(server: PostgresServer) -> Iterator[int]:
-    """Run PgBouncer before a server as long as this lasts; give its port."""
+    """Run PgBouncer before a server as long as this lasts; return its port."""
     found, port = program(), free_port()
     with tempfile.TemporaryDirectory() as folder:
         settings = Path(folder) / "pgbouncer.ini"

@@ -51,7 +51,7 @@ class PoweredServer(ValkeyServer):
         return file
 
     def cut_power(self) -> int:
-        """End it as a power cut does; give the number of bytes that it had written and that are gone."""
+        """End it as a power cut does; return the number of bytes that it had written and that are gone."""
         self.kill()
         until = time.monotonic() + _PATIENCE
         end = re.compile(rf"^{(self.home / 'pid').read_text()} +\+\+\+ killed", re.MULTILINE)

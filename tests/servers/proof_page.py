@@ -1,4 +1,4 @@
-"""A page of docs/proofs and the figures beside it that it is made from. Measures nothing."""
+"""A page of docs/proofs and the stored figures that it is made from. Measures nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ProofPage(Generic[T]):
     """`NAME.json` has what was measured; `NAME.md` says it in words."""
 
     def __init__(self, name: str, figures: type[T], say: Callable[[T], str]) -> None:
-        """Know the figures, and how they are said."""
+        """Know the figures, and how to write them."""
         self._figures = figures
         self._say = say
         self._json = _FOLDER / f"{name}.json"
@@ -29,11 +29,11 @@ class ProofPage(Generic[T]):
         self.write()
 
     def write(self) -> None:
-        """Write the page of what is kept."""
+        """Write the page from the stored figures."""
         self.path.write_text(self.render(), encoding="utf-8")
 
     def render(self) -> str:
-        """Return the page of what is kept."""
+        """Return the page made from the stored figures."""
         return self._say(msgspec.json.decode(self._json.read_bytes(), type=self._figures))
 
 

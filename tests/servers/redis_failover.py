@@ -123,7 +123,7 @@ async def pour(world: World, tell: Teller, at: dict[int, Callable[[], None]], mo
 
 
 async def work(world: World, ended: asyncio.Event) -> int:
-    """Claim and settle beside that, through the outage too; give how many were settled."""
+    """Claim and settle meanwhile, also during the outage; return how many were settled."""
     settled = 0
     while not ended.is_set():
         try:
@@ -155,7 +155,7 @@ async def load(scene: Scene, worlds: dict[str, World], tell: Teller) -> dict[str
 
 
 def describe(servers: list[ValkeyServer], scene: Scene, tell: Teller) -> list[str]:
-    """Say which servers there are; give the names of those that take writes."""
+    """Say which servers there are; return the names of those that take writes."""
     roles = {scene.name(server): _list(ask(server, "ROLE"))[0] == b"master" for server in servers}
     for (name, is_primary), server in zip(roles.items(), servers, strict=True):
         tell.say(f"  {name}  127.0.0.1:{server.port}  {'primary' if is_primary else 'replica'}")

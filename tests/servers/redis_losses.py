@@ -37,7 +37,7 @@ FSYNC: Final = ("always", "everysec", "no")
 
 
 class Ledger(msgspec.Struct):
-    """What was acknowledged, written down beside the store."""
+    """What was acknowledged, recorded outside the store."""
 
     enqueued: set[UUID] = msgspec.field(default_factory=set[UUID])
     settled: set[UUID] = msgspec.field(default_factory=set[UUID])

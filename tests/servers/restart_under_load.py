@@ -1,7 +1,7 @@
 """Restart PostgreSQL while real workers work on it, and say what became of every job.
 
 ``python -m tests.servers.restart_under_load [JOBS]``. Judged from outside: what was acknowledged, what
-handlers began, what was settled is written down beside the store, and compared with it at the end.
+handlers began, what was settled is recorded outside the store, and compared with it at the end.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SETTINGS: Final = {"lease": 2, "renew_every": 0.3, "slots": 16}
 
 
 class Account(NamedTuple):
-    """What became of the jobs, and what the workers said of it."""
+    """What became of the jobs, and what the workers logged."""
 
     acknowledged: int
     repeated: int
@@ -42,7 +42,7 @@ class Account(NamedTuple):
     lost: int
     settled_twice: int
     reclaimed: int
-    outages_said: tuple[int, ...]
+    outages_logged: tuple[int, ...]
 
 
 class Site:
@@ -121,7 +121,7 @@ def _job(actor: Actor, number: int) -> NewJob:
 async def restart_under_load(
     total: int, say: Callable[[str], None] = print, kind: type[Site] = Site
 ) -> Account:
-    """Let workers work through all that, and give the account."""
+    """Let workers work through all that, and return the account."""
     with tempfile.TemporaryDirectory() as name:
         site = kind(Path(name), say)
         url = site.server.tcp_url
@@ -168,12 +168,12 @@ async def _account(site: Site, actor: Actor, processes: list[Process]) -> Accoun
         attempts=sum(job.attempt for job in jobs),
         lost=len(acknowledged - {str(job.id) for job in jobs}),
         settled_twice=sum(times > 1 for times in settled.values()),
-        reclaimed=sum(_said(process, "job_lost") for process in processes),
-        outages_said=tuple(_said(process, "store_away") for process in processes),
+        reclaimed=sum(_count_logged(process, "job_lost") for process in processes),
+        outages_logged=tuple(_count_logged(process, "store_away") for process in processes),
     )
 
 
-def _said(process: Process, event: str) -> int:
+def _count_logged(process: Process, event: str) -> int:
     return sum(one.get("event") == event for one in process.events())
 
 

@@ -87,12 +87,12 @@ async def lent_store(clock: DrivenClock) -> AsyncIterator[PostgresStore]:
             await store.upkeep.aclose()
 
 
-async def keep() -> None:
-    """Let stores of this loop leave their connections to the next, until `close_kept`."""
+async def share_connections() -> None:
+    """Let stores of this loop leave their connections to the next, until `close_shared_connections`."""
     _lasting.add(asyncio.get_running_loop())
 
 
-async def close_kept() -> None:
+async def close_shared_connections() -> None:
     """Close what this loop's stores have left behind."""
     here = asyncio.get_running_loop()
     _lasting.discard(here)

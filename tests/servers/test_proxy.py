@@ -61,7 +61,7 @@ class Client:
         return got
 
     async def ask(self, data: bytes) -> bytes:
-        """Send, and give the answer."""
+        """Send, and return the answer."""
         self.send(data)
         return await self.reader.readexactly(2 * len(data))
 

@@ -194,7 +194,7 @@ class ValkeySentinel(ValkeyServer):
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on, and nobody on the one that a cluster's node has beside it.
+    """Return a port that nobody listens on; nor does anybody on the second port that a cluster's node needs.
 
     Not one of those that the system gives to whoever connects: a server that is ended wants it back.
     """

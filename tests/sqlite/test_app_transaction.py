@@ -343,7 +343,7 @@ async def test_a_writer_that_does_not_end_makes_it_busy_in_bounded_time(
 async def test_the_stores_own_writer_and_applications_take_turns(
     world: World, file: Path, own: object
 ) -> None:
-    """Three threads with transactions of their own beside the store's: every job comes in once."""
+    """Three threads with their own transactions, while the store writes too: every job is stored once."""
     batches = [[world.new() for _ in range(3)] for _ in range(60)]
 
     def work(number: int) -> None:
@@ -408,7 +408,7 @@ def test_the_standard_library_is_refused_while_only_the_applications_connection_
 
 
 def test_a_file_that_two_libraries_have_open_is_refused(file: Path) -> None:
-    """An apsw connection beside it does not excuse the standard library's."""
+    """The standard library's connection is refused also if there is an apsw connection."""
     store = SqliteStore(f"sqlite:///{file}")
     asyncio.run(_open_and_close(store))
     other = sqlite3.connect(file)

@@ -34,15 +34,17 @@ def _can_mount() -> bool:
 
 @pytest.mark.skipif(not _can_mount(), reason="only root can mount something, in a namespace of its own")
 def test_every_command_says_that_the_file_system_is_read_only(tmp_path: Path) -> None:
-    """Also commands that only read: SQLite writes its list of readers beside the file."""
+    """Also commands that only read: SQLite writes its list of readers into the same folder."""
     story = STORY.format(folder=tmp_path, fairlane=f"{sys.executable} -m fairlane")
     done = subprocess.run(("unshare", "-m", "sh", "-c", story), check=True, capture_output=True, text=True)  # noqa: S603, S607 (our own text)
-    first, *said = [line for line in done.stdout.splitlines() if str(tmp_path) in line or "igrated" in line]
+    first, *messages = [
+        line for line in done.stdout.splitlines() if str(tmp_path) in line or "igrated" in line
+    ]
     assert first.startswith("Migrated")
     why = "its file system is read-only, and SQLite writes beside the file even to read it"
-    assert said[:3] == [f"Error: {tmp_path}/fairlane.db: cannot be opened; {why}"] * 3
-    assert f"{tmp_path}/fairlane.db cannot be read and written: {why}." in said[3]
-    assert said[-1].startswith(
+    assert messages[:3] == [f"Error: {tmp_path}/fairlane.db: cannot be opened; {why}"] * 3
+    assert f"{tmp_path}/fairlane.db cannot be read and written: {why}." in messages[3]
+    assert messages[-1].startswith(
         f"Error: {tmp_path}/new.db cannot be created: Read-only file system; choose a folder"
     )
     assert "Traceback" not in done.stdout + done.stderr

@@ -50,10 +50,10 @@ def test_a_program_is_fetched_once_and_runs_with_its_own_libraries(tools: Path, 
         found = set(pool.map(lambda _: debian._find.__wrapped__("oracle", "oracle"), range(4)))
     (program,) = found
     assert isinstance(program, debian.Program)
-    said = subprocess.run(  # noqa: S603 (our own text)
+    done = subprocess.run(  # noqa: S603 (our own text)
         [program.path], env=program.environment(), capture_output=True, text=True, check=True
     )
-    assert "oracle/usr/lib/any-linux-gnu" in said.stdout
+    assert "oracle/usr/lib/any-linux-gnu" in done.stdout
     assert (tmp_path / "ledger").read_text() == "fetched\n"
 
 

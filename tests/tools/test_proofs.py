@@ -1,4 +1,4 @@
-"""The pages of docs/proofs are what the kept measurements say, and every goal has its answer."""
+"""The pages of docs/proofs match the stored measurements, and every goal has its answer."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def test_an_idle_worker_is_not_charged_for_leaving() -> None:
 
 
 def test_the_index_counts_what_is_met_and_shows_the_limit() -> None:
-    """With nothing kept, nothing is met."""
+    """Without stored measurements, no goal is met."""
     for store in STORES:
         goals = len([goal for goal in GOALS if goal[0] == store])
         assert count({}, store) == f"0 goals met, 0 not met, {goals} not measured"

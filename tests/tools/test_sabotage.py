@@ -140,11 +140,13 @@ def test_what_was_published_is_of_these_patches_and_generated() -> None:
 # ── the verdict ──────────────────────────────────────────────────────────────
 
 
-def make(name: str, **said: str) -> Patch:
+def make(name: str, **fields: str) -> Patch:
     """Make a patch for the tree below."""
     plain = {"concerns": "model", "old": "used < limit", "new": "used <= limit"}
-    test = said.pop("test", "tests/test_tiny.py::test_the_limit_holds")
-    return Patch(name=name, promise="", rules=("S1",), file="src/tiny.py", tests=(test,), **{**plain, **said})
+    test = fields.pop("test", "tests/test_tiny.py::test_the_limit_holds")
+    return Patch(
+        name=name, promise="", rules=("S1",), file="src/tiny.py", tests=(test,), **{**plain, **fields}
+    )
 
 
 TEST: Final = "tests/test_tiny.py::test_the_limit_holds"

@@ -31,16 +31,16 @@ def run(*command: str | Path) -> str:
 def mypy(folder: Path) -> dict[str, set[int]]:
     """Check with mypy in the project's own strictness."""
     files = sorted(folder.glob("*.py"))
-    said = run(BIN / "mypy", "--config-file", ROOT / "pyproject.toml", "--no-pretty", *files)
-    assert f"checked {len(files)} source files" in said or f"in {len(files)} source files" in said, said
+    output = run(BIN / "mypy", "--config-file", ROOT / "pyproject.toml", "--no-pretty", *files)
+    assert f"checked {len(files)} source files" in output or f"in {len(files)} source files" in output, output
     wrong: dict[str, set[int]] = {file.name: set() for file in files}
-    for file, line in re.findall(r"^(.+?):(\d+): error: ", said, re.MULTILINE):
+    for file, line in re.findall(r"^(.+?):(\d+): error: ", output, re.MULTILINE):
         wrong[Path(file).name].add(int(line))
     return wrong
 
 
 def pyright(folder: Path) -> dict[str, set[int]]:
-    """Check with pyright in strict mode. It reads what lies beside its settings, and nothing else."""
+    """Check with pyright in strict mode. It reads only the folder of its settings."""
     files = sorted(folder.glob("*.py"))
     settings = {
         "extraPaths": [str(ROOT / "src")],
@@ -49,12 +49,12 @@ def pyright(folder: Path) -> dict[str, set[int]]:
         "reportUnusedVariable": False,  # a misuse may leave a name behind
     }
     (folder / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
-    said = json.loads(
+    output = json.loads(
         run(BIN / "pyright", "--outputjson", "--pythonpath", sys.executable, "--project", folder)
     )
-    assert said["summary"]["filesAnalyzed"] == len(files), said["summary"]
+    assert output["summary"]["filesAnalyzed"] == len(files), output["summary"]
     wrong: dict[str, set[int]] = {file.name: set() for file in files}
-    for one in said["generalDiagnostics"]:
+    for one in output["generalDiagnostics"]:
         wrong[Path(one["file"]).name].add(one["range"]["start"]["line"] + 1)
     return wrong
 

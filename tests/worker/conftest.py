@@ -1,4 +1,4 @@
-"""Give every test a world of its own, and leave nothing running behind it."""
+"""Provide a world for each test, and leave nothing running after it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.stores import MEMORY
 from tests.worker.world import World
 
 TOO_LONG = 60.0
-"""Seconds after which a test waits for an event that will never come: it fails, and holds nobody up."""
+"""Seconds after which a test that waits for an event fails, so that it cannot hang."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -25,7 +25,7 @@ from tests.worker.world import QUICK, World, changed, events, until
 
 SLOTS = 2
 JOBS = 5
-"""More than there are slots: if each took its slot along, the good ones would never be served."""
+"""More bad jobs than slots: if each lost its slot, the good jobs would never run."""
 
 LANES = [Lane("main", SLOTS, ("default",))]
 
@@ -57,7 +57,7 @@ def _when_bad(patch: pytest.MonkeyPatch, owner: Any, name: str, task_of: Callabl
 
 
 def _in_lookup(patch: pytest.MonkeyPatch) -> None:
-    _when_bad(patch, execute, "with_task_settings", lambda said, _: said.name)
+    _when_bad(patch, execute, "with_task_settings", lambda declared, _: declared.name)
 
 
 def _in_arguments(patch: pytest.MonkeyPatch) -> None:
@@ -91,9 +91,9 @@ def _in_settling(patch: pytest.MonkeyPatch) -> None:
     bad: set[object] = set()
     _note_bad_ids(patch, bad)
 
-    def request(**said: Any) -> SettleRequest:
-        is_bad = any(one.id in bad and one.outcome == "succeeded" for one in said["settlements"])
-        return _raise() if is_bad else real(**said)
+    def request(**options: Any) -> SettleRequest:
+        is_bad = any(one.id in bad and one.outcome == "succeeded" for one in options["settlements"])
+        return _raise() if is_bad else real(**options)
 
     patch.setattr(round_trip, "SettleRequest", request)
 
@@ -256,7 +256,7 @@ async def test_telling_of_a_settlement_never_costs_its_slot(
 async def test_a_thread_that_cannot_be_started_fails_its_attempt(
     world: World, app: Fairlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The system may have no more of them; the next attempt finds one."""
+    """The system may have no more threads; the next attempt gets one."""
     done: list[int] = []
 
     @app.task(name="plain", retry=Backoff.delays(0))
@@ -283,7 +283,7 @@ async def test_a_thread_that_cannot_be_started_fails_its_attempt(
 
 @pytest.mark.parametrize("reason", [42, ValueError("no"), b"bytes"])
 async def test_an_outcome_takes_any_reason(world: World, app: Fairlane, reason: Any) -> None:
-    """`raise Cancel(error)` is written in haste, and means what it says."""
+    """`raise Cancel(error)` is an easy mistake, and cancels the job."""
 
     @app.task(name="leave")
     async def leave() -> None:
@@ -295,7 +295,7 @@ async def test_an_outcome_takes_any_reason(world: World, app: Fairlane, reason: 
 
 
 async def test_progress_may_be_any_text(world: World, app: Fairlane) -> None:
-    """A note that no store can hold would keep every lease of the worker from being renewed."""
+    """A note that no store can hold would prevent the renewal of all the worker's leases."""
     told = asyncio.Event()
 
     @app.task(name="tell")

@@ -102,11 +102,11 @@ async def test_a_settlement_that_the_store_raises_on_fails_its_attempt_alone(
     for _ in range(3):
         jobs += [await bad.using(tenant="acme").aenqueue(), await good.using(tenant="acme").aenqueue()]
 
-    def request(**said: Any) -> SettleRequest:
-        if any(one.result is not None and b"bad" in one.result for one in said["settlements"]):
+    def request(**options: Any) -> SettleRequest:
+        if any(one.result is not None and b"bad" in one.result for one in options["settlements"]):
             message = "cannot be written"
             raise Unwritable(message)
-        return SettleRequest(**said)
+        return SettleRequest(**options)
 
     monkeypatch.setattr(round_trip, "SettleRequest", request)
     await _burst(app)

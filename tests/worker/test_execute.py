@@ -34,7 +34,7 @@ from tests.worker.world import World, events, thread_name, until
 
 
 async def test_an_async_handler_runs_in_the_worker_s_loop(world: World, app: Fairlane) -> None:
-    """It shares the loop, and its result is kept."""
+    """It runs in the worker's loop, and its result is stored."""
 
     @app.task(name="where")
     async def where() -> str:
@@ -60,7 +60,7 @@ async def test_a_plain_handler_runs_in_a_thread(world: World, app: Fairlane) -> 
 
 
 async def test_plain_handlers_run_side_by_side_as_slots_allow(world: World, app: Fairlane) -> None:
-    """Each waits for all others: with one thread they would never end."""
+    """Each waits for all others, so with one thread they would never end."""
     barrier = threading.Barrier(16, timeout=20)
 
     @app.task(name="meet")
@@ -245,7 +245,7 @@ async def test_a_failed_attempt_is_tried_again_by_the_task_s_policy(world: World
 
 
 async def test_jobs_that_failed_together_come_back_spread(world: World, app: Fairlane) -> None:
-    """S26: each settlement draws its own place inside the jitter, so that a herd does not stay one."""
+    """S26: each settlement draws its own jitter: jobs that failed together are not retried together."""
 
     @app.task(name="flaky", retry=Backoff.exponential(100, jitter=0.5))
     async def flaky() -> None:
@@ -300,7 +300,7 @@ async def test_a_task_s_classifier_decides_and_one_that_raises_is_silent(
 
 
 @pytest.mark.parametrize(
-    ("result", "said"),
+    ("result", "message"),
     [
         (object(), "result"),
         ("x" * (RESULT_SIZE + 1), "the limit is"),
@@ -310,9 +310,9 @@ async def test_a_task_s_classifier_decides_and_one_that_raises_is_silent(
     ids=["unknown_type", "too_large", "no_number", "proxy"],
 )
 async def test_a_result_that_cannot_be_kept_is_dropped_and_the_job_has_succeeded(
-    world: World, app: Fairlane, caplog: pytest.LogCaptureFixture, result: object, said: str
+    world: World, app: Fairlane, caplog: pytest.LogCaptureFixture, result: object, message: str
 ) -> None:
-    """S34: the work was done; whoever asks for the result learns what became of it, and the log warns."""
+    """S34: the work was done; `result()` says why there is no result, and the log warns."""
 
     @app.task(name="odd", retry=Backoff.delays(0))
     async def odd() -> Any:
@@ -323,15 +323,15 @@ async def test_a_result_that_cannot_be_kept_is_dropped_and_the_job_has_succeeded
     done = await job.arefresh()
     last = done.attempts[-1]
     assert (done.state, done.failures, last.outcome) == (State.SUCCEEDED, 0, "succeeded")
-    assert said in str(last.message)
+    assert message in str(last.message)
     assert "result_dropped" in events(caplog)
-    with pytest.raises(ResultGone, match="result was dropped: .*" + said):
+    with pytest.raises(ResultGone, match="result was dropped: .*" + message):
         await job.aresult()
 
 
 @pytest.mark.parametrize("is_configured", [False, True], ids=["in code", "in the configuration"])
 @pytest.mark.parametrize(
-    ("result", "said"),
+    ("result", "message"),
     [
         (object(), "result"),
         ("x" * (RESULT_SIZE + 1), "the limit is"),
@@ -341,7 +341,7 @@ async def test_a_result_that_cannot_be_kept_is_dropped_and_the_job_has_succeeded
     ids=["unknown_type", "too_large", "no_number", "proxy"],
 )
 async def test_a_result_that_cannot_be_kept_makes_the_job_dead_if_its_task_wants_that(
-    world: World, result: object, said: str, *, is_configured: bool
+    world: World, result: object, message: str, *, is_configured: bool
 ) -> None:
     """S34: running the work again would not help; the dead job says that the work was done."""
     config = {"tasks": {"odd": {"on_bad_result": "dead"}}} if is_configured else {}
@@ -357,7 +357,7 @@ async def test_a_result_that_cannot_be_kept_makes_the_job_dead_if_its_task_wants
     last = dead.attempts[-1]
     assert (dead.state, dead.attempt, last.error_class) == (State.DEAD, 1, ErrorClass.NON_RETRYABLE)
     assert "the work was done" in str(last.message)
-    assert said in str(last.message)
+    assert message in str(last.message)
 
 
 async def test_a_result_that_nobody_wants_is_not_kept(world: World, app: Fairlane) -> None:
@@ -447,7 +447,7 @@ async def test_a_slow_handler_does_not_hold_up_the_settlement_of_others(world: W
 async def test_nothing_of_an_attempt_waits_for_the_collector(
     world: World, app: Fairlane, *, is_async: bool
 ) -> None:
-    """A settled attempt is gone by itself: collecting what holds itself was a third of the loop's time."""
+    """A settled attempt needs no garbage collection; collecting cycles took a third of the loop's time."""
 
     @app.task(name="async")
     async def in_the_loop(ctx: Context) -> str:

@@ -23,7 +23,7 @@ MAILS = 20
 
 
 class Office:
-    """An application whose imports hold their slots until they are let go, and whose mails are short."""
+    """An application whose imports hold their slots until they are released, and whose mails are short."""
 
     def __init__(self, url: str) -> None:
         """Begin with nobody at work."""
@@ -35,7 +35,7 @@ class Office:
         self.import_chunk, self.send_mail = self.tasks("default")
 
     def tasks(self, mail_queue: str) -> tuple[Callable[..., Awaitable[Any]], Callable[..., Awaitable[Any]]]:
-        """Declare both tasks; give what enqueues one of each for a tenant."""
+        """Declare both tasks; return what enqueues one of each for a tenant."""
 
         @self.app.task(name="import_chunk")
         async def import_chunk(ctx: Context) -> None:
@@ -61,7 +61,7 @@ class Office:
 
     @asynccontextmanager
     async def working(self) -> AsyncIterator[WorkerRuntime]:
-        """Have a worker run meanwhile; at the end everybody is let go."""
+        """Run a worker meanwhile; release all imports at the end."""
         worker = WorkerRuntime(self.app, settings=QUICK)
         running = asyncio.ensure_future(worker.run())
         try:
@@ -114,7 +114,7 @@ async def test_every_mail_runs_while_the_chunks_of_one_import_still_hold_their_s
 
 
 async def test_a_tenant_of_its_own_may_have_every_slot_where_the_lane_says_so(office: Office) -> None:
-    """`headroom=0` is not the default: nothing is kept, and the mail waits for a slot."""
+    """`headroom=0` is not the default: no slot is reserved, and the mail waits for a slot."""
     office.declare(lanes=[Lane("main", 16, ["default"], headroom=0)])
     async with office.working() as worker:
         await office.import_chunk("globex", CHUNKS)
@@ -127,7 +127,7 @@ async def test_a_tenant_of_its_own_may_have_every_slot_where_the_lane_says_so(of
 
 
 async def test_long_jobs_of_as_many_tenants_as_slots_are_kept_can_still_fill_a_lane(office: Office) -> None:
-    """What is kept is for whoever has nothing running, be it with long jobs; then a lane of its own helps."""
+    """The reserved slots are for whoever has nothing running, also with long jobs. A separate lane helps."""
     queues = [Queue("default"), Queue("mail")]
     lanes = [Lane("main", 16, ["default"]), Lane("quick", 2, ["mail"])]
     office.declare("mail", queues=queues, lanes=lanes)

@@ -11,7 +11,7 @@ from fairlane.worker.attempts.unknown_tasks import UNKNOWN_TASK
 
 
 class _ReadAfterEachRemoval(dict[int, LiveAttempt]):
-    """A dictionary that lets another thread look, so to speak, whenever something has left it."""
+    """A dictionary that calls a function after each removal, as if another thread looked then."""
 
     def __init__(self, attempts: LiveAttempts) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What a worker says: records that carry tenant, job, attempt and correlation; and a handler's own lines."""
+"""A worker's log: records with tenant, job, attempt and correlation; and a handler's own lines."""
 
 from __future__ import annotations
 
@@ -102,15 +102,15 @@ async def test_what_a_handler_logs_is_kept_with_its_attempt(
     assert lines[1].endswith("ERROR no line")
     assert lines[-1] == "KeyError: 'line 7'"
     assert "not kept" not in kept
-    said = [one for one in caplog.records if one.name == "fairlane.task"]
-    assert [one.getMessage() for one in said] == ["not kept", "sending page 1", "no line"]
-    assert {key: said[1].__dict__[key] for key in ("tenant", "job", "attempt")} == {
+    records = [one for one in caplog.records if one.name == "fairlane.task"]
+    assert [one.getMessage() for one in records] == ["not kept", "sending page 1", "no line"]
+    assert {key: records[1].__dict__[key] for key in ("tenant", "job", "attempt")} == {
         "tenant": "acme",
         "job": str(job.id),
         "attempt": 1,
     }
-    assert said[1].funcName == "work"
-    assert said[1].__dict__["worker"] == worker.id
+    assert records[1].funcName == "work"
+    assert records[1].__dict__["worker"] == worker.id
 
 
 async def test_a_handler_that_logs_nothing_leaves_nothing(world: World, app: Fairlane) -> None:

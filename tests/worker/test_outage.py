@@ -16,7 +16,7 @@ from tests.worker.world import ALL_VERBS, LONG, QUICK, World, events, until
 async def test_settlements_are_kept_until_the_store_is_back(
     world: World, app: Fairlane, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The handler ends during the outage; its job is settled after it, once, and both are said once."""
+    """The handler ends during the outage; its job is settled after it, once, and both are logged once."""
     caplog.set_level("INFO", "fairlane")
     began, release, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
@@ -62,7 +62,7 @@ async def test_a_settlement_whose_answer_was_lost_is_not_counted_twice(world: Wo
 async def test_settlements_that_the_store_did_not_answer_for_are_sent_again(
     world: World, app: Fairlane, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It was lost after the first: that one is settled, the others are neither stale nor forgotten."""
+    """The store went away after the first: that one is settled, the others are sent again."""
     began, release = asyncio.Semaphore(0), asyncio.Event()
 
     @app.task(name="slow")
@@ -129,7 +129,7 @@ async def test_a_claim_whose_answer_was_lost_comes_back_by_its_lease(world: Worl
 
 
 async def test_a_worker_whose_store_is_away_at_the_start_says_so(world: World, app: Fairlane) -> None:
-    """It fails at once instead of waiting for nobody knows what."""
+    """It fails at once instead of waiting for a store that may not exist."""
     world.away = ALL_VERBS
     with pytest.raises(StoreUnavailable):
         await WorkerRuntime(app, settings=QUICK).run()

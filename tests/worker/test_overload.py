@@ -25,7 +25,7 @@ from tests.stores import MEMORY
 from tests.worker.world import LONG, LeapingClock, events, until
 
 LANE = Lane("main", 4, ["default"])
-"""Three slots for anybody, one that is kept."""
+"""Three slots for anybody, one of headroom."""
 
 
 @pytest.fixture(params=sorted(PLACES))
@@ -37,7 +37,7 @@ async def place(request: pytest.FixtureRequest) -> AsyncIterator[str]:
 
 
 class Scene:
-    """A worker whose handlers stay until they are let go, on a clock that leaps."""
+    """A worker whose handlers run until they are released, on a clock that the test moves."""
 
     def __init__(self, url: str) -> None:
         """Begin with nobody at work."""
@@ -93,7 +93,7 @@ async def at_work(url: str) -> AsyncIterator[Scene]:
 async def test_a_lane_that_is_full_for_a_minute_while_several_tenants_wait_is_told_of_once(
     place: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And once that it has caught up: by the worker's own looks."""
+    """And once that it has caught up, found by the worker's own checks."""
     monkeypatch.setattr(overload, "CHECK_EVERY", SECOND // 100)
     caplog.set_level("INFO")
     async with at_work(place) as scene:
@@ -130,7 +130,7 @@ async def test_a_lane_that_is_full_for_a_minute_while_several_tenants_wait_is_to
 async def test_a_lane_is_not_told_of_while_it_is_no_bottleneck(
     place: str, caplog: pytest.LogCaptureFixture, tenants: str, why: str
 ) -> None:
-    """Long jobs alone, and a tenant's own backlog, are not more work than is done."""
+    """Long jobs alone, or one tenant's own backlog, are no overload."""
     async with at_work(place) as scene:
         await scene.bring(*tenants)
         await until(lambda: scene.worker.running == 3)

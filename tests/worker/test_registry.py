@@ -1,4 +1,4 @@
-"""A worker in the registry: its card, its states, its counts; and how little it asks when it idles."""
+"""A worker in the registry: its record, states and counts; and how little an idle worker asks."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ async def test_heartbeats_say_what_the_worker_does(world: World, app: Fairlane) 
 async def test_an_idle_worker_asks_its_store_at_most_twice_a_second(
     world: World, app: Fairlane, *, duties: bool, most: float
 ) -> None:
-    """With the default settings, once its start is over; waiting for a hint is no question."""
+    """With the default settings, after its start; waiting for a hint is not counted."""
     async with world.working(app, settings=WorkerSettings(), duties=duties):
         await until(lambda: bool(world.requests("reclaim" if duties else "heartbeat")))
         before, at, beats = len(world.asked), time.monotonic(), len(world.requests("heartbeat"))

@@ -50,7 +50,7 @@ async def test_no_heartbeat_follows_the_leave_of_a_worker(world: World, app: Fai
 async def test_a_stop_that_comes_while_the_worker_starts_counts_once(
     world: World, app: Fairlane, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Two would be a fast shutdown, which takes their time from running jobs."""
+    """Two would be a fast shutdown, which gives running jobs no time."""
     caplog.set_level("INFO")
     worker = WorkerRuntime(app, settings=QUICK)
     monkeypatch.setattr(report, "started", lambda _record: worker.stop())
@@ -161,7 +161,7 @@ async def test_a_handler_that_finishes_while_it_is_stopped_has_succeeded(world: 
 async def test_told_twice_a_worker_is_gone_within_about_a_second(
     world: World, app: Fairlane, kind: str
 ) -> None:
-    """What it can stop is handed back or fails; what it cannot is abandoned and settled nevertheless."""
+    """Handlers that it can stop are handed back or fail; the others are abandoned and settled too."""
     began, release = threading.Event(), threading.Event()
 
     if kind.endswith("async"):
@@ -225,7 +225,7 @@ async def test_a_worker_that_was_told_before_it_ran_stops_at_once(world: World, 
 
 
 async def test_a_worker_without_a_store_still_stops(world: World, app: Fairlane) -> None:
-    """Told twice, it does not wait for a store that does not answer; the lease brings its job back."""
+    """After a second signal it does not wait for a store that does not answer; its job is reclaimed later."""
     began = asyncio.Event()
 
     @app.task(name="slow")

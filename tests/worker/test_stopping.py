@@ -1,4 +1,4 @@
-"""Running jobs that are cancelled, or lose their lease: told, stopped, settled by nobody else's leave."""
+"""Running jobs that are cancelled or lose their lease: they are told, stopped and settled."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ async def test_a_handler_that_ignores_its_cancel_is_given_up_in_the_end(world: W
 async def test_a_cancel_shortly_before_the_timeout_does_not_count_as_a_blocked_loop(
     world: World, app: Fairlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """S31: a deaf handler may outlive its timeout by more than ten seconds while the loop turns."""
+    """S31: a handler that ignores its timeout may run on for over ten seconds if the loop is not blocked."""
     clock, guards = LeapingClock(), list[int]()
     began, release = asyncio.Event(), asyncio.Event()
     cancels: list[float] = []
@@ -169,7 +169,7 @@ async def test_a_cancel_shortly_before_the_timeout_does_not_count_as_a_blocked_l
 
 
 async def turned_after_leap(worker: WorkerRuntime, clock: LeapingClock, seconds: float) -> None:
-    """Let time have passed, and wait until the worker's loop has noticed it."""
+    """Move the clock, and wait until the worker's loop has noticed it."""
     clock.leap(seconds)
     now = clock.elapsed()
     await until(lambda: worker._parts is not None and worker._parts.timeouts.checked_at >= now)
@@ -181,7 +181,7 @@ async def turned_after_leap(worker: WorkerRuntime, clock: LeapingClock, seconds:
 async def test_a_lost_claim_stops_its_handler_and_settles_nothing(
     world: World, app: Fairlane, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Somebody reclaimed the job: the next renewal says stale, and the old attempt has no say any more."""
+    """The job was reclaimed: the next renewal is stale, and the old attempt changes nothing."""
     began: list[int] = []
     left = asyncio.Event()
 
@@ -213,7 +213,7 @@ async def test_a_lost_claim_stops_its_handler_and_settles_nothing(
 async def test_handlers_are_stopped_when_their_lease_could_not_be_renewed_in_time(
     world: World, app: Fairlane
 ) -> None:
-    """S37: by the worker's own clock, before anybody can have taken the job; it is settled if nobody did."""
+    """S37: by the worker's own clock, before the job can be reclaimed. If nobody did, it is settled."""
     began, left = asyncio.Event(), asyncio.Event()
 
     @app.task(name="slow")
@@ -298,7 +298,7 @@ async def test_a_handler_cannot_close_the_application_under_its_worker(
 
 
 async def test_a_blocking_handler_cannot_stall_the_renewals(world: World, app: Fairlane) -> None:
-    """It holds the loop for longer than the lease, and keeps its job all the same."""
+    """It blocks the loop for longer than the lease, and its job is not reclaimed."""
 
     @app.task(name="blocking")
     async def blocking() -> str:
@@ -365,7 +365,7 @@ async def test_one_call_renews_all_and_carries_the_newest_progress(world: World,
 async def test_progress_that_could_not_be_told_goes_with_the_next_renewal(
     world: World, app: Fairlane
 ) -> None:
-    """The store was away for a moment; the newest word is not lost."""
+    """The store was away for a moment; the newest progress is not lost."""
     began, release = asyncio.Event(), asyncio.Event()
 
     @app.task(name="slow")
@@ -392,7 +392,7 @@ async def test_progress_that_could_not_be_told_goes_with_the_next_renewal(
 async def test_leases_are_renewed_only_until_ten_seconds_after_the_hard_limit(
     world: World, app: Fairlane
 ) -> None:
-    """S31: and a loop that has not turned for that long is a fact that the worker tells."""
+    """S31: and the worker reports an event loop that was blocked for that long."""
     clock = LeapingClock()
     began, release = threading.Event(), threading.Event()
 

@@ -1,4 +1,4 @@
-"""Whose work it is: known below the handler, surrounded by the application's hook, walled off (S9)."""
+"""The tenant of a handler: known to all code below it, set by the application's hook, isolated (S9)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ schema: ContextVar[str] = ContextVar("schema", default="none")
 
 
 async def test_tenant_and_job_are_known_below_the_handler(world: World, app: Fairlane) -> None:
-    """In tasks that it starts, in threads of asyncio, and each handler knows its own among many."""
+    """Also in tasks that it starts and in threads of asyncio; of many handlers, each knows its own tenant."""
     seen: list[tuple[str, str, str]] = []
 
     async def below() -> tuple[str, str]:
@@ -62,7 +62,7 @@ async def test_tenant_and_job_are_known_below_the_handler(world: World, app: Fai
 async def test_the_hook_surrounds_every_attempt_in_the_same_context(
     world: World, app: Fairlane, kind: str, hook: str, end: str
 ) -> None:
-    """What it sets, the handler sees; it is left whatever the handler does, and sees the error."""
+    """The handler sees what it sets; it is left whatever the handler does, and gets the error."""
     events: list[str] = []
 
     @contextmanager
@@ -144,7 +144,7 @@ async def test_the_hook_is_left_on_timeout_and_cancel(world: World, app: Fairlan
 
 
 async def test_an_async_hook_around_an_abandoned_thread_is_left(world: World, app: Fairlane) -> None:
-    """The thread goes on, what surrounds it does not wait for it."""
+    """The thread goes on, and nothing waits for it."""
     clock, began, release, left = LeapingClock(), threading.Event(), threading.Event(), asyncio.Event()
 
     @app.tenant_context
@@ -239,7 +239,7 @@ def test_there_is_one_hook() -> None:
 
 
 def call_in_thread(call: Callable[[], Any], *, with_context: bool) -> Any:
-    """Run something in a thread of one's own, and give what came of it."""
+    """Run something in a new thread and return its result or error."""
     found: list[Any] = []
     context = contextvars.copy_context()
 
@@ -289,7 +289,7 @@ async def test_in_a_worker_a_call_from_a_thread_of_the_handler_s_own_is_refused(
 
 
 async def test_a_system_task_acts_for_all_only_in_the_tenant_system(world: World, app: Fairlane) -> None:
-    """S8: another application that knows its name can store a job of it for a tenant, and widens nothing."""
+    """S8: another application may enqueue the task for a tenant; that job acts for this tenant only."""
     found: list[Any] = []
 
     @app.task(name="sweep", system=True)

@@ -49,7 +49,7 @@ async def test_a_timeout_does_not_run_while_another_handler_blocks_the_loop(
 async def test_a_timeout_is_checked_while_a_settlement_of_another_lane_is_unanswered(
     world: World, app: Fairlane, clock: LeapingClock
 ) -> None:
-    """Checks rest while no handler runs: an attempt that is over, but held, must not let them rest on."""
+    """Checks pause while no handler runs. An ended attempt without a settlement must not prolong this."""
     began, left = asyncio.Event(), asyncio.Event()
 
     @app.task(name="brief", queue="one")
@@ -298,7 +298,7 @@ async def test_a_handler_that_ignores_its_soft_timeout_meets_the_hard_one(
 async def test_a_plain_handler_sees_its_soft_timeout_when_it_looks(
     world: World, app: Fairlane, clock: LeapingClock
 ) -> None:
-    """`cancelled` is true, `check` raises once, and what it does then is its own affair."""
+    """`cancelled` is true and `check` raises once; then the handler decides."""
     began = threading.Event()
 
     @app.task(name="careful", timeout=600, soft_timeout=60)

@@ -63,7 +63,7 @@ async def test_a_worker_that_knows_the_task_runs_what_another_handed_back(
 async def test_a_task_that_no_live_worker_has_known_for_an_hour_makes_its_jobs_dead(
     world: World, app: Fairlane, stranger: Fairlane
 ) -> None:
-    """But only once a worker has looked on for that long itself."""
+    """But only after a worker has itself waited for that long."""
     clock = LeapingClock()
     job = await _enqueue(stranger)
     world.ahead += 3_601 * SECOND

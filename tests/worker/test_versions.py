@@ -35,22 +35,22 @@ async def place(request: pytest.FixtureRequest) -> AsyncIterator[World]:
             await made.aclose()
 
 
-def old_mail(app: Fairlane, **said: Any) -> Task[[str], list[str]]:
+def old_mail(app: Fairlane, **options: Any) -> Task[[str], list[str]]:
     """Declare the task as it was."""
 
     async def mail(recipient: str) -> list[str]:
         return [recipient]
 
-    return app.task(name="mail", **said)(mail)
+    return app.task(name="mail", **options)(mail)
 
 
-def new_mail(app: Fairlane, version: int = 2, **said: Any) -> Task[[list[str]], list[str]]:
+def new_mail(app: Fairlane, version: int = 2, **options: Any) -> Task[[list[str]], list[str]]:
     """Declare the task as it is now, without a step from what it was."""
 
     async def mail(to: list[str]) -> list[str]:
         return to
 
-    return app.task(name="mail", version=version, **said)(mail)
+    return app.task(name="mail", version=version, **options)(mail)
 
 
 def raised(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def raised(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 async def wake(app: Fairlane) -> None:
-    """Let waiting workers look: the clock was moved, and nobody has told them."""
+    """Wake waiting workers: they do not notice by themselves that the clock was moved."""
     await app.client.store.registry.wake(WakeRequest(scope=Scope.all(), queues=("default",)))
 
 
@@ -69,7 +69,7 @@ async def wake(app: Fairlane) -> None:
 async def test_old_and_new_workers_side_by_side_kill_no_job(
     place: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A rolling deploy: what the old one claims it hands back, and the new one runs it a little later."""
+    """A rolling deploy: the old worker hands back what it claims, and the new one runs it a little later."""
     caplog.set_level("INFO", "fairlane.worker")
     old, new = place.app(), place.app()
     old_mail(old)
@@ -118,7 +118,7 @@ async def test_a_newer_version_waits_and_explain_says_why(place: World, name: st
 
 
 async def test_a_newer_version_that_a_live_worker_knows_waits_no_longer_each_time(place: World) -> None:
-    """It has met the wrong worker, and will meet the right one: a rolling deploy delays it by seconds."""
+    """The wrong worker claimed it first, the right one will: a rolling deploy delays it by seconds."""
     old, new = place.app(), place.app()
     old_mail(old)
     mail = new_mail(new)
@@ -172,7 +172,7 @@ async def test_a_version_is_dead_an_hour_after_the_last_worker_that_knew_it(plac
 
 
 async def test_a_job_by_name_has_the_newest_version_that_lives(place: World) -> None:
-    """Whichever worker has spoken last: the old one's arguments would be refused, or read wrongly."""
+    """Whichever worker registered last: arguments of the old version would be refused or misread."""
     old, new = place.app(), place.app()
     old_mail(old)
     new_mail(new).upcast(1)(raised)
@@ -271,7 +271,7 @@ async def test_a_job_under_an_alias_needs_its_step_too(place: World) -> None:
 
 
 async def test_a_gap_between_two_steps_is_refused_at_every_start(place: World) -> None:
-    """Whatever the store holds: arguments of version 1 lead nowhere."""
+    """Whatever the store holds: there is no upcast from version 1."""
     app = place.app()
     new_mail(app, version=3).upcast(1)(raised)
     with pytest.raises(ConfigError, match="task mail: it is version 3, but has no upcast from version 2"):

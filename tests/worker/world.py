@@ -29,7 +29,7 @@ from fairlane.worker.worker import WorkerRuntime
 T = TypeVar("T")
 
 PATIENCE = 60.0
-"""How long a test waits for a fact before it says that it never came true."""
+"""How long a test waits for a fact before it fails."""
 
 QUICK = WorkerSettings(lease=3 * SECOND, renew_every=SECOND // 4, shutdown_deadline=10 * SECOND)
 """Leases short enough to see them end."""
@@ -39,7 +39,7 @@ LONG = WorkerSettings(lease=100_000 * SECOND, renew_every=SECOND // 4, shutdown_
 
 
 async def until(is_so: Callable[[], bool], what: str = "") -> None:
-    """Wait until a fact is true; a test that waits in vain fails."""
+    """Wait until a fact is true; the test fails if it never becomes true."""
     deadline = time.monotonic() + PATIENCE
     while not is_so():
         assert time.monotonic() < deadline, what or "it never came true"
@@ -85,7 +85,7 @@ class _Facet:
     def __getattr__(self, verb: str) -> Callable[..., Awaitable[Any]]:
         real: Callable[..., Awaitable[Any]] = getattr(self._facet, verb)
 
-        async def watched(*requests: Any, **said: Any) -> Any:
+        async def watched(*requests: Any, **options: Any) -> Any:
             self._world.asked.append((verb, *requests))
             if verb in self._world.away and verb != "aclose":
                 message = "the store does not answer"
@@ -97,7 +97,7 @@ class _Facet:
             if verb == "settle" and self._world.hears < len(requests[0].settlements):
                 heard = requests[0].settlements[: self._world.hears]
                 requests = (msgspec.structs.replace(requests[0], settlements=heard), *requests[1:])
-            answer = await real(*requests, **said)
+            answer = await real(*requests, **options)
             if verb in self._world.deaf:
                 self._world.deaf.remove(verb)
                 message = "the answer was lost"
@@ -129,7 +129,7 @@ class World:
         self.away: frozenset[str] = frozenset()
         self.deaf: list[str] = []
         self.hears = 1_000
-        """How many settlements of a call the store takes: it is lost after so many."""
+        """How many settlements of a call the store accepts before the connection is lost."""
         self.held: set[str] = set()
         self.before: dict[str, Callable[[], None]] = {}
         self.opened = 0
@@ -146,12 +146,12 @@ class World:
         return cast("Store", _WatchedStore(open_store(self.url, clock=self), self))
 
     def now(self) -> Instant:
-        """Be the store's clock: the machine's, moved on by what a test wants to have passed."""
+        """The store's clock: the machine's, plus what the test has added."""
         return time.time_ns() // 1_000 + self.ahead
 
-    def app(self, **said: Any) -> Fairlane:
+    def app(self, **options: Any) -> Fairlane:
         """Make an application on this file."""
-        made = Fairlane("watched://here", **said)
+        made = Fairlane("watched://here", **options)
         self.apps.append(made)
         return made
 
@@ -160,10 +160,10 @@ class World:
         return [request for name, *rest in self.asked for request in rest if name == verb]
 
     @asynccontextmanager
-    async def working(self, app: Fairlane, **said: Any) -> AsyncIterator[WorkerRuntime]:
+    async def working(self, app: Fairlane, **options: Any) -> AsyncIterator[WorkerRuntime]:
         """Have a worker run meanwhile, and stop it at the end."""
-        said.setdefault("settings", QUICK)
-        worker = WorkerRuntime(app, **said)
+        options.setdefault("settings", QUICK)
+        worker = WorkerRuntime(app, **options)
         running = asyncio.ensure_future(worker.run())
         try:
             await until(lambda: worker.is_ready or running.done())
@@ -173,10 +173,10 @@ class World:
                 worker.stop()
             await asyncio.wait_for(running, PATIENCE)
 
-    async def burst(self, app: Fairlane, **said: Any) -> WorkerRuntime:
+    async def burst(self, app: Fairlane, **options: Any) -> WorkerRuntime:
         """Run everything that is claimable now."""
-        said.setdefault("settings", QUICK)
-        worker = WorkerRuntime(app, burst=True, **said)
+        options.setdefault("settings", QUICK)
+        worker = WorkerRuntime(app, burst=True, **options)
         await asyncio.wait_for(worker.run(), PATIENCE)
         return worker
 
@@ -206,9 +206,9 @@ class World:
         return newer
 
 
-def changed(settings: WorkerSettings, **said: Any) -> WorkerSettings:
+def changed(settings: WorkerSettings, **options: Any) -> WorkerSettings:
     """Return settings with some values changed."""
-    return msgspec.structs.replace(settings, **said)
+    return msgspec.structs.replace(settings, **options)
 
 
 def thread_name() -> str:

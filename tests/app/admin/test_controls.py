@@ -126,7 +126,7 @@ def test_a_queue_shows_what_holds_and_its_counts(app: Fairlane) -> None:
 
 
 def test_what_is_set_lies_above_and_over_what_was_set_before(world: World, app: Fairlane) -> None:
-    """Each value by itself, limits by queue; who, why and since when are kept."""
+    """Each value by itself, limits by queue; who, why and since when are stored."""
     app.tenants.set("acme", weight=7, who="ops", note="sale")
     acme = app.tenants.set("acme", queue="mail", limits=Limits(running=3), who="lea", note="calm")
     assert (acme.weight, acme.limits["mail"], acme.limits["bulk"]) == (
@@ -252,7 +252,7 @@ def test_a_queue_can_be_set_and_its_rate_taken_away(app: Fairlane) -> None:
 
 
 def test_declaring_a_tenant_keeps_the_limits_of_the_file(app: Fairlane) -> None:
-    """A sign-up says weight and labels; what the tenant may is said elsewhere."""
+    """A sign-up gives weight and labels; the tenant's limits are set elsewhere."""
     acme = app.tenants.declare("acme", weight=3, labels={"plan": "small"})
     assert (acme.weight, acme.labels, acme.limits["bulk"].running) == (3, {"plan": "small"}, 8)
     assert app.tenants.declare("new").declared == {"weight": 1.0, "labels": {}, "limits": {}}
@@ -290,7 +290,7 @@ def test_what_is_closed_takes_no_jobs_until_it_is_reopened(app: Fairlane) -> Non
 
 
 def test_the_task_whose_handler_acts_is_named(world: World, app: Fairlane) -> None:
-    """A handler that pauses a tenant, and has said why it may, is no person."""
+    """A handler that pauses a tenant inside `as_system` is recorded as a task, not as a person."""
     job = app.enqueue_by_name("note", {"text": "x"}, tenant="acme")
     context = Context(tenant=job.tenant, attempt=1, show=lambda: job, fence=1, control=AttemptControl())
     with handling(context), app.as_system(reason="their API answers 429"):
@@ -526,7 +526,7 @@ def test_a_queue_inside_a_tenant_is_called_what_it_is(app: Fairlane) -> None:
 
 
 def test_a_name_that_is_not_legal_is_told_without_a_word_of_enqueues(app: Fairlane) -> None:
-    """Nothing was to be enqueued; and what `*` means is said where somebody asks for it."""
+    """Nothing was enqueued; the error explains `*` only to callers who ask for it."""
     with pytest.raises(InvalidJob, match=r"^queue 'Bulk' is not a legal name; use 1 to 63 of"):
         app.queues.get("Bulk")
     with pytest.raises(InvalidJob, match=r"^tenant 'a b' is not a legal name; use 1 to 128"):

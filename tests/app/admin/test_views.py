@@ -144,7 +144,7 @@ async def test_a_gates_limit_is_changed_at_run_time(world: World, app: Fairlane)
 
 
 async def test_published_tasks_are_listed_with_what_holds_for_them(world: World, app: Fairlane) -> None:
-    """S33, S54: from their workers' cards and the store's policies."""
+    """S33, S54: from their workers' records and the store's policies."""
     await register(world, app)
     (task,) = await app.tasks.alist()
     assert (task.name, task.queue, task.gate, task.version) == ("note", "bulk", "door", 1)

@@ -195,7 +195,7 @@ def taking(app: Fairlane) -> Task[..., None]:
 
 
 def problems_of(app: Fairlane, call: Any) -> list[str]:
-    """Form a call and give what is wrong with it."""
+    """Form a call and return what is wrong with it."""
     try:
         app.client.new_jobs([call])
     except InvalidJob as error:

@@ -117,9 +117,9 @@ FORMS: list[tuple[str, Any, Any]] = [
 """Parameter, what somebody writes, what the handler gets."""
 
 
-async def publish(app: Fairlane, *cards: TaskRecord) -> None:
+async def publish(app: Fairlane, *tasks: TaskRecord) -> None:
     """Introduce a worker."""
-    record = WorkerRecord(id="w", host="h", pid=1, version="1", queues=("default",), slots=1, tasks=cards)
+    record = WorkerRecord(id="w", host="h", pid=1, version="1", queues=("default",), slots=1, tasks=tasks)
     request = RegisterRequest(scope=Scope.all(), record=record, renew_every=4 * SECOND)
     await app.client.store.registry.register(request)
 
@@ -185,9 +185,11 @@ BAD: list[tuple[str, Any, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "written", "path", "said"), BAD, ids=[f"{one[0]}-{one[1]}" for one in BAD])
+@pytest.mark.parametrize(
+    ("name", "written", "path", "message"), BAD, ids=[f"{one[0]}-{one[1]}" for one in BAD]
+)
 async def test_what_cannot_be_read_is_told_by_its_path_with_the_form_to_use(
-    worker: Fairlane, stranger: Fairlane, name: str, written: Any, path: str, said: str
+    worker: Fairlane, stranger: Fairlane, name: str, written: Any, path: str, message: str
 ) -> None:
     """One problem, and nothing of the value in it."""
     for app in (worker, stranger):
@@ -195,7 +197,7 @@ async def test_what_cannot_be_read_is_told_by_its_path_with_the_form_to_use(
             await app.aenqueue_by_name("take", {name: written}, tenant="acme")
         (problem,) = caught.value.problems
         assert (problem.field, problem.code) == (f"arguments.{path}", "arguments")
-        assert said in f"{problem.message}; {problem.hint}"
+        assert message in f"{problem.message}; {problem.hint}"
     assert sum((await worker.jobs.acount()).values()) == 0
 
 

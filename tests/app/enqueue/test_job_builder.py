@@ -324,7 +324,7 @@ def test_more_than_sixteen_megabytes_in_all_are_refused(world: World) -> None:
 
 
 def test_metadata_and_tags_count_towards_the_size_of_a_payload(world: World) -> None:
-    """They are stored beside it."""
+    """They are stored with it."""
     task = declare(world.app(payload={"max_size": 1_000, "sensitive": "allow"}))
     assert task.enqueue("x" * 900).created
     with pytest.raises(PayloadTooLarge):

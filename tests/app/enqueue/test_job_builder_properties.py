@@ -79,12 +79,12 @@ def answer(calls: list[Call[Any]]) -> list[BuiltJob] | InvalidJob:
 def test_a_form_answers_whatever_it_is_given(options: dict[str, Any], argument: Any) -> None:
     """No other error escapes, every problem names its item, and what passes is well formed."""
     call = TASK.using(**options).bind(argument)
-    said = answer([call])
-    if isinstance(said, InvalidJob):
-        assert said.problems
-        assert all(one.index == 0 and one.field and one.hint and one.code for one in said.problems)
+    reply = answer([call])
+    if isinstance(reply, InvalidJob):
+        assert reply.problems
+        assert all(one.index == 0 and one.field and one.hint and one.code for one in reply.problems)
         return
-    job = said[0].job
+    job = reply[0].job
     assert tenant_hint(job.tenant) is None
     assert name_hint(job.queue) is None
     keys = (job.idempotency_key, job.dedup_key, job.correlation_id, *job.tags)
@@ -104,7 +104,7 @@ def test_problems_are_those_of_the_bad_items_and_of_no_others(good: list[bool]) 
     """S12: by index, in order."""
     bad = TASK.using(run_at=datetime(2030, 1, 1))  # noqa: DTZ001 (that is what is bad)
     calls = [(TASK if fine else bad).bind("x") for fine in good]
-    said = answer(calls)
-    wrong = [one.index for one in said.problems] if isinstance(said, InvalidJob) else []
+    reply = answer(calls)
+    wrong = [one.index for one in reply.problems] if isinstance(reply, InvalidJob) else []
     assert wrong == [at for at, fine in enumerate(good) if not fine]
-    assert isinstance(said, InvalidJob) or len(said) == len(good)
+    assert isinstance(reply, InvalidJob) or len(reply) == len(good)

@@ -67,7 +67,7 @@ async def test_the_twin_does_the_same(world: World, task: Task[..., None], way: 
 def test_a_repeated_batch_gives_all_its_jobs_in_order(
     world: World, app: Fairlane, task: Task[..., None], way: str
 ) -> None:
-    """S12: also a batch of one, which gives a list as ever."""
+    """S12: also a batch of one, which returns a list as usual."""
     for count in (1, 3):
         before = len(world.stored())
         lose(world, way)

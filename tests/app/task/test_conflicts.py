@@ -10,9 +10,9 @@ from fairlane.store.contract.registry import TaskRecord, WorkerRecord
 OURS = {"app": "shop", "module": "shop.jobs", "version": 1, "schema": "{}", "queues": ("default",)}
 
 
-def worker(id: str, **said: object) -> WorkerRecord:
+def worker(id: str, **options: object) -> WorkerRecord:
     """Introduce a worker with one task."""
-    values = {**OURS, **said}
+    values = {**OURS, **options}
     task = TaskRecord(
         name="mail",
         queue="default",

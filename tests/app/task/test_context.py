@@ -64,13 +64,13 @@ async def test_only_the_newest_progress_travels_with_the_next_renewal(
     assert control.take_progress() is None
 
 
-@pytest.mark.parametrize(("said", "kept"), [(-1, 0.0), (0, 0.0), (0.3, 0.3), (1.0000001, 1.0), (1e9, 1.0)])
-async def test_progress_is_bounded(world: World, task: Task[..., None], said: float, kept: float) -> None:
+@pytest.mark.parametrize(("given", "stored"), [(-1, 0.0), (0, 0.0), (0.3, 0.3), (1.0000001, 1.0), (1e9, 1.0)])
+async def test_progress_is_bounded(world: World, task: Task[..., None], given: float, stored: float) -> None:
     """A rounding error must not end a job."""
     control = AttemptControl()
     context = await begin(world, task, control)
-    context.progress(said, "n" * 1000)
-    assert control.take_progress() == Progress(kept, "n" * 500)
+    context.progress(given, "n" * 1000)
+    assert control.take_progress() == Progress(stored, "n" * 500)
 
 
 async def test_progress_that_is_no_number_is_refused(world: World, task: Task[..., None]) -> None:

@@ -458,7 +458,7 @@ def seen(shell: Shell, **inspection: Any) -> list[CheckResult]:
 
 
 @pytest.mark.parametrize(
-    ("said", "level", "what"),
+    ("options", "level", "what"),
     [
         ({"damage": ("page 7 is lost",)}, "bad", "the file is damaged: page 7 is lost"),
         ({"damage": ("a", "b", "c", "d")}, "bad", "the file is damaged: a; b; c and 1 more"),
@@ -481,11 +481,11 @@ def seen(shell: Shell, **inspection: Any) -> list[CheckResult]:
     ],
 )
 def test_what_a_store_says_of_itself_is_judged(
-    store: Shell, said: dict[str, Any], level: str, what: str
+    store: Shell, options: dict[str, Any], level: str, what: str
 ) -> None:
     """Damage, an old library, settings that lose jobs."""
     store.in_store(healthy)
-    (finding,) = seen(store, **said)
+    (finding,) = seen(store, **options)
     assert (finding.level, finding.what) == (level, what)
 
 

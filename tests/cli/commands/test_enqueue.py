@@ -227,7 +227,7 @@ def test_a_refusal_lists_its_problems_for_programs(shop: Shell) -> None:
 
 
 def test_a_new_store_is_made_at_first_use_as_python_does(shell: Shell) -> None:
-    """And said: a typing error in the URL shows at once."""
+    """And reported, so that a typing error in the URL shows at once."""
     shell.write("shop.py", SHOP.format(url=shell.url))
     ran = enqueue(shell, "send_fax", "to=4930123", "--tenant", "acme")
     (job,) = jobs_of(shell)

@@ -46,8 +46,8 @@ def shop(store: Shell) -> Shell:
     """A store in which a worker has introduced itself, and its application in the current folder."""
     store.write("shop.py", SHOP.format(url=store.url))
     app = load("shop:app")
-    cards = [task_record_of(task, app.settings) for task in app.registry]
-    store.in_store(lambda world: world.register("w1", *cards))
+    tasks = [task_record_of(task, app.settings) for task in app.registry]
+    store.in_store(lambda world: world.register("w1", *tasks))
     return store
 
 
@@ -93,5 +93,5 @@ def test_objects_and_lines_are_typed_too(shop: Shell) -> None:
         assert arguments_of(shop)["when"] == WHEN
         ran = shop.run(*run, "--stdin", stdin='{"when": "2026-07-01T10:00:00Z"}\n{"when": "noon"}\n')
         assert (ran.code, ran.out) == (1, "")
-        said = "[1] arguments.when: cannot be read as date-time; give a date and time with Z or an offset"
-        assert said in ran.err
+        message = "[1] arguments.when: cannot be read as date-time; give a date and time with Z or an offset"
+        assert message in ran.err

@@ -196,7 +196,7 @@ SCENES: Final[dict[str, tuple[Scene, str, str]]] = {
     "running": (running, "running", "Reason: running (worker w1).\nAdvice: It is running."),
     "finished": (finished, "succeeded", "Reason: finished (succeeded).\nAdvice: It has ended"),
 }
-"""Each reason: how it comes about, the job's state then, and what is said."""
+"""Each reason: how it arises, the job's state then, and what is printed."""
 
 
 @pytest.mark.parametrize("reason", SCENES)

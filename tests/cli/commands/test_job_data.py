@@ -1,4 +1,4 @@
-"""What a handler said of its work, on the command line: progress and logs, redacted."""
+"""Progress and logs of a handler on the command line, redacted."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_the_logs_of_a_job_are_shown_by_attempt(store: Shell) -> None:
 
 
 def test_one_attempt_may_be_asked_for(store: Shell) -> None:
-    """One that is not kept is a usage error; a job that has not been started says so."""
+    """An attempt that is no longer stored is a usage error; a job that has not started says so."""
     id = str(store.in_store(logged))
     assert store.output_of("jobs", "logs", id, "--attempt", "3").startswith("attempt 3, returned:\nERROR")
     ran = store.run("jobs", "logs", id, "--attempt", "9")

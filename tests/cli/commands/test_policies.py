@@ -127,7 +127,7 @@ def test_forgetting_a_tenant_erases_what_its_jobs_hold(store: Shell) -> None:
 
 @pytest.mark.parametrize(("kind", "name"), [("queue", "default"), ("tenant", "acme"), ("task", "noop")])
 def test_a_pause_holds_jobs_until_it_is_resumed(store: Shell, kind: str, name: str) -> None:
-    """Who and why are kept with it, and `explain` tells them."""
+    """Who and why are stored with it, and `explain` shows them."""
     job = store.in_store(lambda world: world.enqueue())
     answer = store.output_of("pause", kind, name, "--note", "wrong data")
     assert answer == f"{kind} {name} is paused, until `fairlane resume {kind} {name}`.\n"

@@ -45,7 +45,7 @@ def connect():
 
 
 class Shop:
-    """An application in a folder, its store beside it, and its own database."""
+    """An application in a folder, its store in the same folder, and its own database."""
 
     def __init__(self, folder: Path) -> None:
         """Write the module; the store is not there yet."""
@@ -142,7 +142,7 @@ def test_a_burst_ends_when_nothing_is_left(shop: Shop) -> None:
 def test_the_collector_looks_seldom_and_not_at_what_was_imported(
     shop: Shop, chosen: int | None, kept: int
 ) -> None:
-    """It would find nothing: attempts are no cycles. What an application has chosen itself is kept."""
+    """It would find nothing: attempts are no cycles. A value that the application has set stays."""
     if chosen is not None:
         shop.add(f"import gc; gc.set_threshold({chosen})")
     job = shop.collector.using(tenant="acme").enqueue()
@@ -156,7 +156,7 @@ def test_the_collector_looks_seldom_and_not_at_what_was_imported(
 def test_a_computing_handler_gives_way_to_the_store_s_thread_soon(
     shop: Shop, chosen: float | None, kept: float
 ) -> None:
-    """By the interval at which threads change over. What an application has chosen itself is kept."""
+    """By the interval at which threads switch. A value that the application has set stays."""
     if chosen is not None:
         shop.add(f"import sys; sys.setswitchinterval({chosen})")
     job = shop.interval.using(tenant="acme").enqueue()

@@ -1,4 +1,4 @@
-"""What a claim hands out and what its reply says (S35). Whose turn it is stands in `test_fairness`."""
+"""What a claim hands out and what its reply says (S35). `test_fairness` has the order of tenants."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.contract.world import MICRO, World
 
 
 async def test_a_claim_carries_the_whole_job_as_it_runs_now(world: World) -> None:
-    """S35, S36: nothing but the facts of the claim has changed in the record, and that is what is kept."""
+    """S35, S36: in the record only the facts of the claim have changed, and so they are stored."""
     job = await world.enqueue(priority=3, tags=("blue",), timeout=MINUTE)
     now = world.advance(5)
     claim = await world.claim_one(lease=7 * SECOND, worker="w9")
@@ -55,23 +55,23 @@ async def test_a_claim_carries_the_whole_job_as_it_runs_now(world: World) -> Non
     ids=[
         "in the order of the queue_requests",
         "not in the order of enqueue",
-        "most bounds each wish",
+        "each request has its own limit",
         "total bounds all queue_requests",
         "unused room passes on",
         "a queue twice is asked twice",
-        "each of its wishes has its own bound",
+        "two requests for one queue each have their own limit",
         "an unknown queue gives nothing and stops nothing",
-        "a wish for none gives none",
+        "a request for no job gets none",
         "fewer than asked",
         "only queues that were asked for",
         "no room, no claim",
-        "no wish, no claim",
+        "no request, no claim",
     ],
 )
 async def test_wishes_are_served_in_order_within_their_bounds(
     world: World, jobs: str, queue_requests: list[tuple[str, int]], total: int, served: str
 ) -> None:
-    """S35: each wish up to its most, all up to the total, unused room to the next."""
+    """S35: each queue request up to its limit, all up to the total; slots left over go to the next."""
     await world.send(*(world.new(queue=queue) for queue in jobs))
     claims = await world.claim(total, queue_requests=queue_requests)
     assert [claim.job.queue for claim in claims] == list(served)

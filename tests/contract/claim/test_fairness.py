@@ -1,4 +1,4 @@
-"""Whose turn it is, counted in jobs (S41). The order inside a tenant stands in `test_priority`."""
+"""Which tenant is next, counted in jobs (S41). `test_priority` has the order inside a tenant."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ async def test_a_new_tenant_joins_at_the_present_and_does_not_catch_up(world: Wo
 
 
 async def test_a_tenant_that_was_idle_gets_no_credit_for_it(world: World) -> None:
-    """S41: it was served once, had nothing for twenty turns of the other, and takes every second turn now."""
+    """S41: served once, then without jobs for twenty turns of the other; now it gets every second turn."""
     await _backlog(world, a=40, b=1)
     assert (await world.tenants_served(22)).count("b") == 1
     await _backlog(world, b=20)
@@ -98,7 +98,7 @@ async def test_a_tenant_that_was_idle_gets_no_credit_for_it(world: World) -> Non
 
 
 async def test_a_drained_tenant_keeps_its_debt(world: World) -> None:
-    """S41: a tenth of the weight makes one job cost ten turns, also after its line was empty."""
+    """S41: with a tenth of the weight, one job costs ten turns, also after the tenant had no jobs."""
     await _weigh(world, light=0.1)
     await _backlog(world, plain=40, light=1)
     assert await world.tenants_served(4) == ["plain", "light", "plain", "plain"]
@@ -107,7 +107,7 @@ async def test_a_drained_tenant_keeps_its_debt(world: World) -> None:
 
 
 async def test_a_drained_tenant_keeps_its_debt_when_its_jobs_have_ended(world: World) -> None:
-    """S41: nothing of it waits or runs any more, and still its clock is kept until V has passed it."""
+    """S41: none of its jobs waits or runs, and its virtual time is still stored until V has passed it."""
     await _weigh(world, light=0.1)
     await _backlog(world, plain=40, light=1)
     for claim in await world.claim(4):
@@ -130,7 +130,7 @@ async def test_handing_a_job_back_and_forth_wins_no_turns(world: World) -> None:
 
 
 async def test_tenants_that_drain_and_return_do_not_starve_a_backlog(world: World) -> None:
-    """S41: one backlog and five that trickle, two turns a round; each gets its sixth within a tenth."""
+    """S41: one tenant has a backlog, five enqueue slowly; each gets its sixth, within a tenth."""
     await _backlog(world, whale=80)
     trickle = [f"t{n}" for n in range(5)]
     waiting: Counter[str] = Counter()

@@ -155,7 +155,7 @@ STALE: dict[str, Callable[[World], Awaitable[Shown]]] = {
 @pytest.mark.parametrize("ending", ["succeeded", "retried", "ruined", "handed back"])
 @pytest.mark.parametrize("case", STALE)
 async def test_settling_with_the_wrong_fence_changes_nothing(world: World, case: str, ending: str) -> None:
-    """S36: the answer is stale, and every record, count, dead letter and book is as before."""
+    """S36: the answer is stale, and every record, counter and dead letter is as before."""
     claim, worker = await STALE[case](world)
     before = await world.sight()
     world.advance(0.5)
@@ -166,7 +166,7 @@ async def test_settling_with_the_wrong_fence_changes_nothing(world: World, case:
 
 @pytest.mark.parametrize("case", STALE)
 async def test_renewing_with_the_wrong_fence_changes_nothing(world: World, case: str) -> None:
-    """S36: neither the lease nor the progress of anybody, and no cancel is told to a stranger."""
+    """S36: no lease and no progress changes, and a caller without the claim is told of no cancel."""
     claim, worker = await STALE[case](world)
     await world.cancel(*(job.id for job in await world.find_all(states=frozenset({State.RUNNING}))))
     before = await world.sight()
@@ -177,7 +177,7 @@ async def test_renewing_with_the_wrong_fence_changes_nothing(world: World, case:
 
 
 async def test_the_right_fence_still_works_after_every_wrong_one(world: World) -> None:
-    """S36: refusing a stranger costs the holder nothing."""
+    """S36: refusing a caller without the claim costs the holder nothing."""
     await world.enqueue()
     claim = await world.claim_one()
     for fence, worker in ((claim.fence - 1, "w1"), (claim.fence + 1, "w1"), (claim.fence, "w2"), (0, "w1")):

@@ -58,7 +58,7 @@ async def test_a_gate_counts_over_queues_tasks_tenants_and_workers(world: World)
 
 @pytest.mark.parametrize("limit", [1, 3, 10])
 async def test_a_batch_takes_exactly_the_places_there_are(world: World, limit: int) -> None:
-    """S43: the gated jobs in turn up to the limit; those beside them are not counted."""
+    """S43: the gated jobs in order, up to the limit; other jobs are not counted."""
     await _gate(world, limit)
     await world.send(*(world.new(tenant, task="gated") for _ in range(4) for tenant in "abc"))
     await world.enqueue_many(2, "d", task="plain")
@@ -204,7 +204,7 @@ async def test_the_line_is_in_the_order_of_turns_at_which_strands_came_to_it(wor
 
 
 async def test_the_place_goes_to_the_next_claim_of_a_queue_in_which_somebody_waits(world: World) -> None:
-    """S43: it is kept for no queue; each has its own line, and the limit holds over all."""
+    """S43: a free place is reserved for no queue; each has its own line, and the limit holds over all."""
     await _gate(world, 1)
     await world.enqueue("holder", queue="a", task="gated")
     holder = await world.claim_one("a")
@@ -221,7 +221,7 @@ async def test_the_place_goes_to_the_next_claim_of_a_queue_in_which_somebody_wai
 
 
 async def test_a_place_is_filled_while_others_have_work_for_long(world: World) -> None:
-    """S41, S43: who waited at the gate has its turn among tenants that are never idle."""
+    """S41, S43: a tenant that waited at the gate is served, also among tenants that are never idle."""
     await _gate(world, 1)
     await world.enqueue("holder", task="gated")
     holder = await world.claim_one()
@@ -307,7 +307,7 @@ async def test_several_that_cannot_run_do_not_block_the_gate_together(world: Wor
 
 
 async def test_a_line_at_the_gate_does_not_delay_the_tenants_other_tasks(world: World) -> None:
-    """S42, S43: a hundred wait at the gate, each plain job is served in its turn."""
+    """S42, S43: a hundred jobs wait at the gate; each job without a gate is served when it is next."""
     await _gate(world, 1)
     await world.enqueue_many(100, task="gated", priority=50)
     await world.enqueue_many(5, task="plain")

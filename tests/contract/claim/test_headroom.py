@@ -1,4 +1,4 @@
-"""The last slots of a lane are kept for tenants with nothing running (S48)."""
+"""The last slots of a lane are for tenants with nothing running (S48)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def _backlog(world: World, *tenants: str, number: int = 9, queue: str = "d
 async def test_the_last_slots_go_only_to_tenants_with_nothing_running(
     world: World, tenants: str, total: int, headroom: int, served: str
 ) -> None:
-    """S48: when `headroom` or fewer are left; before that everyone takes turns."""
+    """S48: when `headroom` or fewer slots are free; before that all tenants take turns."""
     await _backlog(world, *tenants)
     assert "".join(await world.tenants_served(total, headroom=headroom)) == served
 
@@ -60,7 +60,7 @@ async def test_above_the_headroom_every_slot_is_used(world: World) -> None:
 
 
 async def test_a_newcomer_behind_a_busy_tenant_is_found(world: World) -> None:
-    """S41, S48: it would be the turn of the busy one, which may not take the slot all the same."""
+    """S41, S48: the busy tenant is next, but may not take the slot."""
     await _backlog(world, "busy", number=3)
     await world.claim(1)
     await _backlog(world, "late", number=1)
@@ -108,7 +108,7 @@ async def test_headroom_is_of_the_total_over_all_queues(world: World) -> None:
 
 
 async def test_a_slot_kept_in_one_queue_is_not_lost_to_the_next(world: World) -> None:
-    """S35, S48: nobody new in the first queue; the wish for the second gets the slot."""
+    """S35, S48: the first queue has no new tenant; the request for the second gets the slot."""
     await _backlog(world, "a", queue="x")
     await _backlog(world, "b", queue="y", number=1)
     claims = await world.claim(3, queue_requests=[("x", 3), ("y", 3)], headroom=1)

@@ -40,7 +40,7 @@ async def _send(world: World, rng: random.Random) -> list[Any]:
 
 
 async def _live(world: World) -> list[Any]:
-    """Let much happen to jobs of many tasks; give all that was seen of it."""
+    """Let much happen to jobs of many tasks; return all that was seen of it."""
     rng, seen, open_claims = random.Random(TASKS), list[Any](), list[Claim]()
     await world.put_gate("door", "task0", "task1", "task2", "task3")
     for step in range(6):

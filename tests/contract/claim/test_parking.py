@@ -220,7 +220,7 @@ async def test_what_comes_later_to_a_held_strand_waits_with_it(world: World, hol
 
 @by_hold
 async def test_a_parked_tenant_gets_no_credit_for_the_time_it_was_away(world: World, hold: Hold) -> None:
-    """S41, S42: it joins again at the present: every second turn, no more."""
+    """S41, S42: it starts again at the queue's virtual time: every second turn, no more."""
     await world.enqueue_many(30, "globex", task="free")
     await hold.put_on(world, None)
     await world.enqueue_many(6, "acme", task="held")

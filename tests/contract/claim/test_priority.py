@@ -112,14 +112,14 @@ async def test_the_line_is_one_over_all_tasks_of_a_tenant(world: World) -> None:
 
 
 async def test_priority_has_no_say_between_tenants(world: World) -> None:
-    """S20, S41: each takes its turn, whatever it calls its own jobs."""
+    """S20, S41: tenants take turns, whatever priorities they give their own jobs."""
     await world.enqueue_many(3, "modest", priority=-100)
     await world.enqueue_many(3, "pushy", priority=100)
     assert await world.tenants_served(6) == ["modest", "pushy"] * 3
 
 
 async def test_priority_has_no_say_between_queues(world: World) -> None:
-    """S20, S35: the order of the wishes decides there."""
+    """S20, S35: there the order of the queue requests decides."""
     await world.send(world.new(queue="a", priority=-100), world.new(queue="b", priority=100))
     claims = await world.claim(2, queue_requests=[("a", 1), ("b", 1)])
     assert [claim.job.queue for claim in claims] == ["a", "b"]

@@ -101,7 +101,7 @@ async def test_an_idle_hour_saves_up_nothing_where_starts_are_spaced(world: Worl
 
 
 async def test_fifty_a_minute_on_a_queue_are_fifty_over_all_tenants(world: World) -> None:
-    """S41, S44: followed for a whole minute by the replies' own word, each tenant in its turn."""
+    """S41, S44: for a whole minute each claim comes when the last reply said so; tenants take turns."""
     await world.put(_rules("queue", Rate(50, "minute")))
     await world.send(*(world.new(tenant) for tenant in "abc" for _ in range(20)))
     begin, served, due = world.now, "", world.now

@@ -1,4 +1,4 @@
-"""Whose turn it is where a queue counts worker-seconds instead of jobs (S41).
+"""Which tenant is next in a queue that counts worker-seconds instead of jobs (S41).
 
 A tenant's clock cannot be read; who is served next tells it. Tasks have names of their own where a learnt
 duration would blur that.
@@ -27,7 +27,7 @@ async def _distinct(world: World, tenant: str, number: int) -> None:
 
 
 async def _level(world: World) -> list[Claim]:
-    """Let a and b start four jobs each; give a's. Both clocks stand at four seconds, a is first in ties."""
+    """Let a and b start four jobs each; return a's. Both clocks stand at four seconds, a is first in ties."""
     await _count_seconds(world)
     await _distinct(world, "a", 20)
     await _distinct(world, "b", 30)
@@ -40,7 +40,7 @@ async def _level(world: World) -> list[Claim]:
 
 
 async def test_an_unknown_task_is_believed_to_last_a_second(world: World) -> None:
-    """S41: so that tenants with new tasks take turns like jobs do."""
+    """S41: so that tenants with new tasks take turns as if jobs were counted."""
     await _level(world)
     assert await world.tenants_served(6) == ["a", "b"] * 3
 

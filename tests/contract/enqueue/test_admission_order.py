@@ -53,7 +53,7 @@ SPECIAL: dict[str, dict[str, Any]] = {
 
 
 async def obstruct(world: World, name: str, item: dict[str, Any], options: dict[str, Any]) -> UUID | None:
-    """Put one obstacle in the way of an item; give the job that it would be answered or refused with."""
+    """Put one obstacle in the way of an item; return the job that it would be answered or refused with."""
     if name == "unknown_tenant":
         options["must_be_declared"] = True
     elif name == "closed":
@@ -143,7 +143,7 @@ async def test_a_repeated_enqueue_that_others_answered_for_is_answered_by_them(w
 async def test_a_repeated_enqueue_knows_its_own_key_after_its_job_is_gone(
     world: World, on_duplicate: str
 ) -> None:
-    """S15, S13: the husk of its own job answers; it is no duplicate, and nothing to replace."""
+    """S15, S13: the tombstone of its own job answers; it is no duplicate, and nothing to replace."""
     new = world.new(idempotency_key="fax-7", on_duplicate=on_duplicate)
     await world.send(new)
     await world.run(ruined())
@@ -166,7 +166,7 @@ async def test_a_repeated_enqueue_finds_its_id_in_every_home(world: World, state
 
 
 async def test_a_repeated_enqueue_whose_first_sending_was_lost_comes_in(world: World) -> None:
-    """S15: what is not there yet is stored, beside what is."""
+    """S15: jobs that are not stored yet are stored; those that are stay as they were."""
     known = await world.enqueue()
     lost = world.new()
     reply = await world.send(world.new(id=known.id), lost, is_repeated=True)

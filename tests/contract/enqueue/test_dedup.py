@@ -16,7 +16,7 @@ STARTED: dict[str, Any] = {"dedup_key": "sync", "dedup_until": "started"}
 
 
 async def repeat(world: World, tenant: str = "acme", **values: Any) -> tuple[object, bool]:
-    """Enqueue once more under the key; give the job that answers and whether it is new."""
+    """Enqueue once more under the key; return the job that answers and whether it is new."""
     (answer,) = (await world.send(world.new(tenant, **{"dedup_key": "sync", **values}))).enqueued
     return answer.job, answer.is_created
 
@@ -43,7 +43,7 @@ async def test_a_job_that_was_never_claimed_holds_its_key(world: World) -> None:
 @pytest.mark.parametrize("until", ["settled", "started"])
 @pytest.mark.parametrize("state", sorted(FINISHED))
 async def test_settling_frees_the_key(world: World, state: State, until: str) -> None:
-    """S14: however the job ended, the next one comes in and holds the key in its turn."""
+    """S14: however the job ended, the next one is stored and takes the key."""
     claim = await world.bring_to(state, dedup_key="sync", dedup_until=until)
     assert (await world.census()).dedup_keys == 0
     second, is_created = await repeat(world)

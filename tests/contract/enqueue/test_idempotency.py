@@ -126,7 +126,7 @@ async def test_a_key_that_is_refused_inside_a_batch_refuses_the_batch(
 
 
 async def test_a_generated_key_equals_the_id_and_costs_no_row(world: World) -> None:
-    """S13: only given keys are kept apart from their jobs."""
+    """S13: only keys that were given are stored apart from their jobs."""
     jobs = await world.enqueue_many(3)
     assert [job.idempotency_key for job in jobs] == [str(job.id) for job in jobs]
     assert (await world.census()).idempotency_keys == 0
@@ -137,7 +137,7 @@ async def test_a_generated_key_equals_the_id_and_costs_no_row(world: World) -> N
 
 @pytest.mark.parametrize("state", sorted(FINISHED))
 async def test_the_key_outlives_its_job(world: World, state: State) -> None:
-    """S13: after the job was pruned a repeat gives its husk: its id, its end, this item's own values."""
+    """S13: after the job was pruned a repeat gives its tombstone: its id, its end, this item's own values."""
     claim = await world.bring_to(state, **KEY)
     settled_at = world.now
     world.advance(WEEK / 7)
@@ -193,7 +193,7 @@ async def test_the_life_of_a_key_counts_from_the_settling(world: World) -> None:
 
 @pytest.mark.parametrize("state", sorted(FINISHED))
 async def test_a_key_never_goes_before_its_job(world: World, state: State) -> None:
-    """S13: a job that is kept for longer than its key would be keeps the key."""
+    """S13: if a job is stored for longer than its key, the key stays as long as the job."""
     claim = await world.bring_to(state, **KEY)
     world.advance(3 * WEEK)
     reply = await world.prune(succeeded=30 * DAY, cancelled=30 * DAY, dead=30 * DAY, keys=DAY)

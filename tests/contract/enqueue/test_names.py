@@ -1,4 +1,4 @@
-"""Names, keys and tags compare byte for byte, and are kept as they are (S3, S4)."""
+"""Names, keys and tags compare byte for byte, and are stored unchanged (S3, S4)."""
 
 from __future__ import annotations
 

@@ -185,7 +185,7 @@ async def test_what_an_override_held_runs_when_the_override_ends(
 
 
 async def test_a_new_weight_counts_from_the_next_turn(world: World) -> None:
-    """S41, S54: turn about, then three to one."""
+    """S41, S54: first alternating, then three to one."""
     await world.enqueue_many(12, "acme")
     await world.enqueue_many(12, "globex")
     assert sorted(await world.tenants_served(4)) == ["acme"] * 2 + ["globex"] * 2

@@ -19,7 +19,7 @@ QUEUES = ("bulk", "mail")
 
 
 async def _mixed(world: World) -> list[Count]:
-    """Have jobs of three tenants in two queues and several states; give the counts that are true."""
+    """Have jobs of three tenants in two queues and several states; return the counts that are true."""
     for queue in QUEUES:
         for tenant in TENANTS:
             for state in (State.SUCCEEDED, State.DEAD, State.RUNNING):

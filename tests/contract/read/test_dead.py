@@ -146,7 +146,7 @@ FOUND: Final[list[tuple[dict[str, Any], str]]] = [
 
 
 async def die(world: World) -> dict[UUID, str]:
-    """Let the four die and give their names by id."""
+    """Let the four die and return their names by id."""
     names = {}
     for name, values in DEATHS.items():
         sent = {key: value for key, value in values.items() if key != "end"}

@@ -120,7 +120,7 @@ async def test_the_time_of_a_retry_can_be_moved_too(world: World) -> None:
 
 
 async def test_a_job_that_is_due_keeps_its_place_when_something_else_is_edited(world: World) -> None:
-    """S20, S64: only a new time or priority may cost it its turn, promoted or not."""
+    """S20, S64: only a new time or priority may change its place, promoted or not."""
     due = await world.enqueue(delay=SECOND)
     world.advance(2)
     other = await world.enqueue()

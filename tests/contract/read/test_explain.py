@@ -113,7 +113,7 @@ async def test_explaining_does_not_depend_on_a_claim_having_met_the_job(world: W
 
 
 async def test_a_hold_that_time_has_ended_is_not_named_any_more(world: World) -> None:
-    """S44, S46: the pause holds for four seconds, the rate for twenty; afterwards it is a matter of turns."""
+    """S44, S46: the pause lasts four seconds, the rate twenty; then only the order of tenants."""
     id = await hold(world, "paused task", "rate of the task")
     started_at = world.now
     world.advance(3.999_999)

@@ -207,7 +207,7 @@ async def test_where_looks_into_jobs_of_every_state(world: World, state: State) 
 
 @pytest.mark.parametrize("raw", [b"", b"\xff\xfe", b"{", b"[]", b"null", b'{"v":1}', b'{"arguments":5}'])
 async def test_an_undecodable_payload_matches_no_path_and_stops_nobody(world: World, raw: bytes) -> None:
-    """S33, S51: it is found by everything else, and the jobs beside it are found as ever."""
+    """S33, S51: it is found by every other filter, and all other jobs are found as usual."""
     bad = await world.enqueue(payload=raw)
     good = await world.enqueue(payload=payload(x=1))
     assert await world.find_all(where=(("x", 1),)) == [good]
@@ -216,7 +216,7 @@ async def test_an_undecodable_payload_matches_no_path_and_stops_nobody(world: Wo
 
 
 async def test_an_erased_payload_matches_no_path(world: World) -> None:
-    """S51, S52: what was forgotten cannot be searched for; the husk is still found."""
+    """S51, S52: what was forgotten cannot be searched for; the erased job is still found."""
     job = await world.enqueue(payload=payload(x=1))
     await world.store.upkeep.forget(ForgetRequest(scope=Scope("acme"), reason="asked", who="ops"))
     assert await world.find_all(where=(("x", 1),)) == []

@@ -24,7 +24,7 @@ from tests.contract.world import ALL, World
 
 
 async def crowd(world: World) -> None:
-    """Let three tenants with two tasks each wait in turns, some with priority, one of them first."""
+    """Enqueue jobs of three tenants with two tasks each, some with priority, one of them first."""
     await world.enqueue_many(3, "acme", task="slow")
     await world.enqueue_many(2, "globex")
     world.advance(1)
@@ -62,7 +62,7 @@ RULES: Final[dict[str, dict[Subject, Rules]]] = {
 
 @pytest.mark.parametrize("rules", RULES)
 async def test_peek_gives_the_order_of_a_claim(world: World, rules: str) -> None:
-    """S65: tenants in turn, strands by their heads, limits and rates and gates respected."""
+    """S65: tenants take turns, strands go by their heads; limits, rates and gates are respected."""
     await crowd(world)
     await world.store.policies.put(PutRequest(scope=ALL, rules=RULES[rules]))
     peeked = [job.id for job in await world.peek(20)]

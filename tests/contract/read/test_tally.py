@@ -83,7 +83,7 @@ async def test_pages_of_any_size_add_up_to_the_same(
 
 @pytest.mark.parametrize("limit", [1, 2, 3])
 async def test_what_is_delayed_is_counted_queue_after_queue(world: World, limit: int) -> None:
-    """S51: wherever a page ends; also of one queue, and beside jobs that are not delayed."""
+    """S51: wherever a page ends; also for one queue, and with other jobs that are not delayed."""
     for number in range(6):
         await world.enqueue(queue=f"q{number % 3}", delay=(9 - number) * 1_000_000)
         await world.enqueue(queue=f"q{number % 2}")

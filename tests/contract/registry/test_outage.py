@@ -1,4 +1,4 @@
-"""The pulse of all workers, and the rest from reclaiming that follows an outage of the store (S38)."""
+"""The newest heartbeats of all workers, and the pause of reclaiming after an outage of the store (S38)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is there: workers, the tasks they publish, and their common pulse (S33, S38, S61)."""
+"""The registry: workers, the tasks they publish, and their newest heartbeats (S33, S38, S61)."""
 
 from __future__ import annotations
 
@@ -38,9 +38,11 @@ MAIL: Final = TaskRecord(
 SORT: Final = TaskRecord(name="mail.sort", queue="bulk")
 
 
-async def beat(world: World, worker: str = "w1", renew_every: Micros = 4 * SECOND, **said: Any) -> bool:
+async def beat(world: World, worker: str = "w1", renew_every: Micros = 4 * SECOND, **options: Any) -> bool:
     """Let a worker say that it lives."""
-    request = HeartbeatRequest(scope=ALL, worker=worker, renew_every=renew_every, **{"state": "idle", **said})
+    request = HeartbeatRequest(
+        scope=ALL, worker=worker, renew_every=renew_every, **{"state": "idle", **options}
+    )
     return await world.store.registry.heartbeat(request)
 
 
@@ -72,7 +74,7 @@ async def clean(world: World, silent_for: Micros) -> tuple[str, ...]:
 
 
 async def status(world: World) -> StoreStatus:
-    """Feel the pulse of all workers."""
+    """Return the status of the store."""
     return await world.store.registry.status(Request(scope=ALL))
 
 
@@ -80,7 +82,7 @@ async def status(world: World) -> StoreStatus:
 
 
 async def test_a_worker_is_listed_as_it_introduced_itself(world: World) -> None:
-    """S61: with every field of its card, starting, and its first heartbeat now."""
+    """S61: with every field of its record, the state `starting`, and its first heartbeat now."""
     record = WorkerRecord(
         id="host-7-1-ab",
         host="host",
@@ -114,7 +116,7 @@ async def test_a_heartbeat_says_what_a_worker_does(world: World) -> None:
 
 
 async def test_registering_again_replaces_what_was_said_before(world: World) -> None:
-    """S61: card, state, counts and start; there is still one of that id."""
+    """S61: record, state, counts and start; there is still one worker with that id."""
     record = await world.register()
     await beat(world, state="busy", running=2)
     again = msgspec.structs.replace(record, slots=1, labels=("new",))

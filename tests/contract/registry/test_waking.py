@@ -82,7 +82,7 @@ def _tenants(claims: tuple[Claim, ...] | list[Claim]) -> list[str]:
 
 @pytest.mark.parametrize("cause", CAUSES)
 async def test_claims_wake_a_bounded_number_and_say_that_there_is_more(world: World, cause: str) -> None:
-    """S35, S42, S54: each brings what it woke, in the order of turns, until none is left."""
+    """S35, S42, S54: each claim returns what it unparked, in the fair order, until none is left."""
     await _park_all(world, cause)
     await CAUSES[cause][1](world)
     replies: list[ClaimReply] = []
@@ -149,7 +149,7 @@ async def test_a_claim_that_is_full_leaves_the_rest_for_the_next(world: World) -
 
 
 async def test_what_a_change_frees_gets_no_credit_for_the_time_until_a_claim(world: World) -> None:
-    """S41, S54: it joins at the present of the claim that wakes it, every second turn and no more."""
+    """S41, S54: it starts at the virtual time of the claim that unparks it: every second turn, no more."""
     await world.pause(SubjectKind.TENANT, "acme")
     await world.enqueue_many(9, "acme")
     await world.enqueue_many(30, "globex")

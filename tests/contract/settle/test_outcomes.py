@@ -24,7 +24,7 @@ MICRO = 0.000001
 
 
 async def run_next(world: World, ending: Any) -> tuple[JobRecord, int]:
-    """Run the one job at the very microsecond it is due; give it and the delay until it is due again."""
+    """Run the one job at the very microsecond it is due; return it and the delay until it is due again."""
     job = (await world.find_all())[0]
     wait = max(0, job.run_at - world.now)
     if wait:
@@ -127,7 +127,7 @@ async def test_a_dead_letter_has_the_class_of_its_last_failure(world: World) -> 
 
 
 @pytest.mark.parametrize(
-    ("said", "state", "because", "failures"),
+    ("raised", "state", "because", "failures"),
     [
         (Retry("busy"), State.DELAYED, "retry: retryable: busy", 1),
         (Snooze(90, "not yet"), State.DELAYED, "snooze: not yet", 0),
@@ -142,11 +142,11 @@ async def test_a_dead_letter_has_the_class_of_its_last_failure(world: World) -> 
     ],
 )
 async def test_what_a_handler_says_decides(
-    world: World, said: BaseException, state: State, because: str, failures: int
+    world: World, raised: BaseException, state: State, because: str, failures: int
 ) -> None:
     """S28: raised or returned; `Fail` and `Cancel` regardless of the attempts that are left."""
     await world.enqueue(max_attempts=9)
-    job = await world.run(interpret(said, None, [BUILT_IN]))
+    job = await world.run(interpret(raised, None, [BUILT_IN]))
     assert (job.state, job.failures) == (state, failures)
     assert str(job.because).startswith(because)
     assert (await world.letter(job.id) is not None) is (state is State.DEAD)

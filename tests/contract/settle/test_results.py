@@ -1,4 +1,4 @@
-"""Results are kept with the job that succeeded, and with no other (S34)."""
+"""Results are stored with the job that succeeded, and with no other (S34)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def test_a_result_that_cannot_be_kept_makes_the_job_dead_if_asked(world: W
 
 
 async def test_a_result_that_was_dropped_leaves_its_job_succeeded(world: World) -> None:
-    """S34: as one that is kept no longer; the attempt says why, here and wherever the job is found."""
+    """S34: like a result whose retention is over; the attempt says why, wherever the job is found."""
     await world.enqueue(max_attempts=9)
     why = Failure(ErrorClass.NON_RETRYABLE, "ResultDropped", "result takes 70,000 bytes")
     job = await world.run(Succeeded(None, why))

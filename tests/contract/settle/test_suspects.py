@@ -24,7 +24,7 @@ async def _make_suspect(world: World, **values: int) -> Claim:
 
 
 async def test_a_lost_lease_makes_a_suspect_and_nothing_else_does(world: World) -> None:
-    """S39: the job beside it that was settled is none, nor is one that only waited."""
+    """S39: another job of the worker, which was settled, is no suspect; nor is one that only waited."""
     lost, settled, waiting = await world.enqueue_many(3)
     _, other = await world.claim(2)
     await world.settle(other, HANDED_BACK)
@@ -185,7 +185,7 @@ async def test_workers_that_do_not_isolate_condemn_nobody_before_the_attempts_ar
 
 
 async def test_a_suspect_harms_nobody_elses_turn(world: World) -> None:
-    """S39, S41: suspects and others come in the order of turns, each claim marked for itself."""
+    """S39, S41: suspects and other jobs come in the fair order; each claim has its own mark."""
     lost = await _make_suspect(world)
     await world.send(world.new("globex"), world.new("acme"), world.new("globex"))
     claims = await world.claim(9, isolates=True, lease=60 * SECOND)

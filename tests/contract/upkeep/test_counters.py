@@ -192,7 +192,7 @@ async def test_failures_and_losses_are_counted_together(world: World) -> None:
 
 
 async def test_every_job_has_its_own_most_attempts(world: World) -> None:
-    """S25: as given at its enqueue, beside others of the same task."""
+    """S25: as given at its enqueue, also if other jobs of the task have another value."""
     once, twice = world.new(max_attempts=1), world.new(max_attempts=2)
     await world.send(once, twice)
     first, second = await world.claim(2)

@@ -1,4 +1,4 @@
-"""What a store is for: said once, for good, and only of an empty one."""
+"""What a store is dedicated to: set once, for good, and only for an empty store."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def test_an_empty_store_can_be_dedicated_and_dedicated_again(world: World)
 
 
 async def test_a_store_that_holds_jobs_cannot_be_dedicated(world: World) -> None:
-    """S63: somebody's work is in it, be it waiting or done."""
+    """S63: it has jobs, whether waiting or finished."""
     await world.enqueue()
     with pytest.raises(ValueError, match="holds jobs"):
         await dedicate(world, "tests")

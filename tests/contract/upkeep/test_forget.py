@@ -1,4 +1,4 @@
-"""Forgetting a tenant erases what its jobs carried and said, and leaves that they were (S52)."""
+"""Forgetting a tenant erases the contents and logs of its jobs; that they existed remains (S52)."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ async def test_other_tenants_are_untouched(world: World) -> None:
 
 
 async def test_keys_are_free_again(world: World) -> None:
-    """S13, S14, S52: also that of a job which is no longer kept; a running job's is not."""
+    """S13, S14, S52: also the key of a job that is no longer stored; a running job's key stays."""
     await world.enqueue(idempotency_key="gone")
     await world.run()
     world.advance(1)
@@ -234,7 +234,7 @@ async def test_a_foreign_cursor_of_forget_is_refused(world: World, cursor: str) 
 
 
 async def test_nothing_can_be_searched_for_that_was_erased(world: World) -> None:
-    """S51, S52: neither tag nor correlation nor creator nor argument; queue and task still find the husk."""
+    """S51, S52: not by tag, correlation, creator or argument; queue and task still find what is left."""
     await world.enqueue(**PERSONAL)
     await world.run(PermanentFailure(TROUBLE))
     await forget(world)

@@ -26,7 +26,7 @@ async def test_migrating_again_changes_nothing(world: World) -> None:
 
 
 async def test_several_may_migrate_at_once(world: World) -> None:
-    """S63: all find the same version afterwards, and work beside them is not lost."""
+    """S63: all find the same version afterwards, and no job that is enqueued meanwhile is lost."""
     replies, job = await asyncio.gather(
         asyncio.gather(*(world.store.upkeep.migrate() for _ in range(6))), world.enqueue()
     )

@@ -1,4 +1,4 @@
-"""Finished jobs, results and keys are kept for their times and no longer (S52)."""
+"""Finished jobs, results and keys are stored for their retention times and no longer (S52)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ KEPT: Final[list[tuple[State, dict[str, Any], Micros]]] = [
     (State.CANCELLED, {"queues": {"default": HOUR}, "tenants": {"acme": SECOND}}, SECOND),
     (State.SUCCEEDED, {"succeeded": SECOND, "cancelled": 0, "dead": 0, "results": 0, "keys": 0}, SECOND),
 ]
-"""A state, the times that are set, and how long a job of acme in the default queue is kept then."""
+"""A state, the times that are set, and how long a job of acme in the default queue is then stored."""
 
 
 @pytest.mark.parametrize(("state", "times", "kept"), KEPT, ids=str)
@@ -112,7 +112,7 @@ async def test_a_key_is_never_removed_before_its_job(world: World) -> None:
 
 
 async def test_a_key_outlives_its_job_and_answers_for_it(world: World) -> None:
-    """S13, S52: a repeat gets a husk of the first job; the key is free at the end of its own time."""
+    """S13, S52: a repeat gets a tombstone of the first job; the key is free at the end of its own time."""
     sent = world.new(idempotency_key="k", fingerprint=b"f")
     await world.send(sent)
     settled_at = (await world.run()).settled_at
@@ -203,7 +203,7 @@ async def test_each_job_goes_by_its_own_tenant_and_queue(world: World) -> None:
 
 
 async def test_a_scope_prunes_its_own_jobs_and_keys_alone(world: World) -> None:
-    """S9, S52: another tenant's are kept, also a key that has outlived its job."""
+    """S9, S52: another tenant's stay, also a key that has outlived its job."""
     await world.bring_to(State.SUCCEEDED, "globex", idempotency_key="alone")
     assert await prune(world, succeeded=0) == PruneReply(jobs=1)
     for tenant in ("acme", "globex"):

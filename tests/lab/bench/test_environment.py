@@ -119,11 +119,11 @@ def test_a_folder_without_room_is_refused_before_it_is_full(
 
 @pytest.mark.skipif(not hasattr(os, "sched_getscheduler"), reason="this system has no such choice")
 @pytest.mark.parametrize(
-    ("policy", "said"), [("SCHED_OTHER", "normal"), ("SCHED_IDLE", "normal"), ("SCHED_RR", "real-time")]
+    ("policy", "priority"), [("SCHED_OTHER", "normal"), ("SCHED_IDLE", "normal"), ("SCHED_RR", "real-time")]
 )
 def test_a_report_says_whether_it_ran_before_everything_else(
-    monkeypatch: pytest.MonkeyPatch, policy: str, said: str
+    monkeypatch: pytest.MonkeyPatch, policy: str, priority: str
 ) -> None:
-    """A figure taken at real-time priority beside other work is not one of a quiet machine."""
+    """A figure taken at real-time priority while other work runs is not that of a quiet machine."""
     monkeypatch.setattr(os, "sched_getscheduler", lambda _: getattr(os, policy))
-    assert host()["priority"] == said
+    assert host()["priority"] == priority

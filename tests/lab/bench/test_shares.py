@@ -137,7 +137,7 @@ def test_turns_before_a_change_and_after_the_contest_do_not_count_for_a_new_shar
     ],
 )
 def test_the_least_share_is_that_of_the_worst_hundred_in_a_row(turns: list[str], least: float) -> None:
-    """A minimum that is made up for afterwards was not kept."""
+    """A minimum share that is made up for afterwards was not held."""
     assert least_share(turns, "b", 100) == least
 
 

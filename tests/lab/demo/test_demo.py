@@ -149,11 +149,11 @@ def _p95(text: str) -> tuple[float, float]:
 def test_a_worker_that_cannot_start_is_told_with_its_own_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And what was made is gone, unless it is to be kept."""
+    """The folder is removed, unless `keep` is set."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr("sys.executable", "/bin/ls")
-    said: list[str] = []
-    assert run_demo(said.append, seconds=8, seed=7, keep=True) == 1
-    assert "ended with code 2:\n" in "\n".join(said)
-    assert "/bin/ls: " in "\n".join(said)
-    assert said[-1] == f"kept: {next(tmp_path.iterdir())}"
+    printed: list[str] = []
+    assert run_demo(printed.append, seconds=8, seed=7, keep=True) == 1
+    assert "ended with code 2:\n" in "\n".join(printed)
+    assert "/bin/ls: " in "\n".join(printed)
+    assert printed[-1] == f"kept: {next(tmp_path.iterdir())}"

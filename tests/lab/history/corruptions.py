@@ -134,7 +134,7 @@ def a_job_comes_from_nowhere(history: History) -> History | None:
 
 @breaks(ViolationKind.CREATED_TWICE)
 def a_repeat_makes_the_job_again(history: History) -> History | None:
-    """The store said twice that it made the job."""
+    """The store confirmed twice that it created the job."""
     known = first(all_of(history, Acknowledged, created=True))
     return [*history, replace(known, at=known.at + 1)] if known else None
 

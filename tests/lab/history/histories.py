@@ -41,17 +41,17 @@ class Recorder:
         self.records.extend(records)
         self.now += 1
 
-    def enqueue(self, job: str, **said: Any) -> None:
+    def enqueue(self, job: str, **fields: Any) -> None:
         """Send an enqueue and have it confirmed."""
         sent = Attempted(job=job, tenant="acme", queue="mail", task="send", at=self.now)
-        self.write(replace(sent, **{name: value for name, value in said.items() if name != "created"}))
+        self.write(replace(sent, **{name: value for name, value in fields.items() if name != "created"}))
         known = Acknowledged(job=job, tenant="acme", queue="mail", task="send", at=self.now)
-        self.write(replace(known, **said))
+        self.write(replace(known, **fields))
 
-    def start(self, job: str, fence: int, attempt: int = 1, **said: Any) -> None:
+    def start(self, job: str, fence: int, attempt: int = 1, **fields: Any) -> None:
         """Begin a handler."""
         begun = Started(job=job, attempt=attempt, fence=fence, worker="w1", pid=7, at=self.now)
-        self.write(replace(begun, **said))
+        self.write(replace(begun, **fields))
 
     def leave(
         self, job: str, fence: int, attempt: int = 1, outcome: Literal["returned", "raised"] = "returned"
@@ -75,22 +75,22 @@ class Recorder:
         self.write(Withdrawn(job=job, state=state, at=self.now))
 
     def find(
-        self, job: str, state: State = State.SUCCEEDED, attempt: int = 1, failures: int = 0, **said: Any
+        self, job: str, state: State = State.SUCCEEDED, attempt: int = 1, failures: int = 0, **fields: Any
     ) -> None:
         """Read a row at the end."""
         row = Found(job=job, home=home(state), state=state, attempt=attempt, failures=failures)
-        self.write(replace(row, **said))
+        self.write(replace(row, **fields))
 
-    def run(self, job: str, fence: int = 10, **said: Any) -> None:
+    def run(self, job: str, fence: int = 10, **fields: Any) -> None:
         """Tell the whole plain life of a job."""
-        self.enqueue(job, **said)
+        self.enqueue(job, **fields)
         self.start(job, fence)
         self.leave(job, fence)
         self.settle(job, fence)
         self.find(job)
 
     def told(self) -> list[Record]:
-        """Close the reading and give the history."""
+        """Close the reading and return the history."""
         return [*self.records, reading(self.records)]
 
 
@@ -100,14 +100,14 @@ def reading(records: Sequence[Record]) -> Reading:
     return Reading(**{place.value: homes.count(place) for place in Home})
 
 
-def work(job: str, **said: Any) -> dict[str, Any]:
+def work(job: str, **fields: Any) -> dict[str, Any]:
     """The fields that every enqueue has."""
-    return {"job": job, "tenant": "acme", "queue": "mail", "task": "send", "at": 0} | said
+    return {"job": job, "tenant": "acme", "queue": "mail", "task": "send", "at": 0} | fields
 
 
-def lost_once(run: Recorder, job: str = "a", **said: Any) -> None:
+def lost_once(run: Recorder, job: str = "a", **fields: Any) -> None:
     """Record a worker that was killed, and the attempt that followed elsewhere."""
-    run.enqueue(job, **said)
+    run.enqueue(job, **fields)
     run.start(job, 10)
     run.reclaim(job, 10)
     run.start(job, 20, 2)
@@ -164,7 +164,7 @@ class Handler(msgspec.Struct):
     is_started: bool = False
     is_left: bool = False
 
-    def said(self, at: int) -> dict[str, Any]:
+    def fields(self, at: int) -> dict[str, Any]:
         """What every line of this attempt says."""
         return {"job": self.row.job, "attempt": self.attempt, "fence": self.fence, "at": at}
 
@@ -280,13 +280,13 @@ class Store:
         if not handler.is_started:
             handler.is_started = True
             tenant = handler.row.tenant
-            self.records.append(Started(**handler.said(self.clock), worker="w1", pid=7, tenant=tenant))
+            self.records.append(Started(**handler.fields(self.clock), worker="w1", pid=7, tenant=tenant))
 
     def leave(self, handler: Handler, outcome: Literal["returned", "raised"]) -> None:
         """End a handler once."""
         if handler.is_started and not handler.is_left:
             handler.is_left = True
-            self.records.append(Ended(**handler.said(self.clock), outcome=outcome))
+            self.records.append(Ended(**handler.fields(self.clock), outcome=outcome))
 
     def end(self, handler: Handler, event: Event) -> None:
         """Settle; one worker in ten is killed before it can say so."""
@@ -297,7 +297,7 @@ class Store:
             event, state = Event.EXHAUST, State.DEAD
         handler.is_live, row.state = False, state
         if self.random.random() < 0.9:
-            self.records.append(Settled(**handler.said(self.clock), event=event, state=state))
+            self.records.append(Settled(**handler.fields(self.clock), event=event, state=state))
         self.clock += 1
 
     def lose(self, handler: Handler) -> None:

@@ -20,9 +20,9 @@ def run() -> Recorder:
     return Recorder()
 
 
-def hold(run: Recorder, job: str, start: int, end: int | None, **said: Any) -> None:
+def hold(run: Recorder, job: str, start: int, end: int | None, **fields: Any) -> None:
     """Record a job that held its claim from start to end, or without a known end."""
-    run.enqueue(job, **said)
+    run.enqueue(job, **fields)
     run.start(job, 10, at=start)
     if end is not None:
         run.now = end
@@ -60,7 +60,7 @@ def test_the_first_excess_is_the_proof_and_all_are_counted(run: Recorder) -> Non
 
 
 def test_a_full_limit_is_no_excess(run: Recorder) -> None:
-    """A claim given in the very instant another one was given back is not held beside it."""
+    """A claim made in the same instant in which another one ended is not held at the same time."""
     hold(run, "a", 100, 200)
     hold(run, "b", 100, 300)
     hold(run, "c", 200, 300)

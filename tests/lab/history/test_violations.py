@@ -123,7 +123,7 @@ def test_two_jobs_for_one_slot_are_refused(run: Recorder) -> None:
 
 
 def test_a_slot_without_a_job_is_missed(run: Recorder) -> None:
-    """The harness said that it was due."""
+    """The harness recorded that it was due."""
     run.write(Due(**work("s", schedule="nightly", slot=60)))
     broken(run.told(), ViolationKind.SLOT_MISSED, "acme/nightly@60")
 
@@ -289,7 +289,7 @@ def test_a_success_without_a_start_is_refused(run: Recorder) -> None:
 
 
 def test_a_success_at_the_end_without_any_start_is_refused(run: Recorder) -> None:
-    """No worker said anything."""
+    """No worker recorded anything."""
     run.enqueue("a")
     run.find("a")
     assert broken(run.told(), ViolationKind.NEVER_RAN) == "job a succeeded, but no handler ever started"
@@ -418,7 +418,7 @@ def test_a_job_left_behind_is_not_drained(run: Recorder) -> None:
 
 
 def test_a_run_that_nobody_read_at_the_end_is_not_kept(run: Recorder) -> None:
-    """It is unread, and nothing is said about loss."""
+    """It is unread, and no loss is reported."""
     run.enqueue("a")
     run.write(Attempted(**work("b", batch="b1")), Acknowledged(**work("c", batch="b1")))
     run.write(Due(**work("d", schedule="nightly", slot=60)))

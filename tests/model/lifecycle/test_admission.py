@@ -169,7 +169,7 @@ def test_a_dead_job_is_replaced_where_asked_for(on_duplicate: str, is_dead: bool
 def test_what_replaces_a_dead_job_is_a_new_job_for_all_checks_behind(
     standing: dict[str, Any], says: str
 ) -> None:
-    """S15: de-duplication and limits speak as ever."""
+    """S15: de-duplication and limits apply as usual."""
     dead = KeyHolder(HOLDER, PRINT, is_dead=True)
     assert spoken(decided({"same_key": dead, **standing}, on_duplicate="replace_dead")) == says
 

@@ -239,7 +239,7 @@ json_values = st.recursive(
         st.lists(inner, max_size=3)
         | st.dictionaries(json_texts | st.sampled_from(["zone", "name", "wall", "fold"]), inner, max_size=3)
         | st.builds(
-            lambda tag, content, beside: {tag: content} | beside,
+            lambda tag, content, fields: {tag: content} | fields,
             st.sampled_from([*TAGS, "$tuple", "$dict", "$odd"]),
             inner,
             st.just({}) | st.dictionaries(st.sampled_from(["zone", "name", "wall", "fold", "$date"]), inner),
@@ -255,7 +255,7 @@ json_values = st.recursive(
 @example({"$datetime": "2026-07-01T10:00:00.000000Z", "zone": "America"})
 @example({"$decimal": "1E+999999999999999999999"})
 def test_no_json_breaks_the_reader_and_what_it_reads_can_be_written(value: Any) -> None:
-    """Tags with anything behind and beside them: refused, or read as something that round-trips."""
+    """Tags with any content and any other fields: refused, or read as a value that round-trips."""
     data = msgspec.json.encode({"v": 1, "arguments": {"x": value}})
     try:
         read = decode_arguments(data, enums=ENUMS)

@@ -106,10 +106,12 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("make", "values", "said"), REFUSED)
-def test_a_value_that_means_nothing_is_refused_by_name(make: Any, values: dict[str, Any], said: str) -> None:
+@pytest.mark.parametrize(("make", "values", "message"), REFUSED)
+def test_a_value_that_means_nothing_is_refused_by_name(
+    make: Any, values: dict[str, Any], message: str
+) -> None:
     """Always a ValueError that shows the field, what it must be and what it was."""
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         make(**values)
 
 
@@ -187,7 +189,7 @@ def test_a_lane_gives_the_shares_of_its_queues_in_the_listed_order(
     ("slots", "kept"), [(1, 0), (2, 1), (3, 1), (8, 1), (15, 1), (16, 2), (23, 2), (24, 3), (1_000, 125)]
 )
 def test_an_eighth_of_a_lane_is_kept_unless_it_says_otherwise(slots: int, kept: int) -> None:
-    """S48: at least one, but not the only one; what the lane says holds, be it none."""
+    """S48: at least one slot, but never the only one; a lane's own value wins, also 0."""
     assert lane(slots=slots).headroom_slots == kept
     assert lane(slots=slots, headroom=0).headroom_slots == 0
     assert lane(slots=1_001, headroom=slots).headroom_slots == slots

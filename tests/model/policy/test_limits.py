@@ -24,7 +24,7 @@ rates = st.builds(
 
 
 def greedy(rate: Rate, jobs: int, now: int = NOW) -> list[int]:
-    """Start so many jobs as early as the rate allows; give the instants."""
+    """Start so many jobs as early as the rate allows; return the instants."""
     next_allowed_at, starts = 0, []
     for _ in range(jobs):
         now = max(now, rate.free_at(next_allowed_at))
@@ -147,7 +147,7 @@ def test_a_rate_that_was_never_used_allows_its_burst(burst: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "message"),
     [
         ({"limit": 0}, "limit of a Rate must be a whole number, 1 or more, not 0"),
         ({"limit": -1}, "limit of a Rate"),
@@ -167,14 +167,14 @@ def test_a_rate_that_was_never_used_allows_its_burst(burst: int) -> None:
         ),
     ],
 )
-def test_a_rate_that_means_nothing_is_refused(values: dict[str, Any], said: str) -> None:
+def test_a_rate_that_means_nothing_is_refused(values: dict[str, Any], message: str) -> None:
     """At the declaration, with the field and what it must be."""
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         Rate(**values)
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "message"),
     [
         ({"waiting": -1}, "waiting of Limits must be a whole number, 0 or more, or None, not -1"),
         ({"waiting": 0.5}, "waiting of Limits"),
@@ -184,9 +184,9 @@ def test_a_rate_that_means_nothing_is_refused(values: dict[str, Any], said: str)
         ({"on_full": "drop"}, "on_full of Limits must be warn or reject, not 'drop'"),
     ],
 )
-def test_limits_that_mean_nothing_are_refused(values: dict[str, Any], said: str) -> None:
+def test_limits_that_mean_nothing_are_refused(values: dict[str, Any], message: str) -> None:
     """Zero is a limit, less is none."""
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         Limits(**values)
 
 

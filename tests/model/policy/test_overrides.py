@@ -63,7 +63,7 @@ def test_every_value_of_a_change_belongs_to_some_kind() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "change", "said"),
+    ("kind", "change", "problems"),
     [
         (SubjectKind.QUEUE, PolicyChange(), ["nothing is set; give one of: limits, max_waiting, rate"]),
         (SubjectKind.QUEUE, PolicyChange(max_waiting=-1), ["max_waiting must be 0 or more, not -1"]),
@@ -91,10 +91,10 @@ def test_every_value_of_a_change_belongs_to_some_kind() -> None:
     ],
 )
 def test_a_change_that_means_nothing_is_told_so(
-    kind: SubjectKind, change: PolicyChange, said: list[str]
+    kind: SubjectKind, change: PolicyChange, problems: list[str]
 ) -> None:
     """All that is wrong at once; None takes a limit away and is a change."""
-    assert change_problems(kind, change) == said
+    assert change_problems(kind, change) == problems
 
 
 def test_a_change_lists_what_it_sets_and_only_that() -> None:

@@ -1,4 +1,4 @@
-"""Finished jobs are kept for the most specific time that was given (S52)."""
+"""Finished jobs are stored for the most specific time that was given (S52)."""
 
 from __future__ import annotations
 

@@ -279,7 +279,7 @@ def test_a_schedule_that_means_nothing_is_refused_by_field(values: dict[str, Any
     ],
 )
 def test_the_ends_of_every_range_are_legal(values: dict[str, Any]) -> None:
-    """What is allowed is allowed to the last, and kept as it was given."""
+    """Values up to the limit are allowed and stored as given."""
     made = Backoff(**values)
     assert {name: getattr(made, name) for name in values} == values
 

@@ -421,7 +421,7 @@ CRASH = failed(ErrorClass.CRASH)
 
 
 def test_a_job_that_kills_its_worker_is_dead_at_the_third_crash() -> None:
-    """Lost once beside others, then its child dies twice while it runs alone."""
+    """It is lost once together with others; then its child dies twice while it runs alone."""
     record = after_loss(job(), was_alone=False)
     assert (record.state, record.is_suspect, record.crashes_alone) == (State.READY, True, 0)
     record = after_end(record, CRASH, is_alone=True)
@@ -441,7 +441,7 @@ def test_lost_leases_while_alone_condemn_as_well() -> None:
 
 
 def test_a_neighbour_of_a_killer_is_never_condemned() -> None:
-    """Losses beside others prove nothing, however many; running alone to an orderly end acquits."""
+    """Losses together with others prove nothing. An orderly end while it ran alone clears it."""
     record = job(max_attempts=100)
     for _ in range(20):
         record = after_loss(record, was_alone=False)
@@ -486,11 +486,11 @@ def test_the_number_of_crashes_can_be_set() -> None:
 
 def test_only_a_death_counts_as_a_crash() -> None:
     """A handler or classifier that lives to say `crash` has failed, and is no suspect."""
-    for said, classifier in (
+    for raised, classifier in (
         (Retry(error_class=ErrorClass.CRASH), None),
         (ValueError(), lambda _: ErrorClass.CRASH),
     ):
-        found = settled(interpret(said, classifier, []))
+        found = settled(interpret(raised, classifier, []))
         assert (found.event, found.crashes, found.is_suspect) == (Event.RETRY, 0, False)
         assert found.failure is not None
         assert found.failure.error_class is ErrorClass.RETRYABLE
@@ -545,12 +545,12 @@ def test_a_task_that_runs_at_most_once_is_dead_when_its_child_dies() -> None:
 
 
 def test_a_task_that_runs_at_most_once_may_be_retried_after_an_orderly_failure() -> None:
-    """It was not lost: the handler itself said how it ended."""
+    """It was not lost: the handler itself reported how it ended."""
     assert settled(failed(), at_most_once=True).event is Event.RETRY
 
 
 def test_a_success_whose_result_was_dropped_says_why_and_counts_no_failure() -> None:
-    """S34: the result is empty, as one that is kept no longer; the attempt has the reason."""
+    """S34: the result is empty, like one whose retention is over; the attempt has the reason."""
     why = Failure(ErrorClass.NON_RETRYABLE, "ResultDropped", "too large")
     found = settled(Succeeded(None, why), failures=2)
     assert (found.event, found.outcome, found.result, found.failure) == (Event.SUCCEED, "succeeded", b"", why)
@@ -561,7 +561,7 @@ def test_a_success_whose_result_was_dropped_says_why_and_counts_no_failure() -> 
 
 
 @pytest.mark.parametrize(
-    ("said", "after"),
+    ("raised", "after"),
     [
         (Retry(), None),
         (Retry(after=90), 90 * SECOND),
@@ -575,24 +575,24 @@ def test_a_success_whose_result_was_dropped_says_why_and_counts_no_failure() -> 
         (Retry(after=timedelta.max), DAY),
     ],
 )
-def test_a_retry_may_name_a_time_that_is_bounded_to_a_day(said: Retry, after: int | None) -> None:
+def test_a_retry_may_name_a_time_that_is_bounded_to_a_day(raised: Retry, after: int | None) -> None:
     """S26: a date counts from the instant at which it is read; one that has passed means at once."""
-    ending = interpret(said, None, [], now=60 * SECOND)
+    ending = interpret(raised, None, [], now=60 * SECOND)
     assert isinstance(ending, Failed)
     assert ending.after == after
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("raised", "expected"),
     [
         (Snooze(90, "early"), Snoozed(90 * SECOND, "early")),
         (Snooze(timedelta(days=30)), Snoozed(30 * DAY)),
         (Cancel("not wanted"), Cancelled("not wanted")),
     ],
 )
-def test_snooze_and_cancel_are_read_with_their_reason(said: Outcome, expected: AttemptResult) -> None:
+def test_snooze_and_cancel_are_read_with_their_reason(raised: Outcome, expected: AttemptResult) -> None:
     """A handler's own word for it."""
-    assert interpret(said, None, []) == expected
+    assert interpret(raised, None, []) == expected
 
 
 def test_the_classes_that_outcomes_carry_are_kept() -> None:
@@ -611,8 +611,8 @@ def test_an_outcome_is_not_shown_to_the_classifier() -> None:
         raise AssertionError
 
     maps: list[ClassMap] = [{Exception: ErrorClass.NON_RETRYABLE}]
-    for said in (Retry("x"), Outcome("x")):
-        ending = interpret(said, classifier, maps)
+    for raised in (Retry("x"), Outcome("x")):
+        ending = interpret(raised, classifier, maps)
         assert isinstance(ending, Failed)
         assert ending.failure.error_class is ErrorClass.RETRYABLE
         assert ending.classifier_error is None
@@ -630,11 +630,11 @@ def test_what_a_broken_classifier_raised_is_there_to_be_logged() -> None:
 
 
 @pytest.mark.parametrize(
-    "said", [SystemExit(1), KeyboardInterrupt(), GeneratorExit(), asyncio.CancelledError(), BaseException()]
+    "raised", [SystemExit(1), KeyboardInterrupt(), GeneratorExit(), asyncio.CancelledError(), BaseException()]
 )
-def test_whatever_a_handler_raises_is_a_retryable_failure_at_worst(said: BaseException) -> None:
+def test_whatever_a_handler_raises_is_a_retryable_failure_at_worst(raised: BaseException) -> None:
     """The worker lives on (S28)."""
-    ending = interpret(said, None, [BUILT_IN])
+    ending = interpret(raised, None, [BUILT_IN])
     assert isinstance(ending, Failed)
     assert ending.failure.error_class is ErrorClass.RETRYABLE
     assert settled(ending).event is Event.RETRY

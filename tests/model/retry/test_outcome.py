@@ -31,7 +31,7 @@ def test_a_reason_may_be_left_out(outcome: Outcome) -> None:
 
 
 def test_a_retry_is_retryable_at_the_policys_time_unless_it_says_otherwise() -> None:
-    """The delay is kept as it was given."""
+    """The delay is stored as given."""
     assert (Retry().error_class, Retry().after) == (ErrorClass.RETRYABLE, None)
     asked = Retry(after=timedelta(minutes=2), error_class=ErrorClass.RATE_LIMITED)
     assert (asked.error_class, asked.after) == (ErrorClass.RATE_LIMITED, timedelta(minutes=2))
@@ -108,12 +108,12 @@ def test_a_snooze_takes_a_duration_and_nothing_else(delay: Any) -> None:
 
 @pytest.mark.parametrize("delay", [1, 1.0, timedelta(seconds=1), 3600, 2_592_000, timedelta(days=30)])
 def test_a_snooze_lasts_from_one_second_to_thirty_days(delay: timedelta | float) -> None:
-    """Both ends are legal, and the delay is kept as it was given."""
+    """Both limits are allowed, and the delay is stored as given."""
     assert Snooze(delay).delay == delay
 
 
 @pytest.mark.parametrize(
-    ("delay", "said"),
+    ("delay", "message"),
     [
         (0, "not 0 s"),
         (-5, "not -5 s"),
@@ -125,7 +125,7 @@ def test_a_snooze_lasts_from_one_second_to_thirty_days(delay: timedelta | float)
         (math.nan, "not nan"),
     ],
 )
-def test_any_other_snooze_is_refused_and_shown(delay: timedelta | float, said: str) -> None:
+def test_any_other_snooze_is_refused_and_shown(delay: timedelta | float, message: str) -> None:
     """A snooze of nothing would spin, one without end would be lost."""
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         Snooze(delay)

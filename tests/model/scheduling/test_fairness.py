@@ -142,7 +142,7 @@ def test_a_clock_may_be_forgotten_once_it_says_nothing_more(vt: int, now: int, i
 
 
 class Turns:
-    """A queue served one by one: who is ready, whose clock is kept, and V."""
+    """A queue served one by one: who is ready, whose virtual time is stored, and V."""
 
     def __init__(self, *, forgets: str) -> None:
         """`forgets` says which clocks are dropped on draining: none, lossless or all."""
@@ -200,7 +200,7 @@ def test_a_backlogged_tenant_keeps_its_share_beside_five_that_drain_and_return()
 
 
 def test_forgetting_a_drained_clock_would_starve_the_backlogged_tenant() -> None:
-    """Why drained clocks are kept: without them it gets next to nothing."""
+    """Virtual times of drained tenants are stored; without them it gets almost nothing."""
     assert Counter(drain_and_return("all"))["backlogged"] <= 600 / 6 / 10
 
 

@@ -168,6 +168,7 @@ class Actor(World):
                     event=verdict.event,
                     state=done.state,
                     at=at,
+                    unstarted=verdict.is_unstarted,
                 )
             )
         for id in reply.stale:

@@ -74,6 +74,7 @@ class RecordedClaims:
                     event=settlement.event,
                     state=done.state,
                     at=at,
+                    unstarted=settlement.is_unstarted,
                 )
             )
         for id in reply.stale:

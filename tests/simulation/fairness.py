@@ -17,10 +17,15 @@ class FairnessCheck:
         """Begin with nobody waiting."""
         self._since: dict[tuple[str, str], Counter[str]] = {}
         self._longest: Counter[tuple[str, str]] = Counter()
+        self._owed: Counter[tuple[str, str]] = Counter()
 
     def restart(self, queue: str | None = None) -> None:
         """Start over: the policies of the tenants have changed."""
         self._since = {key: served for key, served in self._since.items() if queue not in {None, key[0]}}
+
+    def returned(self, queue: str, tenant: str, stride: int) -> None:
+        """Note that a job came back unstarted: its tenant was charged for nothing, and is owed it (S68)."""
+        self._owed[queue, tenant] += stride
 
     def served(
         self, queue: str, tenants: list[str], backlogged: set[str], strides: Mapping[str, int]
@@ -31,10 +36,11 @@ class FairnessCheck:
         self._since = {
             key: one for key, one in self._since.items() if key[0] != queue or key[1] in backlogged
         }
+        charges = [(tenant, self._charge(queue, tenant, strides[tenant])) for tenant in tenants]
         for tenant in backlogged:
             since = self._since.setdefault((queue, tenant), Counter())
-            for other in tenants:
-                since[other] += strides[other]
+            for other, charge in charges:
+                since[other] += charge
         return [
             f"in {queue}, {other} was served {since[other]} beside {since[own]} of {own}, who always waited"
             for (name, own), since in self._since.items()
@@ -43,3 +49,9 @@ class FairnessCheck:
             if other != own
             and since[other] - since[own] > self._longest[queue, own] + self._longest[queue, other]
         ]
+
+    def _charge(self, queue: str, tenant: str, stride: int) -> int:
+        """Return what a job counts: nothing of what its tenant is owed."""
+        paid = min(stride, self._owed[queue, tenant])
+        self._owed[queue, tenant] -= paid
+        return stride - paid

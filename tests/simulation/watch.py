@@ -238,6 +238,10 @@ class Watch(Watcher):
             )
         if live is not None:
             self._end(asked.id)
+        if live is not None and asked.is_unstarted and state is State.READY:
+            self._fairness.returned(*live.flow, self.policies.stride(live.flow[1], self._clock()))
+            if (asked.id, asked.fence) in self.started:
+                self._accuse(f"job {asked.id} came back as unstarted under fence {asked.fence}, but it ran")
         attempt = self._attempts.get((asked.id, asked.fence), 1)
         self.records.append(
             ledger.Settled(
@@ -247,6 +251,7 @@ class Watch(Watcher):
                 event=asked.event,
                 state=state,
                 at=self._elapsed(),
+                unstarted=asked.is_unstarted,
             )
         )
         failure = asked.failure

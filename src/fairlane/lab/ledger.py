@@ -139,7 +139,8 @@ class Ended(_Line, frozen=True, kw_only=True):
 class Settled(_Line, frozen=True, kw_only=True):
     """The store accepted a settlement: the requested event and the resulting state.
 
-    ``at`` is *before* the accepted request was sent, so the claim was held at least until then.
+    ``unstarted``: the worker handed the claim back and says that no handler started (S68). ``at`` is
+    *before* the accepted request was sent, so the claim was held at least until then.
     """
 
     job: str
@@ -148,6 +149,7 @@ class Settled(_Line, frozen=True, kw_only=True):
     event: Event
     state: State
     at: Moment
+    unstarted: bool = False
 
 
 class Stale(_Line, frozen=True, kw_only=True):

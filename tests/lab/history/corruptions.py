@@ -342,6 +342,17 @@ def a_failure_is_settled_as_success(history: History) -> History | None:
     return instead(history, left, replace(left, outcome="raised"))
 
 
+@breaks(ViolationKind.RAN_UNSTARTED)
+def what_ran_goes_back_as_unstarted(history: History) -> History | None:
+    """Its attempt would be given again, as if nothing had happened."""
+    for end in all_of(history, Settled, unstarted=True):
+        if not all_of(history, Started, job=end.job, fence=end.fence):
+            sent = all_of(history, Attempted, job=end.job)[0]
+            same = {"job": end.job, "attempt": end.attempt, "fence": end.fence, "at": end.at}
+            return unbounded([Started(**same, worker="w1", pid=7, tenant=sent.tenant), *history])
+    return None
+
+
 @breaks(ViolationKind.ILLEGAL_MOVE)
 def a_retry_leads_to_ready(history: History) -> History | None:
     """The table knows no such move."""

@@ -66,6 +66,11 @@ class Recorder:
         state = state or target(event)
         self.write(Settled(job=job, attempt=attempt, fence=fence, event=event, state=state, at=self.now))
 
+    def give_back(self, job: str, fence: int, attempt: int = 1, state: State = State.READY) -> None:
+        """Have a claim accepted back of which the worker says that no handler started."""
+        end = Settled(job=job, attempt=attempt, fence=fence, event=Event.HAND_BACK, state=state, at=self.now)
+        self.write(replace(end, unstarted=True))
+
     def reclaim(self, job: str, fence: int, state: State = State.READY) -> None:
         """Have a lost claim taken back."""
         self.write(Reclaimed(job=job, fence=fence, state=state, at=self.now))
@@ -271,7 +276,8 @@ class Store:
         elif self.random.random() < 0.2:
             self.lose(handler)
         elif not handler.is_started:
-            self.begin(handler) if self.random.random() < 0.8 else self.end(handler, Event.HAND_BACK)
+            what = self.random.random()
+            self.begin(handler) if what < 0.8 else self.end(handler, Event.HAND_BACK, unstarted=what > 0.9)
         else:
             self.end(handler, self.random.choice(_ENDINGS))
 
@@ -288,7 +294,7 @@ class Store:
             handler.is_left = True
             self.records.append(Ended(**handler.fields(self.clock), outcome=outcome))
 
-    def end(self, handler: Handler, event: Event) -> None:
+    def end(self, handler: Handler, event: Event, *, unstarted: bool = False) -> None:
         """Settle; one worker in ten is killed before it can say so."""
         row, state = handler.row, target(event)
         self.leave(handler, "returned" if event in {Event.SUCCEED, Event.SNOOZE} else "raised")
@@ -297,7 +303,11 @@ class Store:
             event, state = Event.EXHAUST, State.DEAD
         handler.is_live, row.state = False, state
         if self.random.random() < 0.9:
-            self.records.append(Settled(**handler.fields(self.clock), event=event, state=state))
+            end = Settled(**handler.fields(self.clock), event=event, state=state, unstarted=unstarted)
+            self.records.append(end)
+        if unstarted:
+            row.attempt -= 1
+            self.handlers.remove(handler)
         self.clock += 1
 
     def lose(self, handler: Handler) -> None:

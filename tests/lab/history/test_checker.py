@@ -72,6 +72,30 @@ def test_every_rerun_is_counted_by_what_ended_the_start_before(
     assert verdict.reruns == reruns
 
 
+def test_the_number_of_a_claim_that_went_back_unstarted_is_given_again(run: Recorder) -> None:
+    """S68: as often as it goes back; the job counts only what ran."""
+    run.enqueue("a")
+    run.give_back("a", 10)
+    run.give_back("a", 20)
+    run.start("a", 30)
+    run.settle("a", 30)
+    run.find("a", attempt=1)
+    verdict = check(run.told(), drained=True)
+    assert verdict.ok, verdict
+    assert verdict.reruns == Reruns()
+
+
+def test_a_worker_that_was_paused_may_start_what_was_handed_back_for_it(run: Recorder) -> None:
+    """S68: its loop was blocked; its fence is stale by then."""
+    run.enqueue("a")
+    run.give_back("a", 10)
+    run.start("a", 10)
+    run.start("a", 20)
+    run.settle("a", 20)
+    run.find("a", attempt=1)
+    assert check(run.told(), drained=True).ok
+
+
 def test_a_paused_worker_may_start_what_it_lost_and_is_refused(run: Recorder) -> None:
     """Its handler runs without a claim: nothing can prevent that, and nothing comes of it."""
     run.enqueue("a")

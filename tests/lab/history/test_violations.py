@@ -432,3 +432,24 @@ def test_a_reading_that_lacks_a_row_accuses_no_job(run: Recorder) -> None:
     assert broken(told, ViolationKind.UNREAD, "reading").endswith(
         "0 of 1 in hot, 0 of 0 in history, 0 of 0 in dead"
     )
+
+
+def test_a_claim_that_went_back_as_unstarted_must_not_have_run(run: Recorder) -> None:
+    """S68: its attempt is given again, as if nothing had happened."""
+    run.enqueue("a")
+    run.start("a", 10)
+    run.give_back("a", 10)
+    run.start("a", 20)
+    run.settle("a", 20)
+    run.find("a", attempt=1)
+    found = broken(run.told(), ViolationKind.RAN_UNSTARTED)
+    assert found == "job a went back as unstarted under fence 10, but its handler ran"
+
+
+def test_the_number_of_a_claim_that_was_cancelled_instead_is_not_given_again(run: Recorder) -> None:
+    """S68: only what became ready again was never claimed."""
+    run.enqueue("a")
+    run.give_back("a", 10, state=State.CANCELLED)
+    run.find("a", State.CANCELLED, attempt=0)
+    verdict = check(run.told())
+    assert {one.kind for one in verdict.violations} == {ViolationKind.MISCOUNTED}

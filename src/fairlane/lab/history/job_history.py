@@ -72,9 +72,17 @@ class ClaimHistory(msgspec.Struct):
         return [*self.started, *self.ended, *self.settled]
 
     @property
+    def is_unstarted(self) -> bool:
+        """Whether the claim went back unstarted: its attempt's number was given back (S68)."""
+        return bool(self.settled) and all(one.unstarted and one.state is State.READY for one in self.settled)
+
+    @property
     def numbers(self) -> set[int]:
-        """The attempt numbers under this fence; more than one is a violation."""
-        return {record.attempt for record in self.numbered}
+        """The attempt numbers under this fence; more than one is a violation.
+
+        Without those of a claim that went back unstarted, which are used again.
+        """
+        return set() if self.is_unstarted else {record.attempt for record in self.numbered}
 
     @property
     def seen_at(self) -> Moment:

@@ -160,6 +160,18 @@ def success(history: JobHistory, _: RunConditions) -> Iterator[Violation]:
             yield make_violation(ViolationKind.FALSE_SUCCESS, job, description, *claimed, *claim.ended)
 
 
+def unstarted(history: JobHistory, _: RunConditions) -> Iterator[Violation]:
+    """Find a claim that was handed back as unstarted after its handler had started (S68)."""
+    for claim in history.claims:
+        ends = [record for record in claim.settled if record.unstarted]
+        started = [one for one in claim.started if any(one.at <= end.at for end in ends)]
+        if started:
+            description = (
+                f"job {history.job} went back as unstarted under fence {claim.fence}, but its handler ran"
+            )
+            yield make_violation(ViolationKind.RAN_UNSTARTED, history.job, description, *started, *ends)
+
+
 def moves(history: JobHistory, _: RunConditions) -> Iterator[Violation]:
     """Find a state that no transition of the table leads to (S23)."""
     for end in (end for claim in history.claims for end in claim.ends):
@@ -232,7 +244,8 @@ def _counted(history: JobHistory, row: Found, conditions: RunConditions) -> Iter
         description = f"job {job} counts {row.attempt} attempts, but attempt {_highest(seen)} was seen"
         yield make_violation(ViolationKind.MISCOUNTED, job, description, *seen.numbered, row)
     failed = [claim for claim in history.claims if claim.ends and all(map(_is_failure, claim.ends))]
-    spared = [claim for claim in history.claims if claim.ends and all(map(_is_no_failure, claim.ends))]
+    counted = [claim for claim in history.claims if claim.ends and not claim.is_unstarted]
+    spared = [claim for claim in counted if all(map(_is_no_failure, claim.ends))]
     if not len(failed) <= row.failures <= row.attempt - len(spared):
         description = (
             f"job {job} counts {row.failures} failures in {row.attempt} attempts, "
@@ -261,6 +274,7 @@ RULES: Final[tuple[Rule, ...]] = (
     ending,
     at_most_once,
     success,
+    unstarted,
     moves,
     resting_place,
 )

@@ -35,6 +35,7 @@ class ViolationKind(StrEnum):
     RAN_AGAIN = "ran_again"
     NEVER_RAN = "never_ran"
     FALSE_SUCCESS = "false_success"
+    RAN_UNSTARTED = "ran_unstarted"
     ILLEGAL_MOVE = "illegal_move"
     LIMIT_EXCEEDED = "limit_exceeded"
     RATE_EXCEEDED = "rate_exceeded"

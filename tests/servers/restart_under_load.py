@@ -160,7 +160,8 @@ async def _account(site: Site, actor: Actor, processes: list[Process]) -> Accoun
     records = [*site.records, *recorded(process.record for process in processes)]
     jobs = await verify_store(actor.store, records, drained=True)
     acknowledged = {one.job for one in records if isinstance(one, ledger.Acknowledged)}
-    settled = Counter((one.job, one.attempt) for one in records if isinstance(one, ledger.Settled))
+    ends = (one for one in records if isinstance(one, ledger.Settled) and not one.unstarted)
+    settled = Counter((one.job, one.attempt) for one in ends)
     return Account(
         acknowledged=len(acknowledged),
         repeated=site.repeated,

@@ -245,6 +245,13 @@ class LaneState:
         elif self._claims_without:
             self._claims_without -= 1
 
+    def start_order(self, attempts: list[LiveAttempt]) -> list[LiveAttempt]:
+        """Return the attempts of one claim in the order in which they are to start."""
+        if len(self.queues) == 1:
+            return attempts
+        order = self._queue_shares.start_order([one.claim.job.queue for one in attempts])
+        return [attempts[at] for at in order]
+
     def take(self, claims: Sequence[Claim], now: Micros) -> None:
         """Count claims that have arrived."""
         if self._waiting and self._busy_starts > self.policy.slots:

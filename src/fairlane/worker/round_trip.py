@@ -181,8 +181,9 @@ class RoundTrip:
         if claims:
             claimed_at = claims[0].lease_until - asked.lease  # in the store's time
             self._clock_offset.update(claimed_at, asked_at)
+        held = lane.start_order(answer.held)
         lane.take(claims, answer.at)
-        await self._dispatcher.start(answer.held, asked_at)
+        await self._dispatcher.start(held, asked_at)
         if not lane.may_have_work:
             self._hints.work_wanted.set()
 

@@ -214,6 +214,25 @@ def test_a_bounded_first_queue_of_a_strict_lane_is_not_looked_ahead_in() -> None
     assert lane.queue_requests(3, {}, ahead=5) == [("first", 2), ("second", 1), ("second", 2)]
 
 
+def test_jobs_of_one_claim_start_by_the_weights_of_their_queues() -> None:
+    """S49, S68: from one claim to the next, as if each start had been a claim of its own."""
+    lane = LaneClock(Lane("main", 4, {"high": 3, "low": 1}))
+    order: list[str] = []
+    for size in (4, 16, 7, 40, 13):
+        came = [name for name, limit in lane.queue_requests(4, {}, ahead=size - 4) for _ in range(limit)][
+            :size
+        ]
+        order += [came[at] for at in lane.start_order(came)]
+        lane.started(Counter(came))
+    assert [Counter(order[at : at + 20]) for at in range(0, 80, 20)] == [Counter(high=15, low=5)] * 4
+
+
+def test_jobs_of_a_strict_lane_start_as_claimed() -> None:
+    """S49: the listed order."""
+    lane = LaneClock(Lane("main", 4, ["first", "second"], order="strict"))
+    assert lane.start_order(["first", "second", "first"]) == [0, 1, 2]
+
+
 def test_a_lane_of_one_queue_asks_it_for_everything() -> None:
     """S68: up to its bound."""
     assert LaneClock(Lane("main", 4, ["one"])).queue_requests(3, {}, ahead=9) == [("one", 12)]

@@ -84,6 +84,16 @@ def test_a_lane_looks_ahead_by_what_starts_during_a_round_trip(
     assert learned(slots, run_time, round_trip).jobs == expected
 
 
+def test_one_slow_round_trip_tells_little() -> None:
+    """S68: after an outage jobs longer than a usual round trip are still not claimed ahead."""
+    lane = learned(16, 6 * MS, 4 * MS)
+    lane.round_trip_took(2_000 * MS)
+    assert (lane.jobs, lane.round_trip) == (0, pytest.approx(5 * MS, rel=0.01))
+    for _ in range(10):
+        lane.round_trip_took(2_000 * MS)
+    assert lane.jobs > 0
+
+
 def test_run_times_are_learned_for_each_queue_and_task() -> None:
     """S68: and of the lane's recent jobs together."""
     lane = learned(4, 1 * MS, 10 * MS)

@@ -8,7 +8,7 @@ stays idle, each queue once more with all that its `max_slots` allows.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
@@ -63,6 +63,18 @@ class LaneClock:
         self._asked = [(name, limit) for name, limit in [*due, *beyond, *rest] if limit > 0]
         return self._asked
 
+    def start_order(self, queues: Sequence[str]) -> list[int]:
+        """Return in which order claimed jobs start, given the queue of each, before they are counted.
+
+        A claim returns the jobs of one queue after those of another. If they cannot all start at once, the
+        queues take turns, as they would have with a claim for each slot.
+
+        >>> clock = LaneClock(Lane("main", 2, {"mail": 2, "report": 1}))
+        >>> clock.start_order(["mail", "mail", "mail", "mail", "report", "report"])
+        [0, 4, 1, 2, 5, 3]
+        """
+        return self._order.start_order(queues)
+
     def started(self, starts: Mapping[str, int]) -> None:
         """Count the jobs that a claim returned. A claim without jobs tells nothing."""
         came = +Counter(starts)
@@ -111,6 +123,14 @@ class _Weighted:
             due[name] += 1
             clocks[name] += self._strides[name]
         return list(due.elements())
+
+    def start_order(self, queues: Sequence[str]) -> list[int]:
+        """Return the order of starts: lowest clock first, ties to the heavier queue."""
+        clocks, places = dict(self._clocks), list[tuple[int, int, int]]()
+        for at, name in enumerate(queues):
+            places.append((clocks[name], self._strides[name], at))
+            clocks[name] += self._strides[name]
+        return [at for _, _, at in sorted(places)]
 
     def count(self, came: Counter[str], dry: set[str], full: set[str]) -> None:
         """Advance the clocks. A queue that was empty, or had all its `max_slots`, gets no credit for it."""
@@ -183,6 +203,10 @@ class _Strict:
             if sum(max(0, credit // WHOLE) for credit in due) >= ahead:
                 return min(queues, key=lambda name: -((balance[name] - WHOLE) // self._earnings[name]))
         return None
+
+    def start_order(self, queues: Sequence[str]) -> list[int]:
+        """Return the order of starts: as claimed."""
+        return list(range(len(queues)))
 
     def count(self, came: Counter[str], dry: set[str], full: set[str]) -> None:
         """Update the credits. Starts that nobody else wanted are free; an idle share saves up one start."""

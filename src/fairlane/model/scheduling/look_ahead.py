@@ -24,6 +24,9 @@ _FIRST_START_INTERVAL: Final[Micros] = 100
 _MIN_START_INTERVAL: Final[Micros] = 20
 """Faster than this no worker starts jobs, whatever was measured: so at most 2,500 are claimed ahead."""
 
+_MAX_GROWTH: Final = 3
+"""A round trip that took longer than so many times the usual counts as this."""
+
 _RECENT_RUNS: Final = 10
 _RECENT_TRIPS: Final = 8
 """A moving average moves so much, as a part, towards each new value."""
@@ -77,9 +80,12 @@ class LookAhead:
         self._run_time = expected if recent is None else recent + (expected - recent) / _RECENT_RUNS
 
     def round_trip_took(self, took: Micros) -> None:
-        """Learn how long a claim took."""
+        """Learn how long a claim took. A single slow one, as after an outage, tells little."""
         known = self._round_trip
-        self._round_trip = took if known is None else known + (took - known) / _RECENT_TRIPS
+        if known is None:
+            self._round_trip = took
+        else:
+            self._round_trip = known + (min(took, _MAX_GROWTH * known + 1) - known) / _RECENT_TRIPS
 
     def starts_took(self, jobs: int, took: Micros) -> None:
         """Learn how fast jobs are started while others wait; so few that all had slots tell nothing."""

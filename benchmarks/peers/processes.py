@@ -57,7 +57,9 @@ class PeerRun(msgspec.Struct, frozen=True, kw_only=True):
             "PYTHONWARNINGS": "ignore",
             "PEER_URL": self.url,
             "PEER_MARKS": str(self.marks),
-            "PEER_SLOTS": str(self.slots or ""),
+            "PEER_SLOTS": str(self.slots or self.peer.slots or ""),
+            "PEER_QUEUES": str(self.peer.queues),
+            "PEER_HANDLER": "plain" if self.peer.plain else "async",
             "PEER_BATCH": str(self.peer.batch or ""),
         }
 

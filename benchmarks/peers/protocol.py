@@ -8,6 +8,7 @@ own environment as ``python -m benchmarks.peers.drive NAME VERB``, with these va
 | `PEER_URL` | the store of this run, empty at first: `sqlite:///FILE`, `postgresql://…` or `redis://…` |
 | `PEER_MARKS` | the file in which handlers leave a mark when they are entered |
 | `PEER_SLOTS` | how many jobs may run at once; empty for what the peer does best |
+| `PEER_QUEUES`, `PEER_HANDLER` | over how many queues Fairlane's jobs go; `async` or `plain` handlers |
 | `PEER_BATCH` | how many jobs to fetch at once, where that can be chosen; empty for the driver's own choice |
 
 | verb | what it does |

@@ -54,20 +54,20 @@ class PeersReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 LEAST: Final[Mapping[Store, Mapping[int, Mapping[str, float]]]] = {
-    "sqlite": {1: {speed.DRAINED: 6, speed.BULK: 10}},
+    "sqlite": {1: {speed.DRAINED: 6, speed.BULK: 10}, 100: {speed.DRAINED: 6}, 1_000: {speed.DRAINED: 6}},
     "postgres": {
-        1: {speed.DRAINED: 2, speed.BULK: 2},
-        1_000: {speed.DRAINED: 2},
+        1: {speed.DRAINED: 1.5, speed.BULK: 1},
+        100: {speed.DRAINED: 1.2},
+        1_000: {speed.DRAINED: 1},
         100_000: {speed.DRAINED: 1},
     },
-    "redis": {
-        1: {speed.DRAINED: 6, speed.BULK: 4},
-        1_000: {speed.DRAINED: 6},
-        100_000: {speed.DRAINED: 3},
-    },
+    "redis": {1: {speed.DRAINED: 6, speed.BULK: 4}, 100: {speed.DRAINED: 6}, 1_000: {speed.DRAINED: 6}},
 }
-"""How many times the best peer's figure Fairlane's is to be with so many tenants; so it is to be that of
-every peer. A peer has no tenants: its jobs are the same."""
+"""How many times the best peer's figure Fairlane's, with default settings, is to be with so many tenants; so
+it is to be that of every peer. A peer has no tenants: its jobs are the same."""
+
+TUNED: Final = 0.8
+"""The least part of its tuned speed that Fairlane is to have as it comes."""
 
 MOST: Final[Mapping[Store, Mapping[str, float]]] = {
     "sqlite": {speed.PICKED_P95: 10, speed.ENQUEUE: 10, speed.MEMORY: 50},
@@ -91,9 +91,12 @@ def own_measures(peers: Sequence[Peer], rounds: Rounds) -> list[Measure]:
 
 
 def ratios(peers: Sequence[Peer], rounds: Rounds) -> list[Measure]:
-    """Divide Fairlane's figures by those of every peer on the same store, round by round."""
+    """Divide Fairlane's figures by those of every peer on the same store, round by round.
+
+    Then those of its default settings by those of the tuned ones.
+    """
     found: list[Measure] = []
-    for ours in (peer for peer in peers if peer.is_ours):
+    for ours in (peer for peer in peers if peer.is_compared):
         least = LEAST[ours.store].get(ours.tenants, {})
         goals = {name: Goal(f"at least {times:g}×", times, is_least=True) for name, times in least.items()}
         for peer in peers:
@@ -102,7 +105,20 @@ def ratios(peers: Sequence[Peer], rounds: Rounds) -> list[Measure]:
                 divided = [_divide(one, other) for one, other in pairs]
                 scenario = against(peer.name, ours.tenants)
                 found += conclude(scenario, divided, lambda _, goals=goals: goals)  # type: ignore[misc]
+    goal = {speed.DRAINED: Goal(f"at least {TUNED:g}×", TUNED, is_least=True)}
+    for tuned in (peer for peer in peers if peer.slots is not None):
+        for ours in (peer for peer in peers if _is_same_but_tuned(peer, tuned)):
+            pairs = zip(rounds[ours.name], rounds[tuned.name], strict=True)
+            divided = [_divide(one, other) for one, other in pairs]
+            found += conclude(tuned.name, divided, lambda _: goal)
     return found
+
+
+def _is_same_but_tuned(ours: Peer, tuned: Peer) -> bool:
+    def kind(peer: Peer) -> tuple[object, ...]:
+        return peer.is_ours, peer.store, peer.tenants, peer.plain, peer.queues
+
+    return ours.slots is None and kind(ours) == kind(tuned)
 
 
 def against(peer: str, tenants: int) -> str:

@@ -93,7 +93,7 @@ def test_a_worker_whose_loop_stands_still_exits_with_70(site: Site) -> None:
     assert worker.end() == 70
     assert worker.events()[-1]["event"] == "event_loop_blocked"
     (waiting,) = site.app.jobs.find(task="once").items
-    assert (waiting.state, waiting.attempt, waiting.failures) == (State.READY, 1, 0)
+    assert (waiting.state, waiting.attempt, waiting.failures) == (State.READY, 0, 0)
 
 
 def test_a_claim_that_arrives_while_a_handler_blocks_the_loop_is_kept(site: Site) -> None:

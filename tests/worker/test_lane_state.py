@@ -11,6 +11,8 @@ import pytest
 
 from fairlane import Lane, Share
 from fairlane.model.instants import SECOND, Micros
+from fairlane.model.scope import Scope
+from fairlane.store.contract.claims import ClaimReply, ClaimRequest
 from fairlane.worker.attempts.live_attempts import LiveAttempt
 from fairlane.worker.attempts.unknown_tasks import UNKNOWN_TASK
 from fairlane.worker.lane_state import (
@@ -297,15 +299,74 @@ def test_after_a_cut_some_claims_do_not_look_ahead() -> None:
     """S68: one, then ever more, until a claim ahead is whole again."""
     made = lane(may_have_work=True, run_time=2 * MS)
     for without in (1, 2, 4, 8, 16, 32, 64, 64):
-        made.claim_answered(20, is_cut=True, is_empty=False)
+        answer(made, 24, 10, ahead=20, is_cut=True)
         for _ in range(without):
             assert made.next_action(NOW) == FillSlots(4)
-            made.claim_answered(0, is_cut=False, is_empty=False)
+            answer(made, 4, 4)
         assert made.next_action(NOW) == FillSlots(4, 20)
-    made.claim_answered(20, is_cut=False, is_empty=False)
-    made.claim_answered(20, is_cut=True, is_empty=True)
-    made.claim_answered(0, is_cut=False, is_empty=False)
+    answer(made, 24, 24, ahead=20)
+    answer(made, 24, 0, ahead=20, is_cut=True)
+    answer(made, 4, 4)
     assert made.next_action(NOW) == FillSlots(4, 20)
+
+
+# ── whether there is more ────────────────────────────────────────────────────
+
+
+def answer(
+    made: LaneState,
+    total: int,
+    came: int,
+    *,
+    headroom: int = 0,
+    ahead: int = 0,
+    is_cut: bool = False,
+    is_partial: bool = False,
+    finds: int | None = None,
+) -> bool:
+    """Answer a claim of so many with so many; return whether the lane looks for more."""
+    asked = ClaimRequest(
+        scope=Scope.all(),
+        worker="w",
+        lease=SECOND,
+        queue_requests=(),
+        total=total,
+        headroom=headroom,
+        ahead=ahead,
+    )
+    reply = ClaimReply((cast("Any", None),) * came, None, is_partial, is_cut)
+    made.may_have_work = False
+    made.claim_answered(asked, reply, made._finds if finds is None else finds)
+    return made.may_have_work
+
+
+@pytest.mark.parametrize(
+    ("answered", "expected"),
+    [
+        ({"total": 4, "came": 4}, True),
+        ({"total": 4, "came": 3}, False),
+        ({"total": 4, "came": 0}, False),
+        ({"total": 4, "came": 1, "is_partial": True}, True),
+        ({"total": 4, "came": 0, "ahead": 2, "is_cut": True}, True),
+        ({"total": 4, "came": 3, "headroom": 1}, False),
+        ({"total": 2, "came": 1, "headroom": 1}, True),
+        ({"total": 2, "came": 0, "headroom": 2}, False),
+    ],
+)
+def test_a_lane_looks_for_more_as_long_as_a_claim_does_not_prove_that_there_is_none(
+    answered: dict[str, Any], expected: bool
+) -> None:
+    """S48: short by its headroom only, it has proven nothing about the slots that it did not ask for."""
+    made = lane(headroom=1, reserved=answered["total"])
+    assert answer(made, **answered) is expected
+
+
+def test_a_claim_that_came_back_empty_after_another_has_found_jobs_proves_nothing() -> None:
+    """It may have been served before these jobs were there."""
+    made = lane(concurrent_calls=2)
+    with made.call_in_flight(claiming=2) as first, made.call_in_flight(claiming=2) as second:
+        assert not answer(made, 2, 1, finds=second)
+        assert answer(made, 2, 0, finds=first)
 
 
 def test_a_lane_with_minimum_shares_does_not_look_ahead() -> None:

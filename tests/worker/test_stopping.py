@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from typing import Any
 
 import pytest
 
 from fairlane import CancelReply, Context, Fairlane, State
-from fairlane.model.instants import SECOND
+from fairlane.model.instants import SECOND, Micros
 from fairlane.model.scope import Scope
+from fairlane.runtime.outage import StoreOutage
 from fairlane.store.contract.claims import ReclaimRequest
+from fairlane.worker import keepalive
 from fairlane.worker.renew import LeaseRenewer
 from fairlane.worker.worker import WorkerRuntime
 from tests.seconds import counted
@@ -430,3 +433,49 @@ def test_the_time_without_renewal_is_shorter_than_the_lease(lease: int) -> None:
     """Also for the shortest lease there is time to renew at all."""
     settings = changed(QUICK, lease=lease * SECOND)
     assert 0 < max(settings.lease - SECOND, settings.lease // 2) < settings.lease
+
+
+async def test_a_worker_whose_loop_is_blocked_for_good_hands_back_what_has_a_slot_and_has_not_begun(
+    world: World, app: Fairlane
+) -> None:
+    """S31, S32: its task was made, and a handler before it never lets it run; the process ends next."""
+    clock, ran = LeapingClock(), list[str]()
+    seen: list[bool] = []
+
+    @app.task(name="blocking", timeout=1)
+    async def blocking() -> None:
+        deadline = time.monotonic() + 20
+        ran.append("blocking")
+        clock.leap(12)
+        while not seen and time.monotonic() < deadline:
+            time.sleep(0.01)  # noqa: ASYNC251 (the point of it)
+            requests = world.requests("settle")
+            seen.extend(one.is_unstarted for request in requests for one in request.settlements)
+
+    @app.task(name="next")
+    async def next_() -> None:
+        ran.append("next")
+
+    await app.aenqueue_many([blocking.using(tenant="a").bind(), next_.using(tenant="a").bind()])
+    async with world.working(app, clock=clock, settings=LONG) as worker:
+        await until(lambda: worker.is_loop_blocked)
+        assert seen == [True]
+        await until(lambda: "next" in ran)
+
+
+async def test_a_renewal_that_fails_is_tried_several_times_within_a_renew_interval(
+    world: World, app: Fairlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S37, S66: a lease survives two short outages, so renewing may not pause for as long as an interval."""
+    pauses: list[Micros | None] = []
+    real = keepalive.retry_on_outage
+
+    def noted(one_pass: Any, outage: StoreOutage, **options: Any) -> Any:
+        pauses.append(options.get("max_pause"))
+        return real(one_pass, outage, **options)
+
+    monkeypatch.setattr(keepalive, "retry_on_outage", noted)
+    settings = changed(LONG, renew_every=4 * SECOND)
+    async with world.working(app, settings=settings):
+        await until(lambda: len(pauses) == 3)
+    assert pauses == [SECOND, None, None]

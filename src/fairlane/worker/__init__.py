@@ -30,11 +30,11 @@ Who owns what
 =====================================  ================================================  ===================
 owner                                  what it owns                                      thread
 =====================================  ================================================  ===================
-`lane_state.LaneState`                 slots, pending settlements, what to do next       worker's loop
+`lane_state.LaneState`                 slots, what waits for one, what to do next        worker's loop
 `round_trip.RoundTrip`                 one exchange at a time: settle, claim             loop, then portal
-`dispatch.Dispatcher`                  claims: start, hand back; stop for keep-alive     loop, `hold` portal
+`dispatch.Dispatcher`                  fills slots, hands back; stops for keep-alive     loop, `hold` portal
 `execute.Executor`                     one attempt: decode, run, result, settlement      loop, `hold` portal
-`settle.Settler`                       the store's answers: log, count, free the slot    worker's loop
+`settle.Settler`                       the store's answers: log, count, forget           worker's loop
 `timeouts.Timeouts`                    soft and hard timeouts; stops handlers            worker's loop
 `shutdown.Shutdown`                    draining, the end of each lane and of the worker  worker's loop
 `hints.HintListener`                   the store's wake-up hints, while a lane is idle   loop, then portal
@@ -69,13 +69,18 @@ the portal thread while its call is in flight. None of them needs a lock:
 - The counters that a heartbeat reports are written by the loop and read by the portal thread; a value that is
   a moment old does no harm.
 
-Slots
------
-A slot is taken from the claim until the store has answered its settlement, or its claim is known to be lost.
-Nothing is claimed without a free slot. Any step in between may raise, in application code (upcasts,
-classifiers, retry policies, log handlers) or in ours. Whatever is raised fails that one attempt
-(`Executor.fail`). If even that is impossible, the worker ends with an error, and its leases give the jobs
-back. A slot is never lost silently.
+Slots, and what is claimed ahead
+--------------------------------
+A slot is taken while a handler runs. A claim is held for longer: from its arrival until the store has
+answered its settlement, or it is known to be lost. In between it waits for a slot, runs, or is pending. What
+waits is bounded (`LookAhead`) and starts in the order claimed. It goes back when it has waited for 100 ms,
+when the worker drains, or when a handler blocks the loop; in the last case the portal thread hands it back.
+Whichever thread takes an attempt out of the unstarted ones (`LiveAttempts.take_unstarted`) decides what
+becomes of it.
+
+Any step may raise, in application code (upcasts, classifiers, retry policies, log handlers) or in ours.
+Whatever is raised fails that one attempt (`Executor.fail`). If even that is impossible, the worker ends with
+an error, and its leases give the jobs back. Neither a slot nor a claim is ever lost silently.
 
 What a crash leaves behind
 --------------------------
@@ -83,6 +88,7 @@ Killed at any point, the worker leaves rows in the store; no other state needs a
 
 - Before the claim's answer arrived: jobs that are claimed by a worker that never saw them. Their leases
   expire, and they are reclaimed as suspects.
+- Before its handler started, also if it only waited for a slot: the same.
 - While a handler ran: the same. Its side effects may be half done; the next attempt has a higher fence.
 - After the handler ended, before the settlement arrived: the same, and the job runs once more. A handler
   that must not repeat its work settles in its own transaction (`Context.succeed_in`).

@@ -27,6 +27,7 @@ from fairlane.model.policy.declared import Lane
 from fairlane.model.scheduling.lanes import LaneClock, QueueRequests
 from fairlane.model.scheduling.look_ahead import MAX_WAIT_AHEAD, LookAhead
 from fairlane.runtime.loops import WakeUp
+from fairlane.store.contract.claims import ClaimReply, ClaimRequest
 from fairlane.worker.attempts.live_attempts import LiveAttempt
 
 UNTIL_WOKEN: Final[Micros] = 3_600 * SECOND
@@ -114,6 +115,7 @@ class LaneState:
         self._busy_starts = 0
         self._claims_without = 0
         self._next_claims_without = 1
+        self._finds = 0
 
     # ── what to do next ───────────────────────────────────────────────────────
 
@@ -216,8 +218,8 @@ class LaneState:
         self.wake_up.set()
 
     @contextmanager
-    def call_in_flight(self, claiming: int) -> Generator[None]:
-        """Reserve what a call may claim, while it is in flight.
+    def call_in_flight(self, claiming: int) -> Generator[int]:
+        """Reserve what a call may claim, while it is in flight; yield how many calls have found jobs so far.
 
         A call that claims resets `may_have_work` and `due_at`: its answer sets them again.
         """
@@ -226,21 +228,39 @@ class LaneState:
         if claiming:
             self.may_have_work, self.due_at = False, None
         try:
-            yield
+            yield self._finds
         finally:
             self.calls_in_flight -= 1
             self._reserved -= claiming
 
-    def claim_answered(self, asked_ahead: int, *, is_cut: bool, is_empty: bool) -> None:
-        """Learn from the answer of a claim whether the next ones may look ahead.
+    def claim_answered(self, asked: ClaimRequest, reply: ClaimReply, finds: int) -> None:
+        """Learn from the answer of a claim whether there is more. `finds` is what its `call_in_flight` gave.
 
-        If the part ahead was cut by a job that may not be claimed so, the next claim is for free slots only;
-        if that keeps happening, ever more claims are.
+        There may be if it was served in full, or stopped by a bound. One that came back short tells nothing
+        if another call has found jobs since it was sent; nor, if only its headroom was left over, about the
+        slots that it did not ask for.
         """
-        if is_cut:
+        came = len(reply.claims)
+        is_more_free = self.free_slots - len(self._waiting) - self._reserved + asked.total - came > (
+            self._headroom
+        )
+        if (
+            came == asked.total
+            or reply.is_partial
+            or reply.is_ahead_cut
+            or self._finds != finds
+            or (came and came >= asked.total - asked.headroom and is_more_free)
+        ):
+            self.may_have_work = True
+        self._finds += came > 0
+        self._note_cut(asked, reply)
+
+    def _note_cut(self, asked: ClaimRequest, reply: ClaimReply) -> None:
+        """Let the next claims be for free slots only if a job may not be claimed ahead; ever more of them."""
+        if reply.is_ahead_cut:
             self._claims_without = self._next_claims_without
             self._next_claims_without = min(_MAX_CLAIMS_WITHOUT, 2 * self._next_claims_without)
-        elif asked_ahead and not is_empty:
+        elif asked.ahead and reply.claims:
             self._next_claims_without = 1
         elif self._claims_without:
             self._claims_without -= 1

@@ -85,8 +85,8 @@ class RoundTrip:
         batch = self._settler.drop_superseded(lane.take_pending())
         mark = self._outage.mark()
         try:
-            with lane.call_in_flight(0 if claim is None else claim.total):
-                await self._exchange(batch, claim)
+            with lane.call_in_flight(0 if claim is None else claim.total) as finds:
+                await self._exchange(batch, claim, finds)
         except StoreError as error:
             # A settlement that was applied after all is stale the next time, which does no harm.
             lane.put_back(batch)
@@ -109,7 +109,7 @@ class RoundTrip:
             ahead=fill.ahead,
         )
 
-    async def _exchange(self, batch: list[PendingSettlement], claim: ClaimRequest | None) -> None:
+    async def _exchange(self, batch: list[PendingSettlement], claim: ClaimRequest | None, finds: int) -> None:
         """Call the store, hand its answers to the settler, and its claims to the dispatcher."""
         asked_at = self._clock.elapsed()
         self_settled = [done for done in batch if done.attempt.control.has_succeeded]
@@ -124,6 +124,7 @@ class RoundTrip:
         if claim is not None and answer.claimed is None:
             self._lane.may_have_work = True  # settlements were sent one by one, and no claim went along
         elif claim is not None and answer.claimed is not None:
+            self._lane.claim_answered(claim, answer.claimed, finds)
             await self._start(claim, answer.claimed, answer, asked_at)
             await self._note_next_due(answer.claimed.next_due_at)
 
@@ -175,9 +176,6 @@ class RoundTrip:
     async def _start(self, asked: ClaimRequest, reply: ClaimReply, answer: _Answer, asked_at: Micros) -> None:
         lane, claims = self._lane, reply.claims
         lane.look_ahead.round_trip_took(answer.at - asked_at)
-        lane.claim_answered(asked.ahead, is_cut=reply.is_ahead_cut, is_empty=not claims)
-        if reply.is_partial or reply.is_ahead_cut or len(claims) == asked.total:
-            lane.may_have_work = True
         if claims:
             claimed_at = claims[0].lease_until - asked.lease  # in the store's time
             self._clock_offset.update(claimed_at, asked_at)

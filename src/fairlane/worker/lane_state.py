@@ -172,9 +172,10 @@ class LaneState:
         return max(0, min(wanted, most - already))
 
     def _free_soon(self, now: Micros) -> int:
-        """Return how many slots are free, or held by handlers that began less than a round trip ago."""
-        since = now - self.look_ahead.round_trip
-        return self.free_slots + sum(one.started_at >= since for one in self._running)
+        """Return how many slots are free, or expected to be within a round trip."""
+        ends_soon = self.look_ahead.ends_soon
+        jobs = ((one.claim.job, now - one.started_at) for one in self._running)
+        return self.free_slots + sum(ends_soon(job.queue, job.task, age) for job, age in jobs)
 
     def _send_in(self, now: Micros) -> Micros:
         """Return how long the pending settlements may still wait for a claim to travel with."""

@@ -57,7 +57,7 @@ def learned(slots: int, run_time: int, round_trip: int) -> LookAhead:
 def test_nothing_is_claimed_ahead_before_anything_is_known() -> None:
     """S68: neither without a run time nor without a round trip."""
     lane = LookAhead(16)
-    assert (lane.jobs, lane.expected("q", "t"), lane.round_trip) == (0, 0, 0)
+    assert (lane.jobs, lane.expected("q", "t"), lane.ends_soon("q", "t", 0)) == (0, 0, False)
     lane.round_trip_took(5 * MS)
     assert lane.jobs == 0
     other = LookAhead(16)
@@ -88,7 +88,7 @@ def test_one_slow_round_trip_tells_little() -> None:
     """S68: after an outage jobs longer than a usual round trip are still not claimed ahead."""
     lane = learned(16, 6 * MS, 4 * MS)
     lane.round_trip_took(2_000 * MS)
-    assert (lane.jobs, lane.round_trip) == (0, pytest.approx(5 * MS, rel=0.01))
+    assert (lane.jobs, lane.ends_soon("q", "t", 0)) == (0, False)
     for _ in range(10):
         lane.round_trip_took(2_000 * MS)
     assert lane.jobs > 0
@@ -104,6 +104,16 @@ def test_run_times_are_learned_for_each_queue_and_task() -> None:
     for _ in range(60):
         lane.handler_took("q", "t", 1 * MS)
     assert lane.jobs > 0
+
+
+def test_a_handler_ends_soon_if_its_task_is_short_and_it_has_not_run_for_long() -> None:
+    """S68: of a task that never ended nothing is expected."""
+    lane = learned(4, 2 * MS, 10 * MS)
+    assert lane.ends_soon("q", "t", 9 * MS)
+    assert not lane.ends_soon("q", "t", 10 * MS)
+    assert not lane.ends_soon("q", "other", 0)
+    lane.handler_took("q", "other", 10 * MS)
+    assert not lane.ends_soon("q", "other", 0)
 
 
 def test_one_long_job_in_many_is_forgotten() -> None:

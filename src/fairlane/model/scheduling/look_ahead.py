@@ -98,10 +98,13 @@ class LookAhead:
         """Return how long a job of this task is expected to run; 0 if none has."""
         return self._run_times.get((queue, task), 0)
 
-    @property
-    def round_trip(self) -> float:
-        """How long a claim is expected to take; 0 if none has been made."""
-        return self._round_trip or 0
+    def ends_soon(self, queue: str, task: str, age: Micros) -> bool:
+        """Whether a handler that has run for so long is expected to end during one round trip.
+
+        Not before its task is known to be that short: a handler that never ended yet may be an hour's work.
+        """
+        known, round_trip = self._run_times.get((queue, task)), self._round_trip or 0
+        return known is not None and known < round_trip and age < round_trip
 
     @property
     def jobs(self) -> int:

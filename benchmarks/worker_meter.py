@@ -35,7 +35,7 @@ START: Final = "start and end of the process"
 
 _PARTS: Final[tuple[tuple[Any, str, str], ...]] = (
     (lane_state.LaneState, "queue_requests", "loop: what to ask for"),
-    (lane_state.LaneState, "take", "loop: slots taken"),
+    (lane_state.LaneState, "take", "loop: claims counted"),
     (dispatch.Dispatcher, "hold", "renewing thread: claims held"),
     (execute, "read_arguments", "loop: arguments decoded"),
     (execute.Executor, "_launch", "loop: handler started"),

@@ -48,7 +48,7 @@ def test_fairlane_is_driven_like_any_peer_and_its_books_agree_with_the_marks(tmp
     report = compare(tmp_path, "fairlane-sqlite", "fairlane-sqlite-1000")
     assert report.ok, report.checks
     assert [row.name for row in report.peers] == ["fairlane-sqlite", "fairlane-sqlite-1000"]
-    assert "1000 slots" in report.peers[0].settings
+    assert "default settings" in report.peers[0].settings
     assert "synchronous=full" in report.peers[0].settings
     played = [one for one in report.checks if one.scenario == "speed"]
     assert [(one.jobs, one.history, one.verdict) for one in played] == [(915, 915, "all once")] * 2

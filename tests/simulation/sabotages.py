@@ -268,10 +268,10 @@ def _settlement_dropped() -> AbstractContextManager[Any]:
     """Forget what could not be settled, instead of sending it again (S66)."""
     original = RoundTrip._exchange
 
-    async def exchange(self: RoundTrip, batch: Any, claim: Any) -> None:
+    async def exchange(self: RoundTrip, batch: Any, claim: Any, finds: int) -> None:
         sent = list(batch)
         batch.clear()
-        await original(self, sent, claim)
+        await original(self, sent, claim, finds)
 
     return _wrong(RoundTrip, "_exchange", exchange)
 

@@ -12,7 +12,7 @@ import pytest
 from fairlane import CancelReply, Context, Fairlane, State
 from fairlane.model.instants import SECOND, Micros
 from fairlane.model.scope import Scope
-from fairlane.runtime.outage import StoreOutage
+from fairlane.runtime.outage import StoreOutage, retry_on_outage
 from fairlane.store.contract.claims import ReclaimRequest
 from fairlane.worker import keepalive
 from fairlane.worker.renew import LeaseRenewer
@@ -468,7 +468,7 @@ async def test_a_renewal_that_fails_is_tried_several_times_within_a_renew_interv
 ) -> None:
     """S37, S66: a lease survives two short outages, so renewing may not pause for as long as an interval."""
     pauses: list[Micros | None] = []
-    real = keepalive.retry_on_outage
+    real = retry_on_outage
 
     def noted(one_pass: Any, outage: StoreOutage, **options: Any) -> Any:
         pauses.append(options.get("max_pause"))

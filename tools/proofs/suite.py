@@ -121,7 +121,7 @@ def pages_of(store: Store) -> tuple[Page, ...]:
 PEERS: Final = Page(
     "peers",
     ("benchmarks.peers",),
-    "--rounds 3",
+    "--rounds 5 --jobs 8000 --singles 60",
     "--rounds 1 --jobs 400 --singles 5 --floods 0 huey-sqlite",
     ("--json",),
     peers_page.page,

@@ -8,6 +8,7 @@ import pytest
 from fairlane.model.lifecycle.states import State
 from fairlane.model.policy.limits import Limits
 from fairlane.model.policy.overrides import QueueRules, SubjectKind, TenantRules
+from fairlane.model.retry.decision import AttemptResult
 from tests.contract.world import HANDED_BACK, SUCCEEDED, UNSTARTED, World, failed
 
 
@@ -153,7 +154,7 @@ async def test_many_go_back_beside_others_that_succeed(world: World) -> None:
     """S35, S68: in one call, each as it is."""
     jobs = await world.enqueue_many(6)
     claims = await world.claim(6)
-    endings = (SUCCEEDED, UNSTARTED) * 3
+    endings: tuple[AttemptResult, ...] = (SUCCEEDED, UNSTARTED) * 3
     await world.settle_reply(*(world.verdict(*pair) for pair in zip(claims, endings, strict=True)))
     assert await world.states() == {State.READY: 3, State.SUCCEEDED: 3}
     assert [one.job.id for one in await world.claim(6)] == [job.id for job in jobs[1::2]]

@@ -348,8 +348,16 @@ def what_ran_goes_back_as_unstarted(history: History) -> History | None:
     for end in all_of(history, Settled, unstarted=True):
         if not all_of(history, Started, job=end.job, fence=end.fence):
             sent = all_of(history, Attempted, job=end.job)[0]
-            same = {"job": end.job, "attempt": end.attempt, "fence": end.fence, "at": end.at}
-            return unbounded([Started(**same, worker="w1", pid=7, tenant=sent.tenant), *history])
+            began = Started(
+                job=end.job,
+                attempt=end.attempt,
+                fence=end.fence,
+                worker="w1",
+                pid=7,
+                tenant=sent.tenant,
+                at=end.at,
+            )
+            return unbounded([began, *history])
     return None
 
 

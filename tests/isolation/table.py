@@ -248,8 +248,8 @@ UNTOUCHED: Final[dict[str, str]] = {
     "the clock of a test's store": "Trial.advance Trial.now",
     "facts of a worker in hand; it was run by somebody who might": """
         WorkerRuntime.failed WorkerRuntime.has_abandoned WorkerRuntime.has_lost_its_store
-        WorkerRuntime.is_ready WorkerRuntime.loop_blocked WorkerRuntime.running WorkerRuntime.settled
-        WorkerRuntime.stop WorkerRuntime.stop_attempt
+        WorkerRuntime.handed_back WorkerRuntime.is_ready WorkerRuntime.loop_blocked WorkerRuntime.running
+        WorkerRuntime.settled WorkerRuntime.stop WorkerRuntime.stop_attempt
     """,
 }
 """Callables that reach no store, and why; those that do stand above."""

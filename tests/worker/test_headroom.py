@@ -77,7 +77,7 @@ def has_settled_down(worker: WorkerRuntime) -> bool:
     """Whether the lane holds something, and has no room for more or found nothing to fill it with."""
     assert worker._parts is not None
     (lane, *_) = worker._parts.lanes
-    free = lane.free_slots
+    free = lane.slots.free
     return not free or (free < lane.policy.slots and not lane.may_have_work and not lane.calls_in_flight)
 
 

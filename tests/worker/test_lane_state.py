@@ -60,7 +60,7 @@ def lane(
     policy = Lane("main", SLOTS, ["default"], headroom=headroom, prefetch=prefetch)
     made = LaneState(policy, concurrent_calls)
     for _ in range(running):
-        made.occupy(attempt(), NOW - running_for)
+        made.slots.occupy(attempt(), NOW - running_for)
     for _ in range(waiting):
         made.enqueue(attempt(claimed_at=NOW - waiting_for))
     for _ in range(pending):
@@ -203,12 +203,12 @@ def test_a_job_whose_handler_has_ended_has_no_slot() -> None:
     """S47: its settlement travels, and the slot is filled again."""
     made = lane(may_have_work=True)
     one = attempt()
-    made.occupy(one, NOW)
-    assert (made.free_slots, made.next_action(NOW)) == (3, FillSlots(3))
+    made.slots.occupy(one, NOW)
+    assert (made.slots.free, made.next_action(NOW)) == (3, FillSlots(3))
     made.settle(PendingSettlement(one, cast("Any", None)), NOW)
-    assert (made.free_slots, made.next_action(NOW)) == (4, FillSlots(4))
+    assert (made.slots.free, made.next_action(NOW)) == (4, FillSlots(4))
     made.vacate(one)
-    assert made.free_slots == 4, "a slot is freed once"
+    assert made.slots.free == 4, "a slot is freed once"
 
 
 # ── who starts next ──────────────────────────────────────────────────────────
@@ -218,7 +218,7 @@ def starts(made: LaneState) -> str:
     """Start all that may, and return whose jobs they are."""
     found = []
     while (one := made.next_to_start(NOW)) is not None:
-        made.occupy(one, NOW)
+        made.slots.occupy(one, NOW)
         found.append(one.claim.job.tenant)
     return "".join(found)
 
@@ -245,11 +245,11 @@ def test_the_last_slots_start_only_tenants_with_nothing_running(
     """S48, S68: in the order claimed; who is held up by it delays nobody behind."""
     made = lane(headroom=headroom)
     for tenant in running:
-        made.occupy(attempt(tenant), NOW)
+        made.slots.occupy(attempt(tenant), NOW)
     for tenant in waiting:
         made.enqueue(attempt(tenant))
     assert starts(made) == expected
-    assert made.waiting == len(waiting) - len(expected)
+    assert made.slots.waiting == len(waiting) - len(expected)
 
 
 def test_a_tenant_whose_last_handler_has_ended_may_have_the_last_slots() -> None:
@@ -257,7 +257,7 @@ def test_a_tenant_whose_last_handler_has_ended_may_have_the_last_slots() -> None
     made = lane(headroom=1)
     one, *rest = (attempt("b"), *(attempt("a") for _ in range(3)))
     for each in (one, *rest):
-        made.occupy(each, NOW)
+        made.slots.occupy(each, NOW)
     for tenant in "abb":
         made.enqueue(attempt(tenant))
     assert starts(made) == ""
@@ -278,18 +278,18 @@ def test_random_histories_keep_the_books() -> None:
             case 2:
                 one = made.next_to_start(NOW)
                 if one is not None:
-                    made.occupy(one, NOW)
+                    made.slots.occupy(one, NOW)
                     running.append(one)
             case 3 if running:
                 made.vacate(running.pop(rng.randrange(len(running))))
-            case _ if made._waiting and rng.random() < 0.5:
-                made.leave_line(rng.choice(list(made._waiting)))
-        flows = {one.claim.job.tenant for one in made._waiting}
-        idle = flows - {one.claim.job.tenant for one in made.running}
-        assert made._idle_flows_waiting == len(idle)
-        assert made.free_slots == SLOTS - len(running)
+            case _ if made.slots._waiting and rng.random() < 0.5:
+                made.slots.leave(rng.choice(list(made.slots._waiting)))
+        flows = {one.claim.job.tenant for one in made.slots._waiting}
+        idle = flows - {one.claim.job.tenant for one in made.slots.running}
+        assert made.slots._idle_flows_waiting == len(idle)
+        assert made.slots.free == SLOTS - len(running)
     assert len(made.take_waiting()) >= 0
-    assert (made.waiting, made._idle_flows_waiting) == (0, 0)
+    assert (made.slots.waiting, made.slots._idle_flows_waiting) == (0, 0)
 
 
 # ── jobs that may not be claimed ahead ───────────────────────────────────────
@@ -388,8 +388,8 @@ def test_the_pace_of_starts_is_learned_while_jobs_wait() -> None:
         for _ in range(SLOTS):
             one = made.next_to_start(NOW)
             assert one is not None
-            made.occupy(one, NOW)
-        for one in made.running:
+            made.slots.occupy(one, NOW)
+        for one in list(made.slots.running):
             made.vacate(one)
     assert made.next_to_start(NOW + 20 * MS) is None
     assert made.look_ahead.jobs < before

@@ -111,7 +111,7 @@ async def test_what_waits_goes_back_when_the_jobs_before_it_turn_out_long(app: F
     await app.aenqueue_many(office.long.using(tenant="acme").bind() for _ in range(12))
     await until(lambda: office.stays["acme"] == LANE.slots - 1)
     lane = lane_of(worker)
-    await until(lambda: lane.waiting == 0 and lane.claimed == LANE.slots - 1 and not lane.pending)
+    await until(lambda: lane.slots.waiting == 0 and lane.claimed == LANE.slots - 1 and not lane.pending)
     held = [job async for job in app.jobs.aeach(state=State.READY)]
     assert len(held) == 12 - (LANE.slots - 1)
     assert {(job.attempt, job.failures, len(job.attempts)) for job in held} == {(0, 0, 0)}

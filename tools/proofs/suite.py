@@ -86,7 +86,7 @@ def pages_of(store: Store) -> tuple[Page, ...]:
             "throughput",
             "Throughput",
             "Jobs a second in and out, and what each costs the processor, with handlers that do nothing.",
-            "throughput --tenants 1,1000 --processes 1,2 --slots 100",
+            "throughput --tenants 1,1000 --processes 1,2",
             "--jobs 40000",
             "--jobs 1000",
         ),

@@ -11,6 +11,7 @@ from contextvars import copy_context
 from functools import partial
 
 from fairlane.app.client import Client
+from fairlane.app.worker_settings import WorkerSettings
 from fairlane.model.errors import StoreError
 from fairlane.model.instants import Micros
 from fairlane.model.job import Claim
@@ -34,8 +35,9 @@ class Dispatcher:
         self,
         *,
         lanes: Sequence[LaneState],
+        worker: str,
         client: Client,
-        lease: Micros,
+        settings: WorkerSettings,
         clock: Clock,
         clock_offset: ClockOffset,
         attempts: LiveAttempts,
@@ -45,7 +47,10 @@ class Dispatcher:
         timeouts_wake_up: WakeUp,
     ) -> None:
         self._client = client
-        self._lease = lease
+        self._worker = worker
+        self._settings = settings
+        self._lease = settings.lease
+        self._starts = 0
         self._clock = clock
         self._clock_offset = clock_offset
         self._attempts = attempts
@@ -119,13 +124,22 @@ class Dispatcher:
             if self._must_go_back(attempt, now):
                 self._executor.settle(attempt, HandedBack(is_unstarted=True))
                 continue
-            lane.occupy(attempt, now)
+            lane.slots.occupy(attempt, now)
+            self._count_start()
             try:
                 self._executor.start(attempt)
             except BaseException as error:  # noqa: BLE001 (ends this attempt and no other)
                 self._executor.fail(attempt, error)
-        if not lane.waiting or not lane.calls_in_flight:
+        if not lane.slots.waiting or not lane.calls_in_flight:
             lane.wake_up.set()
+
+    def _count_start(self) -> None:
+        """Begin the drain with the last job that the worker may start."""
+        self._starts += 1
+        max_jobs = self._settings.max_jobs
+        if max_jobs is not None and self._starts >= max_jobs and not self._shutdown.is_draining:
+            report.max_jobs_reached(self._worker, self._starts)
+            self._shutdown.begin(self._settings.shutdown_deadline)
 
     def _must_go_back(self, attempt: LiveAttempt, now: Micros | None = None) -> bool:
         """Whether an attempt may not start: the worker drains, or it was stopped or perhaps lost."""
@@ -142,7 +156,7 @@ class Dispatcher:
         for attempt in lane.take_waiting():
             if self._attempts.take_unstarted(attempt):
                 self._executor.settle(attempt, HandedBack(is_unstarted=True))
-        for running in lane.running:  # so long already: the next claims look less far ahead
+        for running in lane.slots.running:  # so long already: the next claims look less far ahead
             job, took = running.claim.job, now - running.started_at
             if took > lane.look_ahead.expected(job.queue, job.task):
                 lane.look_ahead.handler_took(job.queue, job.task, took)
@@ -151,7 +165,7 @@ class Dispatcher:
         """Forget attempts that the keep-alive has handed back."""
         for attempt in attempts:
             attempt.is_over = True
-            attempt.lane.leave_line(attempt)
+            attempt.lane.slots.leave(attempt)
             self._attempts.release(attempt)
             attempt.lane.look_for_work()
 

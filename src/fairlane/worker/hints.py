@@ -42,7 +42,7 @@ class HintListener:
         return HINT_DEBOUNCE
 
     def _is_any_idle(self) -> bool:
-        return any(lane.free_slots and not lane.may_have_work for lane in self._lanes)
+        return any(lane.slots.free and not lane.may_have_work for lane in self._lanes)
 
     async def _wait(self, request: WaitRequest) -> None:
         await self._client.store.registry.wait(request)

@@ -16,7 +16,7 @@ lane of several queues has one, because how the queues share it depends on what 
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Final, NamedTuple, TypeAlias
@@ -29,6 +29,7 @@ from fairlane.model.scheduling.look_ahead import MAX_WAIT_AHEAD, LookAhead
 from fairlane.runtime.loops import WakeUp
 from fairlane.store.contract.claims import ClaimReply, ClaimRequest
 from fairlane.worker.attempts.live_attempts import LiveAttempt
+from fairlane.worker.slots import Slots
 
 UNTIL_WOKEN: Final[Micros] = 3_600 * SECOND
 """The pause of a lane with nothing to do: only its wake-up can bring it something."""
@@ -74,9 +75,6 @@ class Wait(NamedTuple):
 
 LaneAction: TypeAlias = FillSlots | SettleOnly | HandBack | Wait
 
-_Flow: TypeAlias = tuple[str, str]
-"""The queue and tenant of a job."""
-
 
 class LaneState:
     """A lane at work. A slot is taken while a handler runs (S47). Used by the worker's loop only.
@@ -98,15 +96,11 @@ class LaneState:
         self.calls_in_flight = 0
         self.due_at: Micros | None = None
         self._queue_shares = LaneClock(policy)
+        self.slots = Slots(policy.slots, policy.headroom_slots)
         self._headroom = policy.headroom_slots
         # Minimum shares are exact for any hundred starts, and are decided claim by claim.
         has_minimum = any(share.min_parts for share in policy.shares().values())
         self._max_ahead = 0 if has_minimum else policy.prefetch
-        self._waiting: deque[LiveAttempt] = deque()
-        self._waiting_flows: Counter[_Flow] = Counter()
-        self._idle_flows_waiting = 0
-        self._running: dict[LiveAttempt, None] = {}  # ordered, unlike a set
-        self._running_flows: Counter[_Flow] = Counter()
         self._claimed_by_queue: Counter[str] = Counter()
         self._claimed = 0
         self._reserved = 0
@@ -124,7 +118,8 @@ class LaneState:
 
         `not_before` is set after an outage. A lane that `is_draining` claims nothing more.
         """
-        if self._waiting and (is_draining or now >= self._waiting[0].claimed_at + MAX_WAIT_AHEAD):
+        oldest = self.slots.oldest
+        if oldest is not None and (is_draining or now >= oldest.claimed_at + MAX_WAIT_AHEAD):
             return HandBack()
         if now < not_before:
             return Wait(self._bounded(not_before - now, now))
@@ -149,7 +144,7 @@ class LaneState:
         What waits, and what other calls in flight may bring, gets the free slots first. With two calls each
         asks for half of the slots at most, so that the store works on one while handlers of the other run.
         """
-        free = self.free_slots - len(self._waiting) - self._reserved
+        free = self.slots.free - self.slots.waiting - self._reserved
         part = -(-self.policy.slots // self.max_calls)
         ahead = self._ahead(now)
         if ahead:
@@ -163,10 +158,10 @@ class LaneState:
         wanted, limit = self.look_ahead.jobs, self._max_ahead
         if not wanted or limit == 0 or self._claims_without:
             return 0
-        already = max(0, len(self._waiting) + self._reserved - self.free_slots)
-        if self._waiting and already > wanted:
+        already = max(0, self.slots.waiting + self._reserved - self.slots.free)
+        if self.slots.waiting and already > wanted:
             return 0  # enough for a round trip
-        if self.free_slots <= self._headroom and self._free_soon(now) <= self._headroom:
+        if self.slots.free <= self._headroom and self._free_soon(now) <= self._headroom:
             return 0  # the slots are held by long jobs, and the last ones are not for everybody (S48)
         most = self.look_ahead.max_jobs if limit is None else min(limit, self.look_ahead.max_jobs)
         return max(0, min(wanted, most - already))
@@ -174,37 +169,26 @@ class LaneState:
     def _free_soon(self, now: Micros) -> int:
         """Return how many slots are free, or expected to be within a round trip."""
         ends_soon = self.look_ahead.ends_soon
-        jobs = ((one.claim.job, now - one.started_at) for one in self._running)
-        return self.free_slots + sum(ends_soon(job.queue, job.task, age) for job, age in jobs)
+        jobs = ((one.claim.job, now - one.started_at) for one in self.slots.running)
+        return self.slots.free + sum(ends_soon(job.queue, job.task, age) for job, age in jobs)
 
     def _send_in(self, now: Micros) -> Micros:
         """Return how long the pending settlements may still wait for a claim to travel with."""
-        if not self._waiting or self._pending_since is None:
+        if not self.slots.waiting or self._pending_since is None:
             return 0
         return self._pending_since + MAX_PENDING_TIME - now
 
     def _bounded(self, pause: Micros, now: Micros) -> Micros:
         """Return a pause that ends when what waits for a slot must go back."""
-        if not self._waiting:
-            return pause
-        return max(0, min(pause, self._waiting[0].claimed_at + MAX_WAIT_AHEAD - now))
+        oldest = self.slots.oldest
+        return pause if oldest is None else max(0, min(pause, oldest.claimed_at + MAX_WAIT_AHEAD - now))
 
     # ── facts ─────────────────────────────────────────────────────────────────
-
-    @property
-    def free_slots(self) -> int:
-        """How many slots hold no handler."""
-        return self.policy.slots - len(self._running)
 
     @property
     def claimed(self) -> int:
         """How many claims the lane holds, from their arrival until the store has answered their end."""
         return self._claimed
-
-    @property
-    def running(self) -> Sequence[LiveAttempt]:
-        """The attempts whose handlers have slots."""
-        return tuple(self._running)
 
     def queue_requests(self, fill: FillSlots) -> QueueRequests:
         """Return what to ask of each queue."""
@@ -242,15 +226,13 @@ class LaneState:
         slots that it did not ask for.
         """
         came = len(reply.claims)
-        is_more_free = self.free_slots - len(self._waiting) - self._reserved + asked.total - came > (
-            self._headroom
-        )
+        free = self.slots.free - self.slots.waiting - self._reserved + asked.total - came
         if (
             came == asked.total
             or reply.is_partial
             or reply.is_ahead_cut
             or self._finds != finds
-            or (came and came >= asked.total - asked.headroom and is_more_free)
+            or (came and came >= asked.total - asked.headroom and free > self._headroom)
         ):
             self.may_have_work = True
         self._finds += came > 0
@@ -275,7 +257,7 @@ class LaneState:
 
     def take(self, claims: Sequence[Claim], now: Micros) -> None:
         """Count claims that have arrived."""
-        if self._waiting and self._busy_starts > self.policy.slots:
+        if self.slots.waiting and self._busy_starts > self.policy.slots:
             self._learn_pace(now)
             self._busy_since, self._busy_starts = now, 0
         starts = Counter(claim.job.queue for claim in claims)
@@ -294,33 +276,30 @@ class LaneState:
 
     def enqueue(self, attempt: LiveAttempt) -> None:
         """Let an attempt wait for a slot."""
-        if not self._waiting:
+        if not self.slots.waiting:
             self._busy_since, self._busy_starts = attempt.claimed_at, 0
-        self._waiting.append(attempt)
-        if self._headroom:
-            flow = _flow(attempt)
-            self._waiting_flows[flow] += 1
-            self._idle_flows_waiting += self._waiting_flows[flow] == 1 and not self._running_flows[flow]
+        self.slots.enqueue(attempt)
 
     def next_to_start(self, now: Micros) -> LiveAttempt | None:
-        """Take out the attempt that starts next: in the order claimed, under S48; None if none may."""
-        free = self.free_slots
-        if not self._waiting:
+        """Take out the attempt that starts next, if one may; learn how fast jobs start."""
+        if not self.slots.waiting:
             self._learn_pace(now)
             return None
-        if free <= 0:
-            return None
-        if free > self._headroom:
-            attempt = self._waiting.popleft()
-        elif not self._idle_flows_waiting:
-            return None
-        else:
-            at = next(n for n, one in enumerate(self._waiting) if not self._running_flows[_flow(one)])
-            attempt = self._waiting[at]
-            del self._waiting[at]
-        self._busy_starts += 1
-        self._left_line(attempt)
+        attempt = self.slots.next_to_start()
+        self._busy_starts += attempt is not None
         return attempt
+
+    def take_waiting(self) -> list[LiveAttempt]:
+        """Take out everything that waits for a slot."""
+        self._busy_since = None
+        return self.slots.take_waiting()
+
+    def vacate(self, attempt: LiveAttempt) -> None:
+        """Free the slot of an attempt, if it has one: its handler has ended, or counts as ended."""
+        if self.slots.vacate(attempt):
+            self._count_out(attempt)
+            if self.slots.waiting:
+                self.on_vacant()
 
     def _learn_pace(self, now: Micros) -> None:
         """Learn how fast jobs were started while others waited."""
@@ -328,62 +307,9 @@ class LaneState:
             self.look_ahead.starts_took(self._busy_starts, now - self._busy_since)
             self._busy_since = None
 
-    def leave_line(self, attempt: LiveAttempt) -> None:
-        """Take out an attempt that waits for a slot, wherever it is."""
-        if attempt in self._waiting:
-            self._waiting.remove(attempt)
-            self._left_line(attempt)
-
-    def take_waiting(self) -> list[LiveAttempt]:
-        """Take out everything that waits for a slot."""
-        waiting = list(self._waiting)
-        self._waiting.clear()
-        self._waiting_flows.clear()
-        self._idle_flows_waiting = 0
-        self._busy_since = None
-        return waiting
-
-    @property
-    def waiting(self) -> int:
-        """How many claimed jobs wait for a slot."""
-        return len(self._waiting)
-
-    def occupy(self, attempt: LiveAttempt, now: Micros) -> None:
-        """Give an attempt a slot: its handler starts."""
-        attempt.started_at = now
-        self._running[attempt] = None
-        if self._headroom:
-            flow = _flow(attempt)
-            self._running_flows[flow] += 1
-            if self._running_flows[flow] == 1 and self._waiting_flows[flow]:
-                self._idle_flows_waiting -= 1
-
-    def vacate(self, attempt: LiveAttempt) -> None:
-        """Free the slot of an attempt, if it has one: its handler has ended, or counts as ended."""
-        if attempt not in self._running:
-            return
-        del self._running[attempt]
-        self._count_out(attempt)
-        if self._headroom:
-            flow = _flow(attempt)
-            self._running_flows[flow] -= 1
-            if not self._running_flows[flow]:
-                del self._running_flows[flow]
-                self._idle_flows_waiting += self._waiting_flows[flow] > 0
-        if self._waiting:
-            self.on_vacant()
-
     def _count_out(self, attempt: LiveAttempt) -> None:
         attempt.is_counted_out = True
         self._claimed_by_queue[attempt.claim.job.queue] -= 1
-
-    def _left_line(self, attempt: LiveAttempt) -> None:
-        if self._headroom:
-            flow = _flow(attempt)
-            self._waiting_flows[flow] -= 1
-            if not self._waiting_flows[flow]:
-                del self._waiting_flows[flow]
-                self._idle_flows_waiting -= not self._running_flows[flow]
 
     # ── settlements ───────────────────────────────────────────────────────────
 
@@ -393,7 +319,7 @@ class LaneState:
             self._pending_since = now
         self.pending.append(done)
         self.vacate(done.attempt)
-        if not self._waiting or len(self.pending) == 1:
+        if not self.slots.waiting or len(self.pending) == 1:
             self.wake_up.set()  # else the call that brings more jobs takes it along
 
     def take_pending(self) -> list[PendingSettlement]:
@@ -408,8 +334,3 @@ class LaneState:
 
 def _nothing() -> None:
     """Do nothing: nobody fills the slots of a lane that no dispatcher has."""
-
-
-def _flow(attempt: LiveAttempt) -> _Flow:
-    job = attempt.claim.job
-    return job.queue, job.tenant

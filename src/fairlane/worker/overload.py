@@ -75,7 +75,7 @@ class _LaneLoad:
 
     def is_unchanged_for(self, duration: Micros, now: Micros) -> bool:
         """Look at the lane; return whether it has been full, or has had room, for this long."""
-        is_full = self.lane.free_slots <= self.lane.policy.headroom_slots
+        is_full = self.lane.slots.free <= self.lane.policy.headroom_slots
         if is_full != self.is_full:
             self.is_full, self.since = is_full, now
         return now - self.since >= duration

@@ -160,10 +160,10 @@ def stopping(worker: str, running: int, *, is_fast: bool) -> None:
     _log(logging.INFO, text, worker, how, running, extra=extra)
 
 
-def max_jobs_reached(worker: str, settled: int) -> None:
-    """Log that a worker has settled as many jobs as `max_jobs` allows."""
+def max_jobs_reached(worker: str, started: int) -> None:
+    """Log that a worker has started as many jobs as `max_jobs` allows."""
     extra = {"event": "worker_max_jobs_reached", "worker": worker}
-    _log(logging.INFO, "%s stops after %d jobs: max_jobs is reached", worker, settled, extra=extra)
+    _log(logging.INFO, "%s stops after %d jobs: max_jobs is reached", worker, started, extra=extra)
 
 
 def loop_blocked(worker: str) -> None:

@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 from uuid import UUID
 
-from fairlane.app.worker_settings import WorkerSettings
 from fairlane.model.errors import StoreError
 from fairlane.model.failure import ErrorClass, describe
 from fairlane.model.lifecycle.states import State
@@ -29,13 +28,9 @@ Send: TypeAlias = Callable[[list[PendingSettlement]], Awaitable[SettleReply]]
 class Settler:
     """Handles the store's answers to settlements, and counts them. Changed in the worker's loop only."""
 
-    def __init__(
-        self, worker: str, settings: WorkerSettings, attempts: LiveAttempts, shutdown: Shutdown
-    ) -> None:
+    def __init__(self, attempts: LiveAttempts, shutdown: Shutdown) -> None:
         self.settled_count = 0
         self.failed_count = 0
-        self._worker = worker
-        self._settings = settings
         self._attempts = attempts
         self._shutdown = shutdown
 
@@ -67,10 +62,6 @@ class Settler:
             self._attempts.release(done.attempt)
         if self._shutdown.is_burst:
             self._shutdown.wake_lanes()  # a job that ended may have made others claimable, in any lane
-        max_jobs = self._settings.max_jobs
-        if max_jobs is not None and self.settled_count >= max_jobs and not self._shutdown.is_draining:
-            report.max_jobs_reached(self._worker, self.settled_count)
-            self._shutdown.begin(self._settings.shutdown_deadline)
 
     def _note(self, done: PendingSettlement, state: State | None, reply: SettleReply) -> None:
         if state is not None:

@@ -115,7 +115,7 @@ class Shutdown:
 
     def _has_lost_claims(self, lane: LaneState) -> bool:
         """Log, and return, whether claims are held of which nothing runs, waits or is pending: a defect."""
-        if lane.pending or lane.waiting or any(one.lane is lane for one in self._attempts.running()):
+        if lane.pending or lane.slots.waiting or any(one.lane is lane for one in self._attempts.running()):
             return False
         report.slots_lost(self._worker, lane.policy.name, lane.claimed)
         return True

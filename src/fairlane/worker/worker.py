@@ -66,7 +66,7 @@ class _Parts:
         self.shutdown = Shutdown(
             worker, lanes, self.attempts, clock, self.timeouts_wake_up, is_burst=is_burst
         )
-        self.settler = Settler(worker, settings, self.attempts, self.shutdown)
+        self.settler = Settler(self.attempts, self.shutdown)
         self.executor = Executor(
             worker=worker,
             client=client,
@@ -81,8 +81,9 @@ class _Parts:
         )
         self.dispatcher = Dispatcher(
             lanes=lanes,
+            worker=worker,
             client=client,
-            lease=settings.lease,
+            settings=settings,
             clock=clock,
             clock_offset=self.clock_offset,
             attempts=self.attempts,

@@ -69,6 +69,7 @@ def test_two_processes_share_the_work(tmp_path: Path) -> None:
     [
         ("flood", ["alone", "fair", "fifo"], {"fair p95", "fair p99", "still backlogged"}),
         ("names", ["alone", "fair"], {"fair p95", "fair p99", "still backlogged"}),
+        ("tiny", ["alone", "fair"], {"fair p95", "fair p99", "still backlogged"}),
         ("weights", ["all backlogged"], {"share error", "Jain's index"}),
         ("seconds", ["cost in jobs", "cost in seconds"], {"off an equal share of slots, cost in seconds"}),
         (

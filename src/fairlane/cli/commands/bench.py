@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # loaded when a benchmark is run: the help needs none of it
 
 _KINDS: Final = ("async", "plain", "with ledger")
 _SCENARIOS: Final = (
-    "flood", "names", "headroom", "held", "weights", "seconds", "returning", "reweighed",
+    "flood", "names", "tiny", "headroom", "held", "weights", "seconds", "returning", "reweighed",
     "priority", "strict", "claimers",
 )  # fmt: skip
 

@@ -24,7 +24,7 @@ from fairlane.lab.bench.report import Amount, Goal, Medians, RoundResult
 from fairlane.lab.bench.scenario import TEN_MS, BenchSettings, RoundRunner, Scenario, in_ms
 from fairlane.lab.workload.arrivals import WORK, Arrival
 from fairlane.lab.workload.plan import GATED, PAUSED
-from fairlane.model.instants import SECOND
+from fairlane.model.instants import SECOND, Micros
 from fairlane.model.policy.overrides import Subject, SubjectKind
 from fairlane.model.scope import Scope
 from fairlane.store.contract.policies import HoldRequest
@@ -33,6 +33,9 @@ QUIET: Final = 50
 FEW: Final = 10
 NAMES: Final = 1_000
 HELD_A_SECOND: Final = 1_000
+TINY: Final[Micros] = 100
+TINY_A_SECOND: Final = 20_000
+"""Tiny jobs of the flood for each second of the run: more than a worker process does."""
 
 
 async def _flood(settings: BenchSettings, number: int) -> RoundResult:
@@ -71,6 +74,21 @@ async def _names(settings: BenchSettings, number: int) -> RoundResult:
     flood = [Arrival(0, NOISY, 1, TEN_MS, names[at % NAMES]) for at in range(jobs)]
     alone = await runner.execute("alone", arrivals)
     fair = await runner.execute("fair", arrivals, backlog=flood, tasks=(WORK, *names))
+    amounts = {
+        **in_ms(waits(alone), "p95", "p99", before="alone "),
+        **in_ms(waits(fair), "p95", "p99", before="fair "),
+        "still backlogged": Amount(backlogged(fair, arrivals), ""),
+    }
+    return RoundResult(amounts, runner.checks)
+
+
+async def _tiny(settings: BenchSettings, number: int) -> RoundResult:
+    """Flood with jobs so short that a worker claims hundreds of them ahead of a free slot (S68)."""
+    runner = RoundRunner(settings, "tiny", number)
+    arrivals = quiet(settings, number, QUIET, FILL * settings.seconds)
+    jobs = math.ceil(settings.seconds * TINY_A_SECOND * settings.processes[0])
+    alone = await runner.execute("alone", arrivals)
+    fair = await runner.execute("fair", arrivals, backlog=[Arrival(0, NOISY, jobs, TINY)])
     amounts = {
         **in_ms(waits(alone), "p95", "p99", before="alone "),
         **in_ms(waits(fair), "p95", "p99", before="fair "),
@@ -143,6 +161,7 @@ def _held_goals(medians: Medians) -> dict[str, Goal]:
 NEIGHBOURS: Final = (
     Scenario("flood", _flood, _flood_goals),
     Scenario("names", _names, _flood_goals),
+    Scenario("tiny", _tiny, _flood_goals),
     Scenario("headroom", _headroom, _headroom_goals),
     Scenario("held", _held, _held_goals),
 )

@@ -1,4 +1,4 @@
-"""The slots of a lane: which handlers have one, which attempts wait for one, and who starts next (S47, S48)."""
+"""The slots of a lane: which handlers have one, who waits for one, and who starts next (S47, S48)."""
 
 from __future__ import annotations
 

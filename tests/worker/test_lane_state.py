@@ -211,6 +211,21 @@ def test_a_job_whose_handler_has_ended_has_no_slot() -> None:
     assert made.slots.free == 4, "a slot is freed once"
 
 
+@pytest.mark.parametrize("way", ["settled", "lost while it ran", "never started"])
+def test_a_claim_counts_against_its_queue_once_and_no_longer_than_it_may(way: str) -> None:
+    """S49: for `max_slots`; a count that falls too far would let a queue have more."""
+    made = lane()
+    one = attempt()
+    made.take([one.claim], NOW)
+    assert (made.claimed, made._claimed_by_queue["default"]) == (1, 1)
+    if way != "never started":
+        made.slots.occupy(one, NOW)
+    if way == "settled":
+        made.settle(PendingSettlement(one, cast("Any", None)), NOW)
+    made.release(one)
+    assert (made.claimed, made._claimed_by_queue["default"], made.slots.free) == (0, 0, SLOTS)
+
+
 # ── who starts next ──────────────────────────────────────────────────────────
 
 

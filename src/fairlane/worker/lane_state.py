@@ -268,9 +268,9 @@ class LaneState:
     def release(self, attempt: LiveAttempt) -> None:
         """Forget a claim: the store has answered its settlement, or it was lost."""
         self._claimed -= 1
+        self.vacate(attempt)
         if not attempt.is_counted_out:
             self._count_out(attempt)
-        self.vacate(attempt)
 
     # ── slots ─────────────────────────────────────────────────────────────────
 

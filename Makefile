@@ -9,7 +9,7 @@
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-picture test check lint types tests test-all bench bench-worker bench-worker-profile peers proofs prove sabotage format diagram life acceptance commands lock clean env force
+.PHONY: help demo shots demo-picture test check lint types tests test-all bench bench-worker bench-worker-profile peers proofs prove sabotage format diagram life acceptance commands rest lock clean env force
 
 ENV ?= .venv
 BIN := $(ENV)/bin
@@ -56,6 +56,7 @@ tests: PYTEST = $(BIN)/pytest --hypothesis-seed=$(SEED)
 tests: COVERED = fairlane.model fairlane.lab.history fairlane.lab.ledger
 tests: COVERING = tests/model tests/lab/history tests/lab/test_ledger.py src/fairlane/model src/fairlane/lab/history src/fairlane/lab/ledger.py
 tests: $(READY) ## every test; those of the model and the history checker must cover them to the last branch
+	@sh tools/find_chromium --install > /dev/null || true
 	@echo "seed $(SEED) (repeat with: make $@ SEED=$(SEED))"
 	$(PYTEST) -n 2 $(COVERED:%=--cov=%) --cov-report= $(COVERING) $(ARGS)
 	@echo "coverage of the model and the history checker, lines and branches (must be 100 %):"
@@ -80,8 +81,12 @@ test-all: ## the tests on each Python of 3.11, 3.12, 3.13 that this machine has,
 
 # ── to look at ───────────────────────────────────────────────────────────────
 
-demo: $(READY) ## a noisy neighbour and quiet tenants, fairly and first in, first out; under a minute
-	$(BIN)/python -m fairlane demo $(ARGS)
+demo: $(READY) ## a noisy neighbour and quiet tenants, fairly and first in, first out; WEB=1 with the dashboard open
+	$(BIN)/python -m fairlane demo $(if $(WEB),--web) $(ARGS)
+
+shots: $(READY) ## take the pictures of all pages of the dashboard, light and dark, into docs/shots
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && \
+	    FAIRLANE_URL="sqlite:///$$folder/fairlane.db" FAIRLANE_WEB__RATE=none $(BIN)/python -m tests.browser.shots
 
 demo-picture: $(READY) ## run the demo and draw both of its runs into docs/demo.svg
 	$(BIN)/python -m fairlane demo --svg docs/demo.svg $(ARGS)
@@ -126,6 +131,9 @@ acceptance: $(READY) ## write docs/reference/acceptance.md from the rows and the
 
 commands: $(READY) ## write docs/reference/command-line.md from the commands themselves
 	$(BIN)/python -m tools.command_line > docs/reference/command-line.md
+
+rest: $(READY) ## write docs/reference/rest.md from the endpoints themselves
+	$(BIN)/python -m tools.rest_page $(ARGS)
 
 lock: $(READY) ## pin the newest versions of the development tools in requirements/dev.txt
 	$(BIN)/uv pip compile --quiet --universal --upgrade --no-header --no-annotate --no-emit-index-url \

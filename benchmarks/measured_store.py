@@ -25,8 +25,9 @@ class MeasuredStore(Driver):
 
     def __init__(self, place: str, name: object) -> None:
         """Use a new file in a folder, or a new schema or key prefix on the server of a URL."""
-        is_url = "://" in place
-        super().__init__(own_url(place, f"{name}") if is_url else f"sqlite:///{place}/bench{name}.db")
+        is_server = "://" in place
+        self.url = own_url(place, f"{name}") if is_server else f"sqlite:///{place}/bench{name}.db"
+        super().__init__(self.url)
 
     async def fill_at_once(self, jobs: int, tenants: int, producers: int) -> float:
         """Enqueue with this many producers at the same time; return the seconds it took."""
@@ -45,15 +46,27 @@ class MeasuredStore(Driver):
 
 
 def own_url(url: str, name: str) -> str:
-    """Return the URL with a schema, or on Redis a key prefix, that nobody else uses.
+    """Return the URL with a schema, or on Redis a key prefix, that nobody else uses; another one is replaced.
 
     >>> own_url("postgresql://host/db?pool=4", "a-b").partition("&")[2].startswith("schema=fairlane_bench_")
     True
-    >>> own_url("redis://host", "a-b").partition("?")[2].startswith("prefix=fairlane_bench_")
+    >>> own_url("redis://host?prefix=x", "a-b").partition("?")[2].startswith("prefix=fairlane_bench_")
     True
     """
-    option = "schema" if url.startswith("postgres") else "prefix"
-    return f"{url}{'&' if '?' in url else '?'}{option}={_OURS}{name.replace('-', '_')}"
+    option = _option(url)
+    server, _, options = _without(url, option).partition("?")
+    own = f"{option}={_OURS}{name.replace('-', '_')}"
+    return f"{server}?{options}&{own}" if options else f"{server}?{own}"
+
+
+def _option(url: str) -> str:
+    return "schema" if url.startswith("postgres") else "prefix"
+
+
+def _without(url: str, option: str) -> str:
+    server, _, options = url.partition("?")
+    others = "&".join(one for one in options.split("&") if one and not one.startswith(f"{option}="))
+    return f"{server}?{others}" if others else server
 
 
 async def clean(url: str) -> None:
@@ -73,7 +86,7 @@ async def _drop_schemas(url: str) -> None:
 
 
 async def _drop_keys(url: str) -> None:
-    async with Redis.from_url(url) as client:
+    async with Redis.from_url(_without(url, _option(url))) as client:
         keys = [key async for key in client.scan_iter(match=f"{{{_OURS}*", count=10_000)]
         for start in range(0, len(keys), BATCH):
             await client.unlink(*keys[start : start + BATCH])

@@ -22,7 +22,7 @@ from typing import Any, Final, cast
 
 from fairlane import Fairlane, Lane, chunks
 from fairlane.lab.bench.environment import host, versions
-from fairlane.store.contract import Store
+from fairlane.store.contract import FACETS, Store
 from fairlane.store.opening import StoreClock, open_store, register_scheme
 from fairlane.worker.command import run_worker
 from fairlane.worker.worker import WorkerRuntime
@@ -72,7 +72,7 @@ class _Counted:
 
 class _CountedStore:
     def __init__(self, store: Store) -> None:
-        for name in ("jobs", "claims", "policies", "registry", "dead", "upkeep"):
+        for name in FACETS:
             setattr(self, name, _Counted(getattr(store, name)))
 
 
@@ -81,9 +81,9 @@ def _open(url: str, clock: StoreClock | None) -> Store:
 
 
 def serve(url: str, slots: int, duties: str) -> int:
-    """Run a worker until it is stopped, then print the calls of the store since SIGUSR1."""
+    """Run a worker until it is stopped, then print the calls of the store since SIGUSR2."""
     register_scheme(f"{COUNTED}{url.partition(':')[0]}", _open)
-    signal.signal(signal.SIGUSR1, lambda *_: _asked.clear())
+    signal.signal(signal.SIGUSR2, lambda *_: _asked.clear())
     app = make_app(f"{COUNTED}{url}", slots)
     code = run_worker(app, duties=duties == "duties")
     print(json.dumps(_asked))
@@ -153,7 +153,7 @@ def child(*arguments: object) -> subprocess.Popen[str]:
 def memory(url: str, jobs: int) -> dict[str, Any]:
     """Fill a store, let one process drain it, and return its memory on the way."""
     app = make_app(url, 100)
-    task = _task(app, "async")
+    task = task_named(app, "async")
     for start in range(0, jobs, 1_000):
         numbers = range(start, min(jobs, start + 1_000))
         app.enqueue_many(task.using(tenant=f"t{number % 10}").bind() for number in numbers)
@@ -163,7 +163,8 @@ def memory(url: str, jobs: int) -> dict[str, Any]:
     return found
 
 
-def _task(app: Fairlane, name: str) -> Any:
+def task_named(app: Fairlane, name: str) -> Any:
+    """Return a task of an application by its name."""
     from fairlane import Task  # noqa: PLC0415 (a task of a registered name)
 
     declared = app.client.registry.find(name)
@@ -174,7 +175,7 @@ def _task(app: Fairlane, name: str) -> Any:
 
 def _busy(app: Fairlane, pid: int) -> int:
     """Let a worker run many jobs; return the highest number of connections meanwhile."""
-    task = _task(app, "async").using(tenant="t0")
+    task = task_named(app, "async").using(tenant="t0")
     most = 0
     for numbers in chunks(range(BUSY)):
         *_, last = app.enqueue_many(task.bind() for _ in numbers)
@@ -187,13 +188,13 @@ def idling(url: str, duties: str, seconds: float, rest: float = 2) -> dict[str, 
     """Measure a worker that has work, then one that has none, and stop it."""
     app = make_app(url, 16)
     process = child("--serve", url, 16, duties)
-    task = _task(app, "async")
+    task = task_named(app, "async")
     for _ in range(20):
         task.using(tenant="t0").enqueue().result(timeout=30)
     busy = _busy(app, process.pid)
     time.sleep(rest)
     used, at = cpu(process.pid), time.perf_counter()
-    process.send_signal(signal.SIGUSR1)
+    process.send_signal(signal.SIGUSR2)
     time.sleep(seconds)
     took = time.perf_counter() - at
     found: dict[str, Any] = {

@@ -41,7 +41,7 @@ _PARTS: Final[tuple[tuple[Any, str, str], ...]] = (
     (execute.Executor, "_launch", "loop: handler started"),
     (run_handler.HandlerThreads, "_collect", "loop: ends of plain handlers collected"),
     (execute.Executor, "ended", "loop: outcome read"),
-    (execute, "decide_settlement", "loop: outcome judged"),
+    (execute, "settlement_of", "loop: outcome judged"),
     (execute.Executor, "settle", "loop: settlement queued"),
     (settle.Settler, "answered", "loop: settlements heard, slots freed"),
     (claims, "claim", "store: claim, Python"),

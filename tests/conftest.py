@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import traceback
 from collections.abc import AsyncIterator
 from inspect import iscoroutinefunction
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+import asyncpg
 import pytest
 import pytest_asyncio
 from hypothesis import HealthCheck, settings
@@ -20,7 +23,7 @@ settings.register_profile(
 settings.load_profile("fairlane")
 
 _CONTRACT: Final = Path(__file__).parent / "contract"
-_ONE_LOOP: Final = {_CONTRACT, Path(__file__).parent / "duties"}
+_ONE_LOOP: Final = {_CONTRACT, Path(__file__).parent / "duties", Path(__file__).parent / "browser"}
 """The folders whose tests run in one event loop: connections to servers live no longer than theirs."""
 
 
@@ -43,3 +46,15 @@ async def shared_connections() -> AsyncIterator[None]:
     await share_connections()
     yield
     await close_shared_connections()
+
+
+def _connected(self: asyncpg.Connection, *given: Any, **named: Any) -> None:
+    _connect(self, *given, **named)
+    stack = "".join(traceback.format_stack(limit=16))
+    self._source_traceback = f"{os.environ.get('PYTEST_CURRENT_TEST')}\n{stack}"
+
+
+# A connection that nobody closes is noticed when it is collected, in the middle of some later test: its
+# warning names the test that opened it.
+_connect: Final = asyncpg.connection.Connection.__init__
+asyncpg.connection.Connection.__init__ = _connected

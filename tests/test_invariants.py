@@ -11,17 +11,20 @@ from uuid import UUID
 import msgspec
 import pytest
 
+from fairlane.model.failure import ErrorClass
 from fairlane.model.instants import SECOND
 from fairlane.model.job import AttemptRecord, JobRecord
+from fairlane.model.journal.entries import NewEntry
 from fairlane.model.lifecycle.states import Home, State
 from fairlane.model.policy.overrides import GateRules, SubjectKind, TaskRules
 from fairlane.model.retry.decision import AttemptResult
-from fairlane.store.contract import Store
-from fairlane.store.contract.dead import DeadCount
+from fairlane.model.review import NewRun, ReviewNote
+from fairlane.store.contract import FACETS, Store
+from fairlane.store.contract.dead import DeadCount, DeadPage
 from fairlane.store.contract.jobs import Count, FindReply
 from fairlane.store.contract.upkeep import Census, GateCounter, TenantCounters
 from tests.contract.world import CANCELLED, HANDED_BACK, SNOOZED, SUCCEEDED, World, failed, ruined
-from tests.invariants import _facts, check, violations
+from tests.invariants import _facts, _facts_of_letter, _facts_of_run, check, violations
 from tests.oracle.clock import DrivenClock
 from tests.oracle.store import OracleStore
 
@@ -64,7 +67,14 @@ DAMAGE: Final[list[tuple[str, State, dict[str, Any]]]] = [
     ("has a result without success", State.CANCELLED, {"result": b"1"}),
     ("has a result without success", State.READY, {"result": b"1"}),
     ("failed more often than it was attempted", State.SUCCEEDED, {"failures": 2}),
-    ("crashed more often than it failed", State.SUCCEEDED, {"crashes": 1}),
+    ("crashed more often than it was attempted", State.SUCCEEDED, {"crashes": 2}),
+    ("crashed by itself more often than it failed", State.SUCCEEDED, {"crashes": 1, "crashes_alone": 1}),
+    ("is a suspect without a crash", State.READY, {"is_suspect": True}),
+    (
+        "lives on past its crashes",
+        State.RUNNING,
+        {"attempt": 5, "attempts": attempts(1, 2, 3, 4), "crashes": 5},
+    ),
     ("does not have its attempts in its history", State.SUCCEEDED, {"attempts": ()}),
     ("does not have its attempts in its history", State.READY, {"attempt": 2, "attempts": attempts(2)}),
     ("has attempts out of order", State.SUCCEEDED, {"attempts": attempts(2)}),
@@ -131,6 +141,53 @@ async def test_two_unfinished_jobs_of_one_de_duplication_key_are_reported(world:
     assert await violations(world.store) == ["de-duplication key ('acme', 'noop', 'd') has 2 unfinished jobs"]
 
 
+# ── dead letters ──────────────────────────────────────────────────────────────
+
+LETTER_DAMAGE: Final[list[tuple[str, dict[str, Any]]]] = [
+    ("is decided if and only if somebody did", {"decided": None}),
+    ("is decided, and nobody has seen it", {"acknowledged": None}),
+    ("has a new job if and only if it runs again", {"new_run": None}),
+    ("has a new job if and only if it runs again", {"review": "resolved"}),
+    ("keeps too many notes", {"notes": (ReviewNote("ann", 1, "note", ""),) * 101}),
+    ("has a new job that is not its own", {"new_run": NewRun(UUID(int=1))}),
+    ("has a new job that is not its own", {"new_run": NewRun(UUID(int=2))}),
+    ("says that its new job is gone", {"is_gone": True, "state": None}),
+    ("tells another end of its new job", {"state": State.DEAD}),
+    ("tells another end of its new job", {"settled_at": 1}),
+]
+"""What is reported, and what was done to the review, or to its new run, which has succeeded."""
+
+
+@pytest.mark.parametrize(("sentence", "values"), LETTER_DAMAGE)
+async def test_a_damaged_review_is_reported(world: World, sentence: str, values: dict[str, Any]) -> None:
+    """Exactly that damage; a letter whose new job was removed meanwhile is not damaged."""
+    dead = await world.die()
+    await world.enqueue("globex", id=UUID(int=1), parent_id=dead.id, queue="own")
+    await world.enqueue(id=UUID(int=2), queue="own")
+    await world.rerun(dead)
+    await world.run()
+    await world.follow()
+    assert await violations(world.store) == []
+    reviews = cast("OracleStore", world.store).jobs._core.books.reviews
+    record = reviews[dead.id]
+    of_run = {name: value for name, value in values.items() if name in NewRun.__struct_fields__}
+    run = msgspec.structs.replace(record.new_run, **of_run)  # type: ignore[type-var]
+    of_record = {"new_run": run, **{name: value for name, value in values.items() if name not in of_run}}
+    reviews[dead.id] = msgspec.structs.replace(record, **of_record)
+    assert await violations(world.store) == [f"dead letter {dead.id} {sentence}"]
+
+
+async def test_every_fact_about_a_letter_can_be_reported(world: World) -> None:
+    """A fact that is in no case above could not fail; the cause is lied about below."""
+    dead = await world.die()
+    new = await world.rerun(dead)
+    letter = await world.letter(dead.id)
+    assert letter is not None
+    facts = [*_facts_of_letter(letter), *_facts_of_run(letter, {new.id: new})]
+    known = {sentence for _, sentence in facts}
+    assert known == {sentence for sentence, _ in LETTER_DAMAGE} | {"has the cause of another failure"}
+
+
 # ── answers ───────────────────────────────────────────────────────────────────
 
 Change: TypeAlias = Callable[[Any], Any]
@@ -145,9 +202,7 @@ def lying(store: Store, verb: str, change: Change) -> Store:
         return change(await getattr(honest, name)(request))
 
     verbs = {one: getattr(honest, one) for one in dir(honest) if not one.startswith("_")}
-    facets = {
-        one: getattr(store, one) for one in ("jobs", "claims", "policies", "registry", "dead", "upkeep")
-    }
+    facets = {one: getattr(store, one) for one in FACETS}
     return cast("Store", SimpleNamespace(**{**facets, facet: SimpleNamespace(**{**verbs, name: answer})}))
 
 
@@ -163,6 +218,18 @@ def with_books(**values: object) -> Change:
 def with_counts(change: Change) -> Change:
     """Change the counts of a page."""
     return lambda page: msgspec.structs.replace(page, counts=change(page.counts))
+
+
+def with_entries(change: Change) -> Change:
+    """Change the entries of a page, or those that wait for a number."""
+    return lambda page: msgspec.structs.replace(page, entries=change(page.entries))
+
+
+def with_letter(**values: object) -> Change:
+    """Change the one letter of a page."""
+    return lambda page: msgspec.structs.replace(
+        page, letters=tuple(msgspec.structs.replace(one, **values) for one in page.letters)
+    )
 
 
 def turned(page: FindReply) -> FindReply:
@@ -193,6 +260,14 @@ LIES: Final[list[tuple[str, Change, str]]] = [
         with_counts(lambda _: (DeadCount("acme", "default", "pending", 2),)),
         "there are 2 dead letters",
     ),
+    ("dead.find", lambda _: DeadPage((), None), "the dead letters are not those of the dead jobs"),
+    ("dead.find", with_letter(fingerprint="0" * 16), "dead letter"),
+    ("dead.find", with_letter(error_class=ErrorClass.BUDGET), "dead letter"),
+    ("journal.entries", with_entries(lambda entries: entries[1:]), "the numbers of the events do not"),
+    ("journal.entries", with_entries(lambda entries: entries[:1] + entries[2:]), "the numbers of the"),
+    ("journal.entries", with_entries(lambda entries: entries * 2), "the numbers of the events do not"),
+    ("journal.pending", with_entries(lambda entries: entries[::-1]), "what waits in the events is out of"),
+    ("journal.pending", with_entries(lambda entries: entries * 2), "what waits in the events is out of"),
     ("upkeep.census", with_books(dedup_keys=2), "2 de-duplication keys are held by 1 jobs"),
 ]
 
@@ -205,6 +280,8 @@ async def test_an_answer_that_does_not_fit_the_jobs_is_reported(
     for state in (State.DEAD, State.SUCCEEDED, State.RUNNING):
         await world.bring_to(state)
     await world.enqueue(dedup_key="d")
+    await world.append("events", *(NewEntry(kind="k") for _ in range(4)))
+    await world.number("events", 3)
     assert await violations(world.store) == []
     (found,) = await violations(lying(world.store, verb, change))
     assert found.startswith(sentence)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from fairlane.model.lifecycle.states import State
@@ -49,6 +51,13 @@ def test_the_glossary_explains_the_words_that_stay() -> None:
     """The tables are read: a changed layout of the page must not empty the search."""
     coined = "tenant lane slot strand gate fence lease claim settle park headroom duty lead outbox relay home"
     assert {*coined.split(), "oracle"} - glossary_words(GLOSSARY.read_text("utf-8")) == set()
+
+
+def test_the_glossary_explains_each_word_once() -> None:
+    """Of two entries one would be changed and the other forgotten."""
+    lines = GLOSSARY.read_text("utf-8").splitlines()
+    words = Counter(line.split("|")[1].strip() for line in lines if line.startswith("| "))
+    assert {word for word, times in words.items() if times > 1} == {"word"}  # the head of each table
 
 
 def test_the_glossary_explains_every_state() -> None:

@@ -18,6 +18,8 @@ import pytest
 import fairlane
 from fairlane import (
     Backoff,
+    Breaker,
+    Budget,
     ConfigError,
     ErrorClass,
     Fail,
@@ -60,6 +62,7 @@ OPTIONAL_NAME = ("", "No Name", 5, True, ["a"])
 COUNT = (0, -1, 1.5, True, "5", math.nan, [1])
 FROM_ZERO = (-1, 1.5, True, "5", math.nan, [1])
 DURATION = (0, -1, True, "5", math.nan, math.inf, timedelta(0), [1])
+AMOUNT = (-1, True, "much", math.nan, math.inf, 1e-7, 1e12, [1], None)
 NUMBER = (-1, True, "5", math.nan, [1], None)
 WORD: tuple[object, ...] = ("nonsense", 5, True, None, ["jobs"], {})
 FLAG: tuple[object, ...] = (1, 0, "yes", None, [])
@@ -72,6 +75,10 @@ _app = Fairlane("sqlite:////nowhere/fairlane.db")
 
 
 def _handler() -> None: ...
+
+
+async def _coroutine(error: BaseException, failures: int) -> int:
+    return 5
 
 
 def _task(**options: Any) -> object:
@@ -92,7 +99,10 @@ TASK: Wrong = {
     "max_attempts": (0, -1, 1.5, True, "5", 1_001),
     "retry": POLICY,
     "classify": (3, "timeout", True, ErrorClass.TIMEOUT, {ValueError: ErrorClass.TIMEOUT}),
+    "retry_delay": (3, "5", True, timedelta(1), Backoff(), lambda: 5, lambda error: 5, _coroutine),
     "gate": NAMED,
+    "breaker": NAMED,
+    "budget": NAMED,
     "rate": RATE,
     "system": FLAG,
     "at_most_once": FLAG,
@@ -100,7 +110,12 @@ TASK: Wrong = {
     "on_bad_result": WORD,
     "on_shutdown": WORD,
     "dedup_until": WORD,
+    "isolation": WORD,
+    "max_memory": ("much", -1, 1.5, True, [], "4 MB of it"),
     "sensitive": TEXTS,
+    "category": OPTIONAL_NAME,
+    "stuck_after": (0, -1, 0.5, True, "5", math.nan, math.inf, timedelta(0), [1], 30 * 86_400 + 1),
+    "on_stuck": tuple(word for word in WORD if word is not None),
 }
 
 QUEUE: Wrong = {
@@ -112,6 +127,9 @@ QUEUE: Wrong = {
     "max_waiting": FROM_ZERO,
     "rate": RATE,
     "cost": WORD,
+    "stuck_after": DURATION,
+    "on_stuck": WORD,
+    "color": tuple(word for word in WORD if word is not None),
 }
 
 BACKOFF: Wrong = {
@@ -128,14 +146,21 @@ APPLICATION: Wrong = {
     "config": (5, True, ["x"]),
     "queues": (Queue("a"), "a", [5], ["a"], [Gate("a", 1)], {"a": Queue("a")}, 5, None),
     "lanes": (Lane("a", 1, ["q"]), "a", [5], ["a"], [Queue("a")], 5, None),
+    "budgets": (Budget("a", 1, "USD"), "a", [5], ["a"], [Queue("a")], 5, None),
     "gates": (Gate("a", 1), "a", [5], ["a"], [Queue("a")], 5, None),
+    "breakers": (Breaker("a"), "a", [5], ["a"], [Queue("a")], 5, None),
     "tenancy": WORD,
     "imports": ("one", [5], 5, None),
     "fixed_queues": FLAG,
     "priority": WORD,
     "priority_default": (101, -101, 1.5, True, "5", None),
     "payload": (5, True, "1MB", ["max_size"], {"max_size": 0}, {"max_size": "1MB"}, {"nonsense": 1},
-                {"require": 5}, {"require": "correlation_id"}, {"require": ["nonsense"]}),
+                {"require": 5}, {"require": "correlation_id"}, {"require": ["nonsense"]},
+                {"categories": 5}, {"categories": ["mail"]}, {"categories": {"No Name": ["a"]}},
+                {"categories": {"mail": "a"}}, {"categories": {"mail": [5]}}, {"categories": None}),
+    "errors": (5, True, "100", ["message"], {"nonsense": 1}, {5: 1}, {"message": 99}, {"message": 10**6},
+               {"message": True}, {"message": "100"}, {"traceback": -1}, {"traceback": 1.5},
+               {"traceback": 10**6}),
 }  # fmt: skip
 
 MADE: dict[str, Made] = {
@@ -160,6 +185,35 @@ MADE: dict[str, Made] = {
         {"weight": (0, 1_001, *NUMBER), "max_slots": COUNT, "min_share": (1.5, *NUMBER)},
     ),
     "Gate": (Gate, {"name": "a", "limit": 1}, {"name": TEXT, "limit": FROM_ZERO, "rate": RATE}),
+    "Breaker": (
+        Breaker,
+        {"name": "a"},
+        {
+            "name": TEXT,
+            "failures": (*COUNT, 1_001, None),
+            "window": (*DURATION, None),
+            "open_for": (*DURATION, None),
+            "per": WORD,
+            "on_open": WORD,
+            "ramp": (*COUNT, None),
+            "errors": (5, "x", (), ValueError, [5], (KeyboardInterrupt,), None),
+        },
+    ),
+    "Budget": (
+        Budget,
+        {"name": "a", "ceiling": 1, "currency": "USD"},
+        {
+            "name": TEXT,
+            "ceiling": AMOUNT,
+            "currency": ("usd", "US", 5, True, None, [1]),
+            "per": WORD,
+            "timezone": ("Mars", 5, True, None, [1]),
+            "estimate": (2, *AMOUNT),
+            "on_spent": WORD,
+            "per_tenant": FLAG,
+            "alert_at": (0.8, "0.8", [0], [1.5], ["much"], [None], None),
+        },
+    ),
     "Rate": (
         Rate,
         {"limit": 1},
@@ -202,6 +256,8 @@ MADE: dict[str, Made] = {
             "burst": FLAG,
             "duties": (1, 0, "yes", []),
             "settings": ({"lease": 5}, 5, "quick"),
+            "resources": ({"kind": 5}, 5, True, "all", [object]),
+            "paused": FLAG,
         },
     ),
     "Retry": (Retry, {}, {"after": (-1, True, "soon", [5]), "error_class": WORD}),
@@ -218,6 +274,7 @@ UNCHECKED = {
     ("Fail", "reason"): "anything, as its text",
     ("chunks", "items"): "whatever can be iterated over",
     ("WorkerRuntime", "clock"): "a protocol, for tests",
+    ("WorkerRuntime", "observer"): "a protocol, for supervised workers",
 }
 
 NOT_MADE_BY_USERS = [
@@ -229,12 +286,56 @@ NOT_MADE_BY_USERS = [
     "Counts",
     "Duration",
     "ErrorClass",
+    "Audit",
+    "AuditEntry",
+    "AuditProblem",
+    "AuditReport",
+    "BreakerOpen",
+    "BreakerView",
+    "Breakers",
+    "BulkResult",
+    "ForcedBreaker",
+    "DeadGroup",
+    "DeadLetters",
+    "DeadLetterView",
+    "DeadNote",
+    "DeadStatistics",
+    "EventView",
+    "Events",
+    "NewToken",
+    "RateView",
+    "RefusedLetter",
+    "RetryReport",
+    "Role",
+    "Schedules",
+    "ScheduleView",
+    "ScheduleEdit",
+    "SchedulePreview",
+    "SlotView",
+    "Session",
+    "Sessions",
+    "SharedQueue",
+    "SlotHolder",
+    "TaskRetries",
+    "EventData",
+    "EventDecorator",
+    "FailureReport",
+    "ReportedDuties",
+    "History",
+    "ExportResult",
+    "ImportResult",
+    "DutyView",
+    "BudgetAccount",
+    "BudgetView",
+    "Budgets",
     "GateView",
+    "SpendView",
     "Gates",
     "Held",
     "Job",
     "Jobs",
     "Json",
+    "LaneStatus",
     "Outcome",
     "Overridden",
     "Page",
@@ -242,20 +343,34 @@ NOT_MADE_BY_USERS = [
     "Progress",
     "PublishedTask",
     "PublishedTasks",
+    "QueueShare",
     "QueueStats",
     "QueueView",
     "Queues",
     "RetryPolicy",
     "SYSTEM",
+    "Skip",
+    "SlotStatus",
     "SoftTimeout",
     "State",
     "Task",
     "TaskDecorator",
+    "TaskFailures",
+    "TaskVersion",
+    "Token",
+    "Tokens",
+    "Trace",
+    "TracedJob",
     "Tenant",
+    "TenantShare",
+    "TenantShares",
     "Tenants",
+    "User",
+    "Users",
     "Waiting",
     "Worker",
     "WorkerLane",
+    "WorkerStatus",
     "Workers",
     "current_job",
     "current_tenant",

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fairlane import Fairlane
 from fairlane.app.config.display import rows
 from fairlane.app.config.value_kinds import safe_url
-from fairlane.cli.diagnosis.location import check_location
+from fairlane.cli.store_location import check_location
 from fairlane.model.errors import ConfigError, FairlaneError
 from fairlane.model.scope import Scope
 from fairlane.store.contract.request import Request
@@ -127,8 +127,8 @@ def test_nothing_of_a_password_is_logged(sign: str, form: str) -> None:
         ("redis+sentinel://h/jobs?sentinel_pasword=x", "did you mean sentinel_password?"),
         ("postgresql://h/d?shema=x", "no option 'shema'; did you mean schema?"),
         ("postgresql://h/d?sslmod=require", "did you mean sslmode?"),
-        ("postgresql://h/d?port=many", "port is no number"),
-        ("postgresql://h/d?host=a:b", "host names none"),
+        ("postgresql://h/d?port=many", "port is not a port number"),
+        ("postgresql://h/d?host=a:b", "host cannot be read"),
         ("sqlite:///x.db?gruop=www", "no option 'gruop'; did you mean group?"),
         ("sqlite:///x.db?synchronus=full", "did you mean synchronous?"),
         ("sqlite:///x.db?cache=shared", "there is no option 'cache'"),

@@ -24,9 +24,11 @@ LAYERS: Final = (
     ("store.sqlite", "store.postgres", "store.redis"),
     ("runtime",),
     ("app",),
+    ("diagnosis",),  # what `doctor` looks at: by hand, and as a duty
     ("outbox",),
     ("_public",),  # the public names
     ("",),  # fairlane/__init__.py, which loads them
+    ("supervisor",),  # imports no application; `worker` has the other end of its protocol
     ("duties",),
     ("worker",),  # it does the duties beside its jobs; they know no worker
     ("lab",),  # the laboratory, which nothing above knows:
@@ -49,10 +51,10 @@ PURE_ENTRIES: Final = frozenset({"model", "lab.ledger", "lab.history"})
 
 # fmt: off
 PURE_MODULES: Final = frozenset({
-    "__future__", "abc", "base64", "binascii", "bisect", "collections", "contextlib", "copy", "dataclasses",
-    "datetime", "decimal", "enum", "fractions", "functools", "hashlib", "heapq", "hmac", "inspect",
-    "itertools", "json", "math", "msgspec", "operator", "pathlib", "random", "re", "string", "struct",
-    "types", "typing", "unicodedata", "uuid", "zlib", "zoneinfo",
+    "__future__", "abc", "base64", "binascii", "bisect", "collections", "contextlib", "copy", "cronsim",
+    "dataclasses", "datetime", "decimal", "difflib", "enum", "fractions", "functools", "hashlib", "heapq",
+    "hmac", "inspect", "itertools", "json", "math", "msgspec", "operator", "pathlib", "random", "re",
+    "string", "struct", "types", "typing", "unicodedata", "uuid", "zlib", "zoneinfo",
 })
 # fmt: on
 """All that a module of `PURE_ENTRIES` may import besides Fairlane."""
@@ -75,25 +77,32 @@ HOMES: Final[dict[str, tuple[str, ...]]] = {
     # A hint to other processes is sent after the verb that gives it has answered.
     "create_task": ("fairlane.runtime.loops", "fairlane.store.postgres.notify_batcher"),
     "utcnow": (),
-    # The first runs the application's classifier and `__str__`, the second carries what a verb raised from
-    # its thread to its caller. In the worker, `execute` and `dispatch` settle the attempt around which
-    # anything was raised, `run_handler` and `soft_timeout` carry what a handler raised to where it is read,
-    # `results` outlasts the code of a returned value, `settle` finds the settlement that a store raises on,
-    # `report` outlasts the application's log handlers. The relay outlasts whatever the application's database
-    # library raises, the duties an error in one of them. An `except` that ends in `raise` swallows nothing
-    # and may stand anywhere.
+    # The first runs the application's classifier and `__str__`, `own_delay` a task's `retry_delay`, `threads`
+    # carries what a verb raised from its thread to its caller, `resources` closes the others if one raises.
+    # In the worker, `execute` and `dispatch` settle the attempt around which anything was raised,
+    # `run_handler` and `soft_timeout` carry what a handler raised to where it is read, `child.main` does
+    # both in a child process, `results` outlasts the code of a returned value, `settle` finds the settlement
+    # that a store raises on, `report` outlasts the application's log handlers, `inspector` what a dump meets.
+    # The relay outlasts whatever the application's database library raises, the duties an error in one of
+    # them, the web application answers whatever its handlers raise. An `except` that ends in `raise` swallows
+    # nothing and may stand anywhere.
     "except Exception": (
         "fairlane.model.failure",
+        "fairlane.model.retry.own_delay",
+        "fairlane.app.resources",
         "fairlane.store.sqlite.threads",
         "fairlane.worker.execute",
         "fairlane.worker.attempts.results",
         "fairlane.worker.attempts.run_handler",
         "fairlane.worker.attempts.soft_timeout",
+        "fairlane.worker.children.child.main",
         "fairlane.worker.dispatch",
         "fairlane.worker.settle",
         "fairlane.worker.report",
+        "fairlane.worker.inspection.inspector",
         "fairlane.outbox.relay",
         "fairlane.duties.duties",
+        "fairlane.web.application",
     ),
 }
 """The modules in which each of these may occur, with the reason."""
@@ -212,9 +221,12 @@ def homeless_findings(source: Source) -> list[str]:
 
 def marked(text: str) -> Iterator[tuple[str, int]]:
     """Return each use of a word of `HOMES` in code, with its line; not in comments and strings."""
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.NAME and token.string in HOMES:
-            yield token.string, token.start[0]
+    if any(word in text for word in HOMES):  # reading tokens is slow, and most files have none
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.NAME and token.string in HOMES:
+                yield token.string, token.start[0]
+    if "except" not in text:
+        return
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.ExceptHandler) and not isinstance(node.body[-1], ast.Raise):
             kinds = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
@@ -224,6 +236,8 @@ def marked(text: str) -> Iterator[tuple[str, int]]:
 
 def unsafe_findings(source: Source) -> list[str]:
     """Find imports of modules that execute code while reading data."""
+    if not any(name in source.text for name in UNSAFE):
+        return []
     return [
         source.found(line, f"imports {target}; payloads are JSON, never pickles")
         for line, target, _ in imports(ast.parse(source.text))
@@ -235,7 +249,8 @@ def form_findings(source: Source) -> list[str]:
     """Find modules without a docstring, and names that answer no "why open me?"."""
     # An empty file in the tests only marks a folder as a package; in the package, every module is documented.
     is_marker = not source.text and source.module.split(".")[0] == "tests"
-    has_docstring = is_marker or ast.get_docstring(ast.parse(source.text))
+    begins = source.text.startswith('"""')  # nearly all do: then nothing has to be parsed
+    has_docstring = is_marker or begins or ast.get_docstring(ast.parse(source.text))
     findings = [] if has_docstring else [source.found(1, "has no docstring")]
     if NAMELESS & set(source.module.split(".")):
         findings.append(source.found(1, "is named after nothing; name it after its noun"))

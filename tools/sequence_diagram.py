@@ -18,7 +18,7 @@ from uuid import UUID
 import fairlane
 from fairlane import Fairlane
 from fairlane.model.scope import Scope
-from fairlane.store.contract import Store
+from fairlane.store.contract import FACETS, Store
 from fairlane.store.contract.jobs import GetRequest
 from fairlane.store.opening import open_store, register_scheme
 from fairlane.worker.worker import WorkerRuntime
@@ -28,7 +28,6 @@ PAGE: Final = ROOT / "docs" / "explanation" / "life-of-a-job.md"
 BEGIN: Final = "<!-- `make diagram` records a real job and writes what stands up to the next mark -->\n"
 END: Final = "<!-- end of the diagram -->\n"
 
-FACETS: Final = ("jobs", "claims", "policies", "registry", "dead", "upkeep")
 SHOWN: Final = ("jobs.enqueue", "claims.claim", "claims.renew", "claims.settle")
 """The verbs that move a job; of each, the first call that is about our job is drawn."""
 

@@ -181,9 +181,12 @@ def worker(run: PeerRun) -> Generator[Worker]:
 
 
 def _end(process: subprocess.Popen[Any]) -> None:
-    """Kill a process and its children: their store is deleted, so there is nothing to wait for."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
+    """Kill a process and its session: their store is deleted, so there is nothing to wait for."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(ProcessLookupError, PermissionError):
+            if os.getsid(pid := int(folder.name)) == process.pid:
+                os.kill(pid, signal.SIGKILL)
+    process.kill()
     process.wait()
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:

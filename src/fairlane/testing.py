@@ -17,7 +17,10 @@ from typing import Any, Final, Self
 from fairlane.app.ambient import refuse_in_handler, require_tenant, scope_for
 from fairlane.app.fairlane import Fairlane
 from fairlane.app.job import Job
+from fairlane.app.resources import OpenResources
 from fairlane.app.task.tasks import Task
+from fairlane.duties.journals.tell_events import TellEvents
+from fairlane.duties.schedules.fire import Fire
 from fairlane.model.checking import instance, refuse
 from fairlane.model.errors import FairlaneError
 from fairlane.model.instants import Duration, Instant, Micros, to_datetime, to_instant, to_micros
@@ -31,9 +34,10 @@ from fairlane.runtime.clock import MachineClock
 from fairlane.store.contract.jobs import ExplainRequest, FindRequest
 from fairlane.store.contract.policies import ListRequest
 from fairlane.store.contract.request import MAX_PAGE_SIZE, Request
+from fairlane.store.contract.schedules import SchedulesListRequest
 from fairlane.store.contract.upkeep import DedicateRequest
 from fairlane.store.opening import open_store
-from fairlane.worker.execute import read_arguments
+from fairlane.worker.attempts.arguments import read_arguments
 from fairlane.worker.worker import WorkerRuntime
 
 TESTS: Final = "tests"
@@ -134,8 +138,11 @@ class Trial:
     def run(self, *, ahead: Duration = 0, slots: int = 1) -> int:
         """Run all due jobs, and the jobs they enqueue, in fair order; return how many attempts ended.
 
+        Schedules that are due make their jobs. The application's resources are opened before the first and
+        closed after the last. What happens is told to the application's subscribers, whose jobs run as well.
+
         With `ahead`, the clock advances by that much, and jobs that become due meanwhile (retries, delays,
-        starts held by a rate) run at their time. `slots` jobs run at once.
+        slots of schedules, starts held by a rate) run at their time. `slots` jobs run at once.
         """
         refuse_in_handler(_FOR_ALL)
         with require_tenant():
@@ -146,10 +153,11 @@ class Trial:
         refuse_in_handler(_FOR_ALL)
         began_at, distance = self._time.now(), to_micros(ahead)
         self._time.check(distance)
-        ended = await self._burst(slots)
-        while (due_at := await self._next_due()) is not None and due_at <= began_at + distance:
-            self._time.move(max(0, due_at - self._time.now()))
-            ended += await self._burst(slots)
+        async with OpenResources(self.app.client.resources) as resources:
+            ended = await self._work(slots, resources)
+            while (due_at := await self._next_due()) is not None and due_at <= began_at + distance:
+                self._time.move(max(0, due_at - self._time.now()))
+                ended += await self._work(slots, resources)
         self._time.move(max(0, began_at + distance - self._time.now()))
         return ended
 
@@ -159,9 +167,32 @@ class Trial:
         finally:
             await self.app.client.aclose_here()
 
-    async def _burst(self, slots: int) -> int:
+    async def _work(self, slots: int, resources: OpenResources) -> int:
+        """Run what is due, and the jobs of subscribers to what happens meanwhile."""
+        ended = await self._burst(slots, resources)
+        while await self._fire():
+            ended += await self._burst(slots, resources)
+        tell = TellEvents(self.app.settings)
+        while any(task.events for task in self.app.client.registry):
+            while await tell(self.app.client.store) == 0:
+                pass
+            told = await self._burst(slots, resources)
+            ended += told
+            if not told:
+                break
+        return ended
+
+    async def _fire(self) -> bool:
+        """Let schedules make the jobs of their slots that are due; whether any was."""
+        is_declared = self.app.settings.tenancy == "declared"
+        fire, is_due = Fire(self.app.client.clock, must_be_declared=is_declared), False
+        while await fire(self.app.client.store) == 0:
+            is_due = True
+        return is_due
+
+    async def _burst(self, slots: int, resources: OpenResources) -> int:
         lane = Lane("trial", slots, await self._queues())
-        worker = WorkerRuntime(self.app, lanes=[lane], burst=True, duties=False)
+        worker = WorkerRuntime(self.app, lanes=[lane], burst=True, duties=False, resources=resources)
         await worker.run()
         return worker.settled
 
@@ -181,6 +212,9 @@ class Trial:
         for id in heads.values():
             why = await self.app.client.store.jobs.explain(ExplainRequest(scope=Scope.all(), id=id))
             dues += [why.until] if why is not None and why.until is not None else []
+        request = SchedulesListRequest(scope=Scope.all(), limit=MAX_PAGE_SIZE)
+        rows = (await self.app.client.store.schedules.list(request)).rows
+        dues += [row.record.next_at for row in rows if row.record.next_at is not None]
         return min((due_at for due_at in dues if due_at > self._time.now()), default=None)
 
     async def _records(self, states: frozenset[State], scope: Scope) -> list[JobRecord]:

@@ -45,7 +45,9 @@ class Crew:
 
     def start(self, role: str = "worker") -> subprocess.Popen[bytes]:
         """Start one process by its command."""
-        command = (sys.executable, "-m", "fairlane", role, "tests.acceptance.service:app")
+        # Without a supervisor: the process that is started is the worker itself, and a kill is its own.
+        bare = ("--processes", "0") if role == "worker" else ()
+        command = (sys.executable, "-m", "fairlane", role, "tests.acceptance.service:app", *bare)
         paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
         process = subprocess.Popen(  # noqa: S603 (our own program)
             command, cwd=self.folder, env={**os.environ, "PYTHONPATH": paths}

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fairlane import Backoff, ErrorClass, Fairlane, Gate, Lane, Limits, Queue, Rate, Task
+from fairlane import Backoff, Budget, ErrorClass, Fairlane, Gate, Lane, Limits, Queue, Rate, Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +99,29 @@ C_RETRY: Final = {
 }
 
 
+C_CATEGORIES: Final[dict[str, list[str]]] = {
+    "ingestion": ["connection_id"],
+    "sync": ["connection_id"],
+    "recurrence": ["rule_id"],
+    "orchestration": ["workflow_id"],
+    "documents": ["document_id"],
+    "notifications": ["recipient_id"],
+    "export": ["export_id"],
+    "maintenance": [],
+}
+
+
+async def run_any(
+    connection_id: int | None = None,
+    rule_id: int | None = None,
+    workflow_id: int | None = None,
+    document_id: int | None = None,
+    recipient_id: int | None = None,
+    export_id: int | None = None,
+) -> None:
+    """Take what any category needs."""
+
+
 async def fetch(connection_id: int, message_id: int) -> dict[str, int]:
     """Fetch one message."""
     return {"fetched_count": 10}
@@ -112,9 +135,17 @@ def strict(url: str) -> Preset:
         tenancy="required",
         priority="lower_first",
         priority_default=2,
-        payload={"sensitive": "reject", "require": ["correlation_id", "idempotency_key"]},
+        payload={
+            "sensitive": "reject",
+            "require": ["correlation_id", "idempotency_key"],
+            "categories": C_CATEGORIES,
+        },
+        errors={"message": 500},
     )
-    return Preset(app, {"fetch": app.task(name="fetch")(fetch)})
+    tasks: dict[str, Task[..., Any]] = {"fetch": app.task(name="fetch", category="ingestion")(fetch)}
+    for category in C_CATEGORIES:
+        tasks[category] = app.task(name=f"{category}.run", category=category)(run_any)
+    return Preset(app, tasks)
 
 
 # ── D: lanes, patterns, operations ────────────────────────────────────────────
@@ -177,11 +208,13 @@ def families(url: str, *, gate: int = 3) -> Preset:
         queues=[Queue(name, max_attempts=5, retry=E_RETRY) for name in E_SLOTS],
         lanes=[Lane(name, slots, [name], headroom=0) for name, slots in E_SLOTS.items()],
         gates=[Gate("screenshots", gate)],
+        budgets=[Budget("ai-tagging", "500.00", "USD", estimate="0.02", on_spent="fail")],
         fixed_queues=True,
         priority="lower_first",
     )
     tasks: dict[str, Task[..., Any]] = {}
     for name, home in E_HOMES.items():
         behind = "screenshots" if home == "screenshot" else None
-        tasks |= _tasks(app, {name: home}, priority=E_PRIORITIES[home], gate=behind)
+        budget = "ai-tagging" if name == "AI_TAGGING" else None
+        tasks |= _tasks(app, {name: home}, priority=E_PRIORITIES[home], gate=behind, budget=budget)
     return Preset(app, tasks)

@@ -85,7 +85,7 @@ async def test_000_dl_1_a_dead_letter_holds_what_a_person_needs(world: World, pr
     assert letter.job.payload == claim.job.payload
     assert letter.job.settled_at == world.now
     assert (letter.job.failures, letter.error_class) == (1, ErrorClass.NON_RETRYABLE)
-    assert letter.review == "pending"
+    assert letter.review.review == "pending"
     shown = await job.arefresh()
     assert shown.settled_at == to_datetime(world.now)
     assert (world.now - claim.job.enqueued_at) == 5 * SECOND

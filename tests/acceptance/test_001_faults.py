@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 
 from fairlane import Fairlane, JobNotFound, State, StoreError, Task
+from fairlane.duties.by_hand import run_duty
 from fairlane.model.instants import DAY, SECOND
 from fairlane.model.payload.encoding import encode_result
 from fairlane.model.retry.decision import Succeeded
 from fairlane.store.contract.claims import Renewal, RenewRequest
 from tests.acceptance.presets import work
 from tests.acceptance.world import ALL, LEASE, ON_A_FILE, World
+from tests.duties.archive.files import archived, files, read_file
 from tests.seconds import counted
 
 ROOT = Path(__file__).parents[2]
@@ -161,7 +163,7 @@ async def test_001_fm_3_a_crashed_workers_job_comes_back_with_the_attempt_counte
         world.advance(1)
     assert world.now - crashed_at <= 30 * SECOND
     back = await job.arefresh()
-    assert (back.state, back.attempt, back.failures) == (State.READY, 1, 1)
+    assert (back.state, back.attempt, back.failures) == (State.READY, 1, 0)
     (lost,) = back.attempts
     assert (lost.outcome, lost.worker, lost.error_class) == ("lost", "doomed", "crash")
     again = [claim.job for claim in await world.claim(2, worker="other")]
@@ -220,6 +222,49 @@ async def test_001_mt_8_finished_jobs_are_kept_7_days_and_dead_ones_30(
     assert [(await world.prune()).jobs for _ in range(2)] == [1, 0]
     with pytest.raises(JobNotFound):
         await job.arefresh()
+
+
+async def test_001_mt_8_what_is_removed_is_archived_before_and_once(world: World, tmp_path: Path) -> None:
+    """A job that succeeded and one that died, each in one file, with its result or error."""
+    app = world.app(config={"archive": {"to": str(tmp_path)}})
+    task = app.task(name="work")(work).using(tenant="acme", max_attempts=1)
+    ids = [(await task.aenqueue()).id]
+    await world.succeed("a result")
+    ids.append((await task.aenqueue()).id)
+    await world.fail(BOOM)
+    world.advance(30 * DAY / SECOND)
+    for _ in range(2):
+        await run_duty(app, "prune")
+    assert archived(tmp_path) == dict.fromkeys(ids, 1)
+    found = {one.job.id: one.job for path in files(tmp_path) for one in read_file(path)}
+    succeeded, dead = (found[id] for id in ids)
+    assert b"a result" in (succeeded.result or b"")
+    assert dead.attempts[-1].failure is not None
+    assert [job async for job in app.jobs.aeach()] == []
+
+
+async def test_001_nf_20_the_newest_10000_finished_jobs_are_kept(world: World) -> None:
+    """By the setting; the oldest go first, and what is alive is neither counted nor removed."""
+    app = world.app(config={"retention": {"newest_finished": 10_000}})
+    task = app.task(name="work")(work).using(tenant="acme")
+    first = await task.aenqueue()
+    await world.succeed()
+    second = await task.aenqueue()
+    world.advance(1)
+    await world.succeed()
+    world.advance(1)
+    bulk = await world.fill(app.task(name="bulk")(work), 10_001)
+    for start in range(1, len(bulk), 1_000):
+        await app.jobs.acancel(*(job.id for job in bulk[start : start + 1_000]))
+        world.advance(1)
+    pruned = await world.prune()
+    assert pruned.states == {State.SUCCEEDED: 2}
+    with pytest.raises(JobNotFound):
+        await first.arefresh()
+    with pytest.raises(JobNotFound):
+        await second.arefresh()
+    counts = await app.jobs.acount()
+    assert (counts[State.CANCELLED], counts[State.READY]) == (10_000, 1)
 
 
 async def test_001_ec_10_history_past_its_retention_is_gone(world: World, task: Task[..., Any]) -> None:

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import compileall
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fairlane import CancelReply, Fail, Fairlane, InvalidJob, Job, State, StoreError, UnknownTask
+import fairlane
+from fairlane import (
+    CancelReply,
+    Fail,
+    Fairlane,
+    InvalidJob,
+    Job,
+    State,
+    StoreError,
+    UnknownTask,
+    _public,
+)
 from fairlane.app.worker_settings import WorkerSettings
 from fairlane.testing import NotForTests, Trial
 from tests.acceptance.crew import Crew
@@ -15,6 +27,8 @@ from tests.acceptance.presets import work
 from tests.acceptance.working import QUICK, Stage, at_work, burst, until
 from tests.acceptance.world import World
 from tests.seconds import counted
+from tools.coverage_floors import FLOORS, lines
+from tools.doc_examples import all_pages, without_example
 
 
 async def test_001_ex_26_a_producer_without_the_handler_enqueues_by_name(world: World) -> None:
@@ -145,8 +159,41 @@ def resident(pid: int) -> int:
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read as Linux shows it")
 async def test_001_nf_4_a_worker_at_rest_takes_at_most_50_mb(crew: Crew) -> None:
     """After it has started and run a job; on Redis 60 MB, since its client library alone takes 25."""
+    # A process that compiles what it imports, as the first one after an installation, takes 10 MB for that.
+    compileall.compile_dir(str(Path(fairlane.__file__).parent), quiet=2)
     worker = await crew.join()
     (job,) = await crew.enqueue("note", 1)
     await job.aresult(60)
     most = 60 if crew.place.startswith(("redis", "unix")) else 50
     assert resident(worker.pid) <= most * 2**20
+
+
+def test_001_nf_15_every_public_name_has_an_executed_example() -> None:
+    """On a page whose code the tests run."""
+    assert without_example(_public.__all__, all_pages()) == []
+
+
+@pytest.mark.parametrize(
+    ("part", "statements", "branches"),
+    [
+        ("model", 100, 100),
+        ("queue", 95, 90),
+        ("worker", 90, 85),
+        ("retry", 95, 90),
+        ("scheduler", 90, 85),
+        ("API", 85, 80),
+    ],
+)
+def test_001_nf_21_coverage_has_a_floor_below_which_the_gate_fails(
+    part: str, statements: int, branches: int
+) -> None:
+    """Of statements and of branches: exactly so much is enough, and one less of either is not."""
+    (floor,) = [one for one in FLOORS if one.part == part]
+    name = floor.files[0].replace("*", "some.py")
+
+    def is_met(less: int, fewer: int) -> bool:
+        covered = {"covered_lines": statements - less, "covered_branches": branches - fewer}
+        files = {name: {"summary": {"num_statements": 100, "num_branches": 100, **covered}}}
+        return all(met for _, met in lines(files, [floor]))
+
+    assert (is_met(0, 0), is_met(1, 0), is_met(0, 1)) == (True, False, False)

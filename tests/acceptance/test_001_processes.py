@@ -14,6 +14,7 @@ from tests.acceptance.crew import Crew, task_of
 from tests.acceptance.service import application
 from tests.acceptance.working import until
 from tests.acceptance.world import ALL
+from tests.families import parent_of
 
 
 async def stop_in_the_middle(crew: Crew, number: signal.Signals) -> None:
@@ -115,7 +116,7 @@ async def test_001_cp2_4_a_killed_worker_is_recognised_as_lost(crew: Crew) -> No
 
 
 async def test_001_ix_2_a_job_whose_worker_is_killed_runs_elsewhere_and_completes(crew: Crew) -> None:
-    """In its second attempt, by the other process; once to its end."""
+    """In its second attempt, alone in a child of the other process (S39); once to its end."""
     await crew.lead()
     (job,) = await crew.enqueue("hold", 1)
     doomed = crew.start()
@@ -125,10 +126,12 @@ async def test_001_ix_2_a_job_whose_worker_is_killed_runs_elsewhere_and_complete
     await until(lambda: crew.count("began") == 2)
     crew.go()
     assert await job.aresult(60) == 2
+    (_, _, child), *_ = reversed(crew.lines())
+    assert parent_of(child) == other.pid
     assert [(word, pid) for word, _, pid in crew.lines()] == [
         ("began", doomed.pid),
-        ("began", other.pid),
-        ("ended", other.pid),
+        ("began", child),
+        ("ended", child),
     ]
 
 

@@ -19,13 +19,12 @@ from fairlane import (
     QueueFull,
     State,
     Task,
+    WrongState,
 )
-from fairlane.model.instants import MINUTE, SECOND
-from fairlane.model.payload.encoding import encode_arguments
+from fairlane.model.instants import MINUTE
 from fairlane.model.retry.decision import Cancelled, HandedBack, Snoozed, Succeeded, interpret
-from fairlane.store.contract.jobs import EditRequest
 from tests.acceptance.presets import work
-from tests.acceptance.world import ALL, World
+from tests.acceptance.world import World
 
 BOOM = RuntimeError("boom")
 
@@ -293,22 +292,17 @@ async def test_001_ex_13_a_delayed_job_is_cancelled_before_it_runs(
     assert (await job.arefresh()).because == "asked: ordered twice"
 
 
-async def test_001_ex_13_a_delayed_job_is_changed_before_it_runs(world: World, task: Task[..., Any]) -> None:
-    """Its time and its arguments; it then runs with the new ones."""
+async def test_001_ex_13_a_delayed_job_is_changed_before_it_runs(
+    world: World, app: Fairlane, task: Task[..., Any]
+) -> None:
+    """Its time and its arguments; it then runs with the new ones, and can no longer be changed."""
     job = await task.using(delay=60).aenqueue(1)
-    arguments = encode_arguments({"number": 2})
-    request = EditRequest(
-        scope=ALL,
-        id=job.id,
-        run_at=world.now + 10 * SECOND,
-        payload=arguments.data,
-        checksum=arguments.checksum,
-    )
-    assert (await world.store.jobs.edit(request)).answer == "edited"
+    await app.jobs.aedit(job.id, delay=10, arguments={"number": 2}, note="ordered two")
     world.advance(10)
     claim = await world.take()
     assert world.arguments(claim) == {"number": 2}
-    assert (await world.store.jobs.edit(request)).answer == "not_waiting"
+    with pytest.raises(WrongState):
+        await app.jobs.aedit(job.id, arguments={"number": 3})
 
 
 async def test_001_ex_16_a_repeated_key_gives_the_earlier_result(world: World, task: Task[..., Any]) -> None:

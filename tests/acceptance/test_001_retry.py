@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from fairlane import Backoff, ErrorClass, Fail, Fairlane, Job, Retry, State
+from fairlane import Backoff, ErrorClass, Fail, Fairlane, Job, Retry, Skip, State
 from fairlane.model.instants import DAY, HOUR, SECOND, Micros
 from fairlane.store.contract.dead import DeadGetRequest, DeadRequest
 from tests.acceptance.presets import B_RETRY, Preset, processor, work
+from tests.acceptance.working import burst
 from tests.acceptance.world import ALL, World
 
 BOOM = RuntimeError("boom")
@@ -315,3 +316,24 @@ async def test_001_rt_12_the_worst_wait_is_the_sum_of_the_doubled_base(
     task = app.task(name="work", retry=Backoff.exponential(1, cap=3_600, jitter=0), max_attempts=retries + 1)
     await task(work).aenqueue()
     assert sum(await world.fail_until_dead(BOOM)) == seconds == sum(2**i for i in range(retries))
+
+
+async def test_001_ec_12_a_job_whose_object_was_deleted_is_skipped_with_a_warning(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It ends at its first attempt, is no dead letter, and the log says what was missing."""
+    app = world.app()
+
+    @app.task(name="remind")
+    async def remind(invoice: int) -> None:
+        raise Skip(f"invoice {invoice} was deleted")
+
+    job = await remind.using(tenant="acme").aenqueue(7)
+    await burst(app)
+    ended = await job.arefresh()
+    assert (ended.state, ended.attempt, ended.failures) == (State.CANCELLED, 1, 0)
+    assert ended.because == "skipped: invoice 7 was deleted"
+    assert await world.store.dead.get(DeadGetRequest(scope=ALL, id=job.id)) is None
+    (line,) = [one for one in caplog.records if getattr(one, "event", "") == "job_skipped"]
+    assert line.levelname == "WARNING"
+    assert "invoice 7 was deleted" in line.getMessage()

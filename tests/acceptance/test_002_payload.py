@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fairlane import (
+    ConfigError,
     DuplicateJob,
     IdempotencyMismatch,
     InvalidJob,
@@ -17,8 +18,10 @@ from fairlane import (
     State,
     Task,
 )
-from tests.acceptance.presets import Preset, strict
-from tests.acceptance.world import World
+from fairlane.store.contract.dead import DeadGetRequest
+from tests.acceptance.presets import C_CATEGORIES, Preset, strict
+from tests.acceptance.working import burst
+from tests.acceptance.world import ALL, World
 
 SECRETS = {
     "a password": {"password": "hunter2"},
@@ -200,3 +203,50 @@ async def test_002_pl_4_a_repeated_key_raises_where_that_is_asked_for(
     assert (again.id, again.created, again.is_finished) == (first.id, False, is_finished)
     with pytest.raises(IdempotencyMismatch):
         await task.aenqueue(1, 3)
+
+
+async def test_002_pl_2_all_eight_categories_are_accepted_and_an_unknown_one_is_refused(
+    world: World, preset: Preset
+) -> None:
+    """Each with the fields it needs; a task of another category can neither be enqueued nor served."""
+    assert len(C_CATEGORIES) == 8
+    for category, needed in C_CATEGORIES.items():
+        job = await complete(preset[category], key=category).aenqueue(**dict.fromkeys(needed, 7))
+        assert (await job.arefresh()).state is State.READY
+    odd = preset.app.task(name="odd", category="ingestoin")(keep)
+    with pytest.raises(InvalidJob, match="category: ingestoin of task odd is not declared") as caught:
+        await complete(odd, key="odd").aenqueue(1)
+    assert [problem.code for problem in caught.value.problems] == ["category"]
+    with pytest.raises(ConfigError, match="category ingestoin is not one of payload"):
+        await world.declare()
+
+
+@pytest.mark.parametrize("category", [name for name, needed in C_CATEGORIES.items() if needed])
+async def test_002_tr_3_a_category_has_required_fields_of_its_own(preset: Preset, category: str) -> None:
+    """Missing or empty, each is named; nothing is stored."""
+    (needed,) = C_CATEGORIES[category]
+    for arguments in ({}, {needed: None}):
+        with pytest.raises(InvalidJob) as caught:
+            await complete(preset[category]).aenqueue(**arguments)
+        assert [problem.text for problem in caught.value.problems] == [
+            f"arguments.{needed}: is missing; category {category} needs it"
+        ]
+    assert (await preset.app.jobs.acount()).total == 0
+
+
+async def test_002_pl_8_an_error_message_is_cut_at_500_characters(world: World, preset: Preset) -> None:
+    """In the history of the job and in its dead letter; the class and the type stay whole."""
+
+    async def fail() -> None:
+        raise ValueError("x" * 501)
+
+    task = preset.app.task(name="fail", max_attempts=1)(fail)
+    job = await complete(task).aenqueue()
+    await burst(preset.app)
+    ended = await job.arefresh()
+    (attempt,) = ended.attempts
+    assert (ended.state, attempt.message, attempt.error_type) == (State.DEAD, "x" * 500, "ValueError")
+    letter = await world.store.dead.get(DeadGetRequest(scope=ALL, id=job.id))
+    assert letter is not None
+    assert letter.job.attempts[-1].failure is not None
+    assert letter.job.attempts[-1].failure.message == "x" * 500

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -100,16 +101,16 @@ FAMILIES: dict[str, Any] = {
     },
     "queues": {name: {} for name in E_SLOTS},
     "lanes": {name: {"slots": number, "queues": [name]} for name, number in E_SLOTS.items()},
+    "budgets": {"ai-tagging": {"ceiling": "500.00", "currency": "USD", "per": "month"}},
 }
 LATER: dict[str, Any] = {
-    "budgets": {"ai-tagging": {"ceiling": "500.00", "currency": "USD", "per": "month"}},
     "channels": {"pager": "https://pager.example.org/hunter2"},
 }
 """What belongs to features that do not exist yet."""
 
 
 def test_004_cf_1_every_setting_of_the_sample_has_its_place() -> None:
-    """Delays, slots, queues; a setting whose feature does not exist is refused, without showing its value."""
+    """Delays, slots, queues, a budget; a setting without a feature is refused, without showing its value."""
     for table, values in LATER.items():
         with pytest.raises(ConfigError, match=rf"^{table}: there is no such table") as caught:
             _ = Fairlane("sqlite:///unused.db", config={**FAMILIES, table: values}).settings
@@ -120,6 +121,9 @@ def test_004_cf_1_every_setting_of_the_sample_has_its_place() -> None:
     assert isinstance(retry, Backoff)
     assert [retry.delay(n, 0.5).total_seconds() for n in range(1, 6)] == [30, 60, 120, 240, 480]
     assert settings.queue("low").max_attempts == 5
+    assert [(one.name, one.ceiling, one.currency) for one in settings.budgets] == [
+        ("ai-tagging", Decimal(500), "USD")
+    ]
 
 
 def test_004_cf_1_a_secret_that_the_environment_does_not_have_is_named(

@@ -11,8 +11,8 @@ import pytest
 
 from fairlane import ErrorClass, Gate, JobFailed, Queue, Rate, State
 from fairlane.model.instants import DAY, MINUTE, SECOND, Instant, to_datetime
+from fairlane.model.retry.decision import Succeeded
 from fairlane.store.contract.dead import DeadGetRequest
-from fairlane.store.contract.jobs import StopRequest
 from tests.acceptance.presets import D_RETRY, Preset, lanes, work
 from tests.acceptance.world import ALL, World
 
@@ -137,20 +137,58 @@ async def test_003_jb_7_jobs_are_counted_by_what_they_wait_for(world: World, pre
     assert (fast.ready, fast.oldest_at, fast.oldest_minutes) == (3, oldest.enqueued_at, 1.5)
 
 
+@pytest.mark.parametrize(("retry", "state"), [(True, State.DELAYED), (False, State.DEAD)])
+async def test_003_jb_8_a_running_job_fails_by_hand_with_and_without_retry(
+    world: World, preset: Preset, *, retry: bool, state: State
+) -> None:
+    """It has one failure and the reason; its worker can settle it no more."""
+    job = await preset["email"].aenqueue()
+    claim = await world.take("fast")
+    assert await preset.app.jobs.afail(job.id, retry=retry, reason="hangs") is state
+    failed = await job.arefresh()
+    assert (failed.state, failed.failures, failed.attempts[-1].message) == (state, 1, "hangs")
+    assert await world.settle(claim, Succeeded()) is None
+    world.advance(5)
+    assert len(await world.claim(1, "fast")) == int(retry)
+
+
+async def test_003_jb_8_a_running_job_is_taken_back(world: World, preset: Preset) -> None:
+    """Ready again, with no failure."""
+    job = await preset["email"].aenqueue()
+    claim = await world.take("fast")
+    assert await preset.app.jobs.atake_back(job.id, reason="wrong host") is State.READY
+    assert (await job.arefresh()).failures == 0
+    assert await world.settle(claim, Succeeded()) is None
+    assert (await world.take("fast")).job.id == job.id
+
+
 @pytest.mark.parametrize("delay", [None, 60])
 async def test_003_jb_9_a_waiting_job_is_moved_to_the_dead_letters_with_a_reason(
     world: World, preset: Preset, delay: int | None
 ) -> None:
     """It never runs; one that runs is not moved."""
     job = await preset["email"].using(delay=delay).aenqueue()
-    request = StopRequest(scope=ALL, ids=(job.id,), reason="wrong list", who="ops")
-    assert await world.store.jobs.condemn(request) == (job.id,)
+    assert await preset.app.jobs.acondemn(job.id, reason="wrong list") == {job.id}
     moved = await job.arefresh()
     assert (moved.state, moved.because) == (State.DEAD, "condemned: wrong list")
     running = await preset["email"].aenqueue()
     world.advance(61)
     assert (await world.take("fast")).job.id == running.id
-    assert await world.store.jobs.condemn(StopRequest(scope=ALL, ids=(running.id,), reason="late")) == ()
+    assert await preset.app.jobs.acondemn(running.id, reason="late") == frozenset()
+
+
+async def test_003_jb_11_who_created_a_job_is_stored_and_searchable(world: World, preset: Preset) -> None:
+    """By its exact name, also after the job has ended, and counted as well."""
+    by_ann = await preset["email"].using(tenant="acme", created_by="user:ann").aenqueue()
+    await preset["email"].using(tenant="acme", created_by="user:ben").aenqueue()
+    await world.succeed(queue="fast")
+    found = await preset.app.jobs.afind(created_by="user:ann")
+    assert [(job.id, job.created_by, job.state) for job in found] == [
+        (by_ann.id, "user:ann", State.SUCCEEDED)
+    ]
+    assert (await world.record(by_ann)).created_by == "user:ann"
+    assert (await preset.app.jobs.acount(created_by="user:ben")).total == 1
+    assert (await preset.app.jobs.acount(created_by="user:an")).total == 0
 
 
 @pytest.mark.parametrize("attempts", [1, 7])

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from fairlane import Backoff, InvalidJob, Lane, State
-from fairlane.model.instants import SECOND, to_datetime
+from fairlane import Backoff, InvalidJob, Lane, State, WrongState
+from fairlane.model.instants import DAY, SECOND, to_datetime
 from fairlane.model.policy.overrides import PolicyChange, Subject, SubjectKind
 from fairlane.model.retry.decision import Succeeded
 from fairlane.model.scheduling.lanes import LaneClock
-from fairlane.store.contract.jobs import EditRequest
 from fairlane.store.contract.policies import OverrideRequest
 from tests.acceptance.presets import E_HOMES, E_PRIORITIES, E_RETRY, Preset, families, work
 from tests.acceptance.world import ALL, LEASE, World
@@ -216,11 +215,10 @@ async def test_004_fu_5_the_priority_of_a_waiting_job_is_changed_by_hand(
     """It overtakes at once, and is shown as this application counts; a running job is not touched."""
     task = preset["SOCIAL_REFRESH"].using(tenant="acme")
     first, second = await task.aenqueue(), await task.aenqueue()
-    raised = EditRequest(scope=ALL, id=second.id, priority=0)
-    assert (await world.store.jobs.edit(raised)).answer == "edited"
-    assert (await second.arefresh()).priority == 0
+    assert (await preset.app.jobs.aedit(second.id, priority=0)).priority == 0
     assert [claim.job.id for claim in await world.claim(2, "low")] == [second.id, first.id]
-    assert (await world.store.jobs.edit(raised)).answer == "not_waiting"
+    with pytest.raises(WrongState):
+        await preset.app.jobs.aedit(second.id, priority=1)
 
 
 async def test_004_fu_4_a_job_that_waited_ten_minutes_goes_before_any_newer_one(
@@ -236,3 +234,19 @@ async def test_004_fu_4_a_job_that_waited_ten_minutes_goes_before_any_newer_one(
     newest = await task.using(priority=0).aenqueue()
     order = [claim.job.id for claim in await world.claim(3, "aged")]
     assert order == [newer.id, old.id, newest.id]
+
+
+async def test_004_cd_9_one_type_is_kept_for_90_days(world: World) -> None:
+    """The other types of the same tenant and queue go after their week."""
+    app = world.app(config={"retention": {"tasks": {"CLICK_ROLLUP": "90d"}}})
+    rollup, other = (app.task(name=name)(work) for name in ("CLICK_ROLLUP", "CAPTURE"))
+    jobs = []
+    for task in (rollup, other):
+        jobs.append(await task.using(tenant="acme").aenqueue())
+        await world.succeed()
+    world.advance(90 * DAY / SECOND - 1)
+    assert (await world.prune()).jobs == 1
+    assert [job.id for job in await app.jobs.afind()] == [jobs[0].id]
+    world.advance(1)
+    assert (await world.prune()).jobs == 1
+    assert list(await app.jobs.afind()) == []

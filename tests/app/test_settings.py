@@ -100,7 +100,7 @@ def test_what_is_no_url_is_refused_without_being_shown(url: str) -> None:
 @pytest.mark.parametrize("scheme", ["", "Upper", "1st", "a b"])
 def test_an_illegal_scheme_cannot_be_registered(scheme: str) -> None:
     """No URL could ever have it."""
-    with pytest.raises(ValueError, match="no scheme"):
+    with pytest.raises(ValueError, match="is not a scheme"):
         register_scheme(scheme, lambda url, clock: cast("Store", object()))
 
 
@@ -127,3 +127,19 @@ def test_a_bad_url_of_a_file_is_refused_without_showing_it(url: str) -> None:
     with pytest.raises(ConfigError, match="Allowed: ") as caught:
         open_store(url)
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("errors", "words"),
+    [
+        ([1], "errors: it is"),
+        ({"massage": 500}, "there is no such key"),
+        ({"message": 99}, "errors.message: it is 99"),
+        ({"message": 2_001}, "errors.message: it is 2001"),
+        ({"traceback": True}, "errors.traceback: it is True"),
+    ],
+)
+def test_bounds_of_errors_outside_their_range_are_refused(errors: Any, words: str) -> None:
+    """They can only be lowered."""
+    with pytest.raises(ConfigError, match=words):
+        Fairlane(errors=errors)

@@ -16,7 +16,7 @@ from fairlane.model.job import Claim, JobRecord
 from fairlane.model.payload.encoding import encode_result
 from fairlane.model.retry.decision import AttemptResult, Failed, Succeeded, decide_settlement
 from fairlane.model.scope import Scope
-from fairlane.store.contract import Store
+from fairlane.store.contract import FACETS, Store
 from fairlane.store.contract.claims import ClaimRequest, QueueRequest, SettleRequest
 from fairlane.store.contract.request import Request
 from fairlane.store.opening import StoreClock, register_scheme
@@ -65,11 +65,9 @@ class WatchedStore:
     """The oracle behind watched facets."""
 
     def __init__(self, oracle: OracleStore, world: World) -> None:
-        """Watch the facets that the application side uses."""
-        self.jobs = Watched(oracle.jobs, world)
-        self.policies = Watched(oracle.policies, world)
-        self.registry = Watched(oracle.registry, world)
-        self.upkeep = Watched(oracle.upkeep, world)
+        """Watch every facet."""
+        for name in FACETS:
+            setattr(self, name, Watched(getattr(oracle, name), world))
 
 
 class RuntimeClock:

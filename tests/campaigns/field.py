@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import signal
 import sys
@@ -40,8 +41,14 @@ _GLANCE: Final = 0.02
 class Worker(Process):
     """One `fairlane worker`, and what its record says it is doing."""
 
-    def __init__(self, url: str, folder: Path, settings: dict[str, float], clock: Path | None) -> None:
-        """Start it on a store, with the store's clock in a file if campaigns set it."""
+    def __init__(
+        self, url: str, folder: Path, settings: dict[str, float], clock: Path | None, processes: int = 0
+    ) -> None:
+        """Start it on a store, with the store's clock in a file if campaigns set it.
+
+        Without processes it is one worker; with some, a supervisor, whose processes share one record.
+        """
+        self.processes = processes
         self.running: dict[tuple[str, int], ledger.Started] = {}
         self._clock = clock
         self._file: BinaryIO | None = None
@@ -51,12 +58,19 @@ class Worker(Process):
     def command(self, role: str, place: str) -> tuple[str, ...]:
         """Run the command that production runs."""
         application = "tests.campaigns.application:app"
-        return (sys.executable, "-m", "fairlane", "worker", application, "--log", "json")
+        number = ("--processes", str(self.processes))
+        return (sys.executable, "-m", "fairlane", "worker", application, "--log", "json", *number)
 
     def surroundings(self, place: str) -> dict[str, str]:
         """Tell the application where its store, its record and its clock are."""
         clock = {} if self._clock is None else {"CAMPAIGN_CLOCK": str(self._clock)}
         return {"CAMPAIGN_STORE": place, "CAMPAIGN_RECORD": str(self.record), **clock}
+
+    def pids(self) -> set[int]:
+        """Return the worker processes of a supervisor that live."""
+        started = {"process_started", "successor_started"}
+        pids = {one["pid"] for one in self.events() if one.get("event") in started}
+        return {pid for pid in pids if is_alive(pid)}
 
     def look(self) -> list[ledger.Started]:
         """Read on in its record; return what has started since."""
@@ -83,8 +97,22 @@ class Worker(Process):
         """Make sure that it is gone."""
         self.signal(signal.SIGCONT)  # which does nothing to one that has ended
         super().stop()
+        for pid in self.pids():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         if self._file is not None:
             self._file.close()
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs: one that has ended, and that nobody has collected, does not."""
+    try:
+        return (
+            Path(f"/proc/{pid}/stat").read_text("ascii", errors="replace").rpartition(")")[2].split()[0]
+            != "Z"
+        )
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 class Field:
@@ -97,6 +125,8 @@ class Field:
         self.records: list[ledger.Record] = []
         self.actor = Actor(store, self.records.append)
         self.workers: list[Worker] = []
+        self.orphaned: list[Worker] = []
+        """Those whose supervisor was killed: their processes still end their jobs."""
         self.starts: dict[str, list[ledger.Started]] = {}
         self.last_start: dict[int, ledger.Moment] = {}
         self.until_judged = AsyncExitStack()
@@ -114,26 +144,34 @@ class Field:
 
     # ── workers ───────────────────────────────────────────────────────────────
 
-    def hire(self, url: str | None = None, **settings: float) -> Worker:
-        """Start a worker; it is ready some time after."""
+    def hire(self, url: str | None = None, processes: int = 0, **settings: float) -> Worker:
+        """Start a worker, or a supervisor of some; it is ready some time after."""
         wanted = {**SETTINGS, **settings}
-        made = Worker(url or self.place.url, self._folder, wanted, self.clock)
+        if processes:
+            wanted["processes"] = processes
+        made = Worker(url or self.place.url, self._folder, wanted, self.clock, processes)
         self.workers.append(made)
         self.errand.settings |= {name: str(value) for name, value in wanted.items()}
         self.errand.settings["workers"] = str(len(self.workers))
         self._all.append(made)
         return made
 
-    async def hire_ready(self, number: int, url: str | None = None, **settings: float) -> None:
+    async def hire_ready(
+        self, number: int, url: str | None = None, processes: int = 0, **settings: float
+    ) -> None:
         """Start some workers, and return when they work."""
         for _ in range(number):
-            self.hire(url, **settings)
+            self.hire(url, processes, **settings)
         await self.until_all_are_ready()
 
     async def until_all_are_ready(self) -> None:
         """Return when all workers work."""
         for worker in self.workers:
-            await self.until(partial(worker.has_said, "worker_started"), "a worker does not start")
+            await self.until(partial(self._is_ready, worker), "a worker does not start")
+
+    def _is_ready(self, worker: Worker) -> bool:
+        started = [one for one in worker.events() if one.get("event") == "worker_started"]
+        return len(started) >= max(1, worker.processes)
 
     def dismiss(self, worker: Worker) -> None:
         """Expect nothing more of a worker that was killed, once its last line is read."""
@@ -141,9 +179,22 @@ class Field:
         self._look_at(worker)
         self.workers.remove(worker)
 
+    def orphan(self, worker: Worker) -> None:
+        """Expect only that the processes of a supervisor that was killed end their jobs."""
+        worker.popen.wait()
+        self.workers.remove(worker)
+        self.orphaned.append(worker)
+
+    def forget(self, worker: Worker) -> None:
+        """Expect nothing more of processes that have ended."""
+        self._look_at(worker)
+        self.orphaned.remove(worker)
+
     def look(self) -> None:
         """See what has started, anywhere; nobody may have ended who was not told to."""
         self._looked_at = time.monotonic()
+        for worker in self.orphaned:
+            self._look_at(worker)
         for worker in self.workers:
             self._look_at(worker)
             words = "".join(worker.lines[-20:])
@@ -203,9 +254,11 @@ class Field:
     # ── work ──────────────────────────────────────────────────────────────────
 
     @asynccontextmanager
-    async def fed(self, seconds: Sequence[float], backlog: int = 24) -> AsyncIterator[None]:
+    async def fed(
+        self, seconds: Sequence[float], backlog: int = 24, tasks: Sequence[str] = ("short", "plain")
+    ) -> AsyncIterator[None]:
         """Keep so many jobs waiting that take so long, as long as this lasts."""
-        feeding = asyncio.create_task(self._feed(seconds, backlog))
+        feeding = asyncio.create_task(self._feed(seconds, backlog, tasks))
         try:
             yield
         finally:
@@ -215,23 +268,23 @@ class Field:
             if is_ended:
                 feeding.result()
 
-    async def _feed(self, seconds: Sequence[float], backlog: int) -> None:
+    async def _feed(self, seconds: Sequence[float], backlog: int, tasks: Sequence[str]) -> None:
         draw = random.Random(self.errand.seed + 1)
         while True:
             while self._given - len(self.starts) < backlog:
                 self._given += BATCH
-                jobs = (self.job(draw.choice(("short", "plain")), draw.choice(seconds)) for _ in range(BATCH))
+                jobs = (self.job(draw.choice(tasks), draw.choice(seconds)) for _ in range(BATCH))
                 self.errand.figures["repeats"] += await self.actor.insist(*jobs)
             await asyncio.sleep(0.01)
 
-    def job(self, task: str, seconds: float) -> NewJob:
-        """Make a job that takes so long."""
-        body = payload(seconds=seconds)
-        values: dict[str, Any] = {"payload": body, "checksum": zlib.crc32(body), "max_attempts": 100}
+    def job(self, task: str, seconds: float | None, **options: Any) -> NewJob:
+        """Make a job that takes so long, or one whose handler takes no argument."""
+        body = payload() if seconds is None else payload(seconds=seconds)
+        values = {"payload": body, "checksum": zlib.crc32(body), "max_attempts": 100, **options}
         return self.actor.new(self.errand.draw.choice(TENANTS), task=task, **values)
 
-    async def drain(self) -> None:
-        """Wait until nothing is left to do, then let the workers go."""
+    async def until_idle(self) -> None:
+        """Wait until nothing is left to do."""
 
         async def is_left() -> bool:
             with suppress(StoreError):
@@ -245,6 +298,10 @@ class Field:
                     self.look()
         except TimeoutError:
             raise TimeoutError(f"not drained after {PATIENCE:.0f} s: {await self.actor.states()}") from None
+
+    async def drain(self) -> None:
+        """Wait until nothing is left to do, then let the workers go."""
+        await self.until_idle()
         await self.until_all_are_ready()  # before that a signal would end them like any other program
         for worker in self.workers:
             worker.signal(signal.SIGTERM)

@@ -32,8 +32,10 @@ processes): it bounds what to expect, and is no measure of speed.
 Failures are of all runs. What was measured, in the last three columns, is of the last runs that have as many
 trials as are asked for: what a tree of long ago took says nothing of this one.
 
-What is not here: `clock` sets a store's clock while jobs run; slots of schedules are judged where schedules
-are. A soak's jobs are judged in chapters of some thousand, each when it is over, and its books at the end.
+What is not here: `clock` sets a store's clock while jobs run. `slots` goes through nights in virtual time,
+with three schedulers that are an hour fast or slow, over changes of clocks both ways; it kills no process, it
+ends schedulers before a call is sent or before its answer is read. A soak's jobs are judged in chapters of
+some thousand, each when it is over, and its books at the end.
 """
 
 

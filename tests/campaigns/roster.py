@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Final, NamedTuple
 
+from tests.campaigns.children import kill_children, run_poison
 from tests.campaigns.disks import die_in_a_write, fill_the_disk
 from tests.campaigns.errand import Errand
 from tests.campaigns.long import replay_seeds, set_clocks, simulate
 from tests.campaigns.network import cut_answers, part_workers
+from tests.campaigns.requests import fuzz_the_api
 from tests.campaigns.servers import cut_off_a_crowd, kill_connections, kill_server
+from tests.campaigns.slots import fire_slots
 from tests.campaigns.soak import soak
+from tests.campaigns.supervisors import kill_supervisors, restart_one_by_one
 from tests.campaigns.workers import kill_workers, pause_workers
 from tests.simulation.crowd import CORES
 
@@ -54,6 +58,38 @@ CAMPAIGNS: Final[dict[str, Campaign]] = {
         50,
         ("sqlite", "postgres", "redis"),
         pause_workers,
+    ),
+    "supervisor-kill": Campaign(
+        "SIGKILLs of a supervisor with two processes, half of them with its processes",
+        "jobs of killed processes run elsewhere (asked: p99 within 20 s), the others end, and so do theirs",
+        100,
+        50,
+        ("sqlite", "postgres", "redis"),
+        kill_supervisors,
+    ),
+    "rolling-restart": Campaign(
+        "rolling restarts of two processes under load",
+        "each job starts exactly once",
+        50,
+        25,
+        ("sqlite", "postgres", "redis"),
+        restart_one_by_one,
+    ),
+    "child-kill": Campaign(
+        "SIGKILLs of a child process in the middle of a job",
+        "its job starts again, and no other job loses an attempt",
+        200,
+        100,
+        ("sqlite", "postgres", "redis"),
+        kill_children,
+    ),
+    "poison": Campaign(
+        "jobs of eleven kinds that harm whoever runs them, beside healthy jobs",
+        "each is dead after at most three crashes; no healthy job dies or fails an attempt",
+        110,
+        55,
+        ("sqlite", "postgres", "redis"),
+        run_poison,
     ),
     "server-kill": Campaign(
         "SIGKILLs of the server while jobs are enqueued and run",
@@ -122,6 +158,24 @@ CAMPAIGNS: Final[dict[str, Campaign]] = {
         100,
         ("sqlite", "postgres", "redis"),
         set_clocks,
+    ),
+    "slots": Campaign(
+        "slots of schedules, while their schedulers are killed between any two calls, pauses included",
+        "each has one job, none is early, none is missed that was to be taken",
+        100_000,
+        10_000,
+        ("sqlite", "postgres", "redis"),
+        fire_slots,
+        cores=1,
+    ),
+    "requests": Campaign(
+        "requests to the API, half of them such as its description forbids",
+        "no 5xx; each status, field and type of an answer is described",
+        100_000,
+        5_000,
+        ("sqlite",),
+        fuzz_the_api,
+        cores=1,
     ),
     "soak": Campaign(
         "jobs run by one worker in a row",

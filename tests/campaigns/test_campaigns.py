@@ -18,6 +18,10 @@ from tests.campaigns.soak import Soak
 SMALL = [
     ("worker-kill", "redis", 1),
     ("worker-pause", "postgres", 1),
+    ("supervisor-kill", "sqlite", 2),
+    ("child-kill", "redis", 2),
+    ("poison", "postgres", 3),
+    ("rolling-restart", "postgres", 1),
     ("server-kill", "redis-always", 1),
     ("connection-kill", "postgres", 3),
     ("commit-cut", "postgres", 10),
@@ -36,6 +40,16 @@ def test_a_small_campaign_finds_nothing(name: str, store: str, number: int) -> N
     assert found.n >= number
     assert found.versions["store"]
     assert found.figures["jobs"] > 0
+
+
+def test_requests_to_the_api_find_nothing() -> None:
+    """As many as are worth a test here; two thousand are in the tests of the API."""
+    found = run_piece("requests", "sqlite", 300, seconds=60)
+    assert found.failures == ()
+    assert found.n >= 300
+    assert found.figures["answers_2xx"] > 10
+    assert found.figures["answers_4xx"] > 10
+    assert "answers_5xx" not in found.figures
 
 
 async def lose_a_job(field: Field) -> None:

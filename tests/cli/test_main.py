@@ -18,6 +18,7 @@ from fairlane.cli.exits import MEANING, Exit, exit_of
 from fairlane.cli.main import COMMANDS, cli
 from fairlane.model import errors
 from tests.cli.shell import Shell
+from tests.unmeasured import without_coverage
 
 ROOT = Path(__file__).parents[2]
 
@@ -196,7 +197,9 @@ except SystemExit:
 
 def test_version_loads_nothing_that_takes_long() -> None:
     """It answers fast; a heavy import at the top of a module would fail here."""
-    run = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)  # noqa: S603 (our own text)
+    run = subprocess.run(  # noqa: S603 (our own text)
+        [sys.executable, "-c", LOADED], capture_output=True, text=True, check=True, env=without_coverage()
+    )
     assert run.stdout.splitlines()[-1] == "[]"
 
 

@@ -9,12 +9,12 @@ import re
 import pytest
 
 from fairlane.cli.render.escaping import in_json, one_line
-from fairlane.cli.render.output import Output, View
+from fairlane.cli.render.output import Output, TableView
 from tests.cli.shell import Shell
 from tests.contract.world import World, failed, payload
 
 ROWS = [("bulk", 7, None), ("mail", 1200, "[red]x[/red]")]
-VIEW: View[tuple[str, int, str | None]] = View(
+VIEW: TableView[tuple[str, int, str | None]] = TableView(
     {"QUEUE": lambda row: row[0], "JOBS": lambda row: row[1], "NOTE": lambda row: row[2]},
     lambda row: {"queue": row[0], "jobs": row[1]},
 )
@@ -55,7 +55,7 @@ def test_a_narrow_terminal_breaks_texts_but_neither_names_nor_numbers() -> None:
         "NONE": lambda _: None,
         "WHY": lambda _: "so it is " * 9,
     }
-    view: View[str] = View(columns, lambda row: {"id": row})
+    view: TableView[str] = TableView(columns, lambda row: {"id": row})
     out = io.StringIO()
     Output(out, is_rich=True, width=30).table(["0123456789" * 4], view)
     plain = re.sub("\x1b\\[[0-9;]*m", "", out.getvalue())

@@ -29,6 +29,8 @@ limits.bulk = { running = 8 }
 [worker]
 max_jobs = 900
 duties = false
+[archive]
+to = "s3://jobs:hunter2@bucket/old"
 """
 
 
@@ -83,6 +85,13 @@ def test_every_key_in_force_is_shown_with_its_source(world: World) -> None:
         "worker.duties": ("false", f"{file}:20"),
         "payload.warn_over": ("10KB", "default"),
         "retention.dead_unreviewed": ("30d", "default"),
+        "retention.dead_from": ("decision", "default"),
+        "retention.newest_dead": ("none", "default"),
+        "archive.to": ("s3://jobs:***@bucket/old", f"{file}:22"),
+        "dead_letters.key": ("{key}#r{n}", "default"),
+        "events.keep": ("7d", "default"),
+        "audit.key": ("none", "default"),
+        "retention.attempts_per_job": ("10", "default"),
     }
     assert {key: shown.get(key) for key in wanted} == wanted
     assert layers(configuration) == ["default", "code", file, "environment", "command line"]
@@ -99,7 +108,7 @@ def test_without_anything_the_defaults_are_shown(world: World) -> None:
     differing = {
         name: (key.default, shown[name].value)
         for name, key in named.items()
-        if not name.endswith("retry") and key.default.strip('"') != shown[name].value
+        if not name.endswith(("retry", ".rate")) and key.default.strip('"') != shown[name].value
     }
     here = f"sqlite:///{Path.cwd()}/fairlane.db"
     assert differing == {"app.url": ('"sqlite:///fairlane.db"', here)}
@@ -108,9 +117,11 @@ def test_without_anything_the_defaults_are_shown(world: World) -> None:
 def test_rows_come_in_the_order_of_the_tables(world: World) -> None:
     """What belongs together stands together."""
     text = (Path(__file__).parent / "whole_file.toml").read_text(encoding="utf-8")
-    world.environ = {"STORE_URL": "sqlite:///x.db"}
+    world.environ = {"STORE_URL": "sqlite:///x.db", "AUDIT_KEY": "0123456789abcdef", "WEB_SECRET": "x" * 16}
     tables = [row.key.split(".")[0] for row in rows(world.configuration(text))]
     assert list(dict.fromkeys(tables)) == [
-        "app", "defaults", "queues", "lanes", "gates", "tasks", "tenants", "worker", "payload", "retention",
+        "app", "defaults", "queues", "lanes", "gates", "breakers", "budgets", "tasks", "tenants",
+        "schedules", "worker",
+        "payload", "errors", "retention", "archive", "dead_letters", "events", "audit", "web", "doctor",
     ]  # fmt: skip
     assert tables == sorted(tables, key=list(dict.fromkeys(tables)).index)

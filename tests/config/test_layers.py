@@ -11,6 +11,7 @@ import pytest
 from fairlane import Backoff, ConfigError, Fairlane, Gate, Lane, Limits, Queue, Rate, Share
 from fairlane.app.config.configuration import Configuration
 from fairlane.app.settings import PayloadSettings, settings_of
+from fairlane.model.failure import ErrorBounds
 from fairlane.model.instants import SECOND
 from tests.config.world import World
 
@@ -51,10 +52,13 @@ def test_the_last_layer_that_speaks_of_a_queue_wins(world: World, given: list[st
 def test_the_command_line_wins_over_all(world: World) -> None:
     """Texts are read as an environment's are, values are taken."""
     world.environ = {"FAIRLANE_WORKER__LEASE": "20", "FAIRLANE_WORKER__MAX_JOBS": "2"}
+    world.environ["FAIRLANE_WORKER__MAX_CRASHES"] = "2"
+    world.environ["FAIRLANE_WORKER__STALLED_AFTER"] = "1m"
     configuration = world.configuration("[worker]\nlease = 30\nrenew_every = 7\n")
     configuration.use(options={"--lease": ("worker.lease", "40s"), "--max": ("worker.max_jobs", 3)})
     worker = configuration.settings.worker
     assert (worker.lease, worker.max_jobs, worker.renew_every) == (40 * SECOND, 3, 7 * SECOND)
+    assert (worker.max_crashes, worker.stalled_after) == (2, 60 * SECOND)
 
 
 def test_an_option_for_a_key_that_is_not_there_is_refused(world: World) -> None:
@@ -139,6 +143,27 @@ def test_the_rest_of_the_code_is_overruled_key_by_key(world: World) -> None:
     assert settings.is_lower_first
     assert (settings.payload.max_size, settings.payload.max_depth) == (2048, 2)
     assert (settings.sensitive, settings.require) == ("reject", ("correlation_id",))
+
+
+def test_the_bounds_of_errors_and_the_categories_are_overruled_one_by_one(world: World) -> None:
+    """What the file does not name keeps the value of the code; the environment wins over both."""
+    world.environ = {"FAIRLANE_ERRORS__TRACEBACK": "7"}
+    settings = world.settings(
+        "[errors]\ntraceback = 9\n[payload.categories]\nmail = ['to']\n",
+        errors={"message": 300, "traceback": 8},
+        payload={"categories": {"mail": ["to", "body"], "report": ["day"]}},
+    )
+    assert settings.errors == ErrorBounds(message=300, traceback=7)
+    assert settings.categories == {"mail": ("to",), "report": ("day",)}
+
+
+def test_what_becomes_of_a_stuck_job_is_overruled_key_by_key(world: World) -> None:
+    """The defaults lie below the code, the queue's own table above it."""
+    world.environ = {"FAIRLANE_DEFAULTS__ON_STUCK": "requeue"}
+    text = "[defaults]\nstuck_after = '3h'\n[queues.bulk]\nstuck_after = '2h'\n"
+    settings = world.settings(text, queues=[Queue("bulk", stuck_after=9_000), Queue("mail", on_stuck="dead")])
+    assert settings.queue("bulk") == Queue("bulk", stuck_after=7_200, on_stuck="requeue")
+    assert settings.queue("mail").stuck_after == 10_800
 
 
 @pytest.mark.parametrize(

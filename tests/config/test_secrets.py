@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Final
 
 import pytest
 
@@ -22,6 +23,12 @@ LEAKS = [
     ("[app]\nurl = 'redis://x:hunter2@${MISSING}'\n", "app.url", "environment variable MISSING is not set"),
     ("[app]\nurl = '${}'\n", "app.url", "environment variable  is not set"),
     ("[worker]\nhunter = 'hunter2'\n", "worker.hunter", "no such key"),
+    ("[audit]\nkey = 'hunter2'\n", "audit.key", "it has fewer than 16 characters"),
+    ("[audit]\nkey = ['hunter2']\n", "audit.key", "it is not text"),
+    ("[audit]\nkey = '${LEASE}'\n", "audit.key", "the value of ${LEASE} is not allowed"),
+    ("[web]\nsecret = 'hunter2'\n", "web.secret", "it has fewer than 16 characters"),
+    ("[web]\nsecret = ['hunter2']\n", "web.secret", "it is not text"),
+    ("[web]\nreplica_url = 'mysql://x:hunter2@host'\n", "web.replica_url", "it is not a PostgreSQL URL"),
     ("[channels]\nops = 'hunter2'\n", "channels", "there is no such table"),
     ("queues = 'hunter2'\n", "queues", "it is not a table"),
 ]
@@ -43,6 +50,43 @@ def test_no_error_shows_a_secret(
 def test_settings_do_not_show_their_url(world: World) -> None:
     """Whoever prints or logs them shows no password."""
     assert repr(world.settings(url=f"redis://:{SECRET}@host")) == "<Settings of fairlane>"
+
+
+LONG: Final = "correct horse battery staple"
+
+
+def test_the_key_of_the_audit_is_never_shown(world: World) -> None:
+    """Neither from the file, nor from the environment, which needs no file to name it."""
+    configuration = world.configuration(f"[audit]\nkey = '{LONG}'\n")
+    assert {row.key: row.value for row in rows(configuration)}["audit.key"] == "(hidden)"
+    assert configuration.settings.audit.key == LONG.encode()
+    assert LONG not in repr(configuration.settings.audit)
+    world.environ = {"FAIRLANE_AUDIT_KEY": LONG}
+    configuration = world.configuration()
+    shown = {row.key: (row.value, row.source) for row in rows(configuration)}
+    assert shown["audit.key"] == ("(hidden)", "FAIRLANE_AUDIT_KEY")
+    assert configuration.settings.audit.key == LONG.encode()
+
+
+def test_secrets_of_the_web_are_never_shown(world: World) -> None:
+    """The password of the replica, and the key of messages."""
+    url = f"postgresql://ops:{SECRET}@replica/shop"
+    configuration = world.configuration(f"[web]\nsecret = '{LONG}'\nreplica_url = '{url}'\n")
+    shown = {row.key: row.value for row in rows(configuration)}
+    assert shown["web.secret"] == "(hidden)"
+    assert shown["web.replica_url"] == "postgresql://ops:***@replica/shop"
+    web = configuration.settings.web
+    assert (web.secret, web.replica_url) == (LONG, url)
+    assert LONG not in repr(web)
+    assert SECRET not in repr(web)
+
+
+def test_the_key_of_the_audit_may_be_named_in_the_file(world: World) -> None:
+    """As a variable, which is what is shown."""
+    world.environ = {"AUDIT_KEY": LONG}
+    configuration = world.configuration("[audit]\nkey = '${AUDIT_KEY}'\n")
+    assert {row.key: row.value for row in rows(configuration)}["audit.key"] == "${AUDIT_KEY}"
+    assert configuration.settings.audit.key == LONG.encode()
 
 
 def test_an_unknown_variable_is_named_without_its_value(world: World) -> None:

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from datetime import date, time
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
-from fairlane import Backoff, ErrorClass, Gate, Lane, Limits, Queue, Rate, Share
+from fairlane import Backoff, Budget, ErrorClass, Gate, Lane, Limits, Queue, Rate, Share
+from fairlane.app.archive_settings import ArchiveSettings
 from fairlane.app.config.keys import TREE
+from fairlane.app.doctor_settings import DoctorSettings
+from fairlane.app.journal_settings import AuditSettings, DeadLetterSettings, EventSettings
+from fairlane.app.schedules.options import WORDS
 from fairlane.app.settings import TaskSettings
+from fairlane.app.web_settings import WebSettings
 from fairlane.app.worker_settings import WorkerSettings
+from fairlane.model.access import Role
+from fairlane.model.failure import ErrorBounds
 from fairlane.model.instants import DAY, SECOND
 from fairlane.model.payload.encoding import PayloadRules
+from fairlane.model.policy.declared import budget_rules
 from fairlane.model.policy.overrides import TenantRules
 from fairlane.model.policy.retention import Retention
 from tests.config.world import World
@@ -23,7 +33,8 @@ BULK = Limits(waiting=5000, running=4, rate=Rate(50, burst=5))
 
 def test_every_value_of_a_whole_file_is_read(world: World) -> None:
     """Into the same values that code would declare."""
-    world.environ = {"STORE_URL": "sqlite:///site.db"}
+    audit, web = "0123456789abcdef", "x" * 16
+    world.environ = {"STORE_URL": "sqlite:///site.db", "AUDIT_KEY": audit, "WEB_SECRET": web}
     settings = world.settings(TEXT)
     assert (settings.url, settings.import_) == ("sqlite:///site.db", "site.jobs:app")
     assert (settings.tenancy, settings.fixed_queues) == ("open", True)
@@ -33,7 +44,17 @@ def test_every_value_of_a_whole_file_is_read(world: World) -> None:
         "high": Queue("high", 30, 5, SLOWLY),
         "screenshot": Queue("screenshot", 90, 5, SLOWLY),
         "low": Queue("low", 300, 5, SLOWLY),
-        "bulk": Queue("bulk", 1200, 5, SLOWLY, BULK, max_waiting=1_000_000, cost="seconds"),
+        "bulk": Queue(
+            "bulk",
+            1200,
+            5,
+            SLOWLY,
+            BULK,
+            max_waiting=1_000_000,
+            cost="seconds",
+            stuck_after=7200,
+            on_stuck="requeue",
+        ),
     }
     assert settings.lanes == (
         Lane("high", 20, ("high",)),
@@ -41,9 +62,13 @@ def test_every_value_of_a_whole_file_is_read(world: World) -> None:
         Lane("bulk", 8, {"bulk": Share()}),
     )
     assert settings.gates == (Gate("screenshots", 12),)
+    (budget,) = settings.budgets
+    zone, shares = "Europe/Berlin", (0.5, 1.0)
+    ai = Budget("ai", 500, "USD", "month", zone, Decimal("0.02"), "park", per_tenant=True, alert_at=shares)
+    assert budget_rules(budget) == budget_rules(ai)
     assert settings.tasks == {
         "CAPTURE": TaskSettings(gate="screenshots"),
-        "QUOTES": TaskSettings(soft_timeout=20, on_bad_result="dead"),
+        "QUOTES": TaskSettings(soft_timeout=20, on_bad_result="dead", stuck_after=900, on_stuck="requeue"),
     }
     big = Limits(waiting=5000, running=8, rate=Rate(200, burst=20))
     assert settings.tenants == {
@@ -51,9 +76,61 @@ def test_every_value_of_a_whole_file_is_read(world: World) -> None:
         "system": TenantRules(2.0),
         "big-customer": TenantRules(5.0, {"plan": "enterprise"}, {"bulk": big}),
     }
-    assert settings.worker == WorkerSettings(max_jobs=100_000)
+    assert settings.worker == WorkerSettings(
+        max_jobs=100_000,
+        health_host="0.0.0.0",  # noqa: S104 (nothing is bound here)
+        health_port=8081,
+    )
     assert settings.payload == PayloadRules()
-    assert settings.retention == Retention()
+    assert settings.categories == {"mail": ("to", "subject"), "report": ()}
+    assert settings.errors == ErrorBounds(message=500, traceback=0)
+    assert settings.retention == Retention(
+        dead_reviewed=14 * DAY,
+        is_from_review=False,
+        attempts=25,
+        newest_finished=10_000,
+        tasks={"shop.click_rollup": 90 * DAY},
+        tenants={"acme": 30 * DAY},
+        queues={"bulk": DAY},
+    )
+    assert settings.archive == ArchiveSettings(to="s3://jobs:hunter2@bucket/old", compress="none")
+    assert settings.dead_letters == DeadLetterSettings(alert_above=None, key="{key}_retry_{time}")
+    assert settings.events == EventSettings(keep=DAY, most=500)
+    assert settings.doctor == DoctorSettings(
+        max_ready=50_000, max_memory=2 * 2**30, min_workers=2, min_clients=0
+    )
+    assert settings.audit == AuditSettings(key=b"0123456789abcdef", keep=730 * DAY)
+    assert settings.web == WebSettings(
+        host="::",
+        port=8443,
+        prefix="/ops/jobs",
+        allowed_hosts=("jobs.example.org", "*.internal"),
+        trusted_proxies=("10.0.0.7", "fd00::/8"),
+        basic_auth=True,
+        user_header="X-Forwarded-User",
+        user_header_role=Role.VIEWER,
+        see_dead_letters=Role.VIEWER,
+        review_dead_letters=Role.OPERATOR,
+        rate=Rate(10, "second", burst=50),
+        max_body=1_048_576,
+        statement_limit=SECOND // 2,
+        replica_url="postgresql://replica/shop",
+        secret="x" * 16,
+    )
+
+
+def test_schedules_are_read_word_by_word(world: World) -> None:
+    """As code says them; times may be TOML's own."""
+    world.environ = {"STORE_URL": "x", "AUDIT_KEY": "0123456789abcdef", "WEB_SECRET": "x" * 16}
+    schedules = world.settings(TEXT).schedules
+    assert schedules["rss"] == {
+        "task": "RSS_FEED_REFRESH", "every": 900, "for_tenants": {"plan": "pro"}
+    }  # fmt: skip
+    stocks = schedules["stocks"]
+    assert stocks["between"] == (time(9, 30), "16:00")
+    assert (stocks["holidays"], stocks["catch_up"]) == ((date(2026, 12, 25),), 10)
+    assert (stocks["unique_for"], stocks["timeout"], stocks["arguments"]) == (60, 60, {"symbol": "A"})
+    assert set(stocks) | set(schedules["rss"]) == {*WORDS} - {"at"}
 
 
 def test_the_whole_file_speaks_of_every_table() -> None:

@@ -12,8 +12,10 @@ from fairlane.model.lifecycle.states import State
 from fairlane.model.policy.overrides import PolicyChange, Subject, SubjectKind, TenantRules
 from fairlane.model.scope import Scope
 from fairlane.store.contract import Store
+from fairlane.store.contract.access import AccessListRequest
 from fairlane.store.contract.policies import ListRequest, OverrideRequest, PutRequest, ReadRequest
-from tests.contract.probes import HARMLESS, NAMING, PROBES, SERVING_ALL, settle_down, unused
+from tests.contract.probes import ACCESS, HARMLESS, NAMING, PROBES, SERVING_ALL, settle_down, unused
+from tests.contract.schedules.scene import SCHEDULES
 from tests.contract.world import World
 
 OWN, OTHER = Scope("acme"), Scope("globex")
@@ -53,6 +55,8 @@ async def test_every_verb_of_the_contract_is_asked(world: World) -> None:
         *SERVING_ALL,
         *NAMING,
         *HARMLESS,
+        *ACCESS,
+        *SCHEDULES,
         *joining,
         "upkeep.aclose",
         "registry.expect",
@@ -112,11 +116,11 @@ async def test_a_tenant_may_name_itself(world: World, verb: str) -> None:
 
 
 @pytest.mark.parametrize("verb", [verb for verb in NAMING if verb.startswith("policies.")])
-@pytest.mark.parametrize("kind", [SubjectKind.QUEUE, SubjectKind.TASK, SubjectKind.GATE])
+@pytest.mark.parametrize("kind", [SubjectKind.QUEUE, SubjectKind.TASK, SubjectKind.GATE, SubjectKind.BUDGET])
 async def test_what_all_tenants_share_is_not_a_tenants_to_read_or_change(
     world: World, verb: str, kind: SubjectKind
 ) -> None:
-    """S9: queues, tasks and gates are nobody's own, not even under the tenant's own name."""
+    """S9: queues, tasks, gates and budgets are nobody's own, not even under the tenant's own name."""
     with pytest.raises(TenantMismatch):
         await NAMING[verb](world, OWN, Subject(kind, "acme"))
 
@@ -169,6 +173,18 @@ async def test_claims_and_passes_serve_all_tenants_or_nobody(world: World, verb:
     assert await whole(world) == before
     await SERVING_ALL[verb](world, Scope.all(), target)
     assert await whole(world) != before
+
+
+@pytest.mark.parametrize("verb", ACCESS)
+@pytest.mark.parametrize("scope", [OWN, OTHER], ids=["own", "other"])
+async def test_who_may_sign_in_is_no_tenants_business(world: World, verb: str, scope: Scope) -> None:
+    """S9, S79: under the scope of one every verb is refused in a sentence, and nothing has changed."""
+    users = AccessListRequest(scope=Scope.all(), kind="user")
+    with pytest.raises(ValueError, match=r"serve all tenants: use Scope\.all\(\)"):
+        await ACCESS[verb](world, scope)
+    assert (await world.store.access.list(users)).rows == ()
+    await ACCESS[verb](world, Scope.all())
+    assert len((await world.store.access.list(users)).rows) == (verb == "access.write")
 
 
 async def test_an_override_within_the_own_scope_works_and_stays_there(world: World) -> None:

@@ -11,11 +11,17 @@ from uuid import UUID
 import msgspec
 
 from fairlane.model.failure import ErrorClass, Failure
+from fairlane.model.fingerprint import marked
 from fairlane.model.identifiers import IdMaker
 from fairlane.model.instants import SECOND, Instant
-from fairlane.model.job import Claim, JobRecord, NewJob, Progress, Settlement
+from fairlane.model.job import ATTEMPTS_KEPT, Claim, JobRecord, NewJob, Progress, Settlement
+from fairlane.model.journal.entries import Entry, JournalName, NewEntry
+from fairlane.model.journal.operations import Operation
+from fairlane.model.journal.sealing import seal_all
 from fairlane.model.lifecycle.states import CancelReply, State
+from fairlane.model.policy.budget import Account, BudgetRules
 from fairlane.model.policy.overrides import PolicyChange, Rules, Subject, SubjectKind, TaskRules
+from fairlane.model.policy.prune_mark import NO_MARK
 from fairlane.model.policy.retention import Retention
 from fairlane.model.retry.backoff import Backoff
 from fairlane.model.retry.decision import (
@@ -29,8 +35,11 @@ from fairlane.model.retry.decision import (
     Unknown,
     decide_settlement,
 )
+from fairlane.model.retry.revoke import RevokeHow
+from fairlane.model.review import ReviewAction
 from fairlane.model.scope import Scope
 from fairlane.store.contract import Store
+from fairlane.store.contract.budgets import AccountsRequest, SpendReply, SpendRequest
 from fairlane.store.contract.claims import (
     ClaimReply,
     ClaimRequest,
@@ -42,10 +51,26 @@ from fairlane.store.contract.claims import (
     Renewal,
     RenewReply,
     RenewRequest,
+    RevokedJob,
+    RevokeRequest,
     SettleReply,
     SettleRequest,
+    StuckReply,
+    StuckRequest,
 )
-from fairlane.store.contract.dead import DeadGetRequest, DeadLetter, DeadRequest
+from fairlane.store.contract.dead import (
+    DeadGetRequest,
+    DeadLetter,
+    DeadRequest,
+    DeleteRequest,
+    FollowReply,
+    FollowRequest,
+    Reprocessing,
+    ReprocessReply,
+    ReprocessRequest,
+    ReviewReply,
+    ReviewRequest,
+)
 from fairlane.store.contract.jobs import (
     EditReply,
     EditRequest,
@@ -59,6 +84,15 @@ from fairlane.store.contract.jobs import (
     StopRequest,
     Why,
 )
+from fairlane.store.contract.journal import (
+    MAX_ENTRIES,
+    AppendRequest,
+    EntriesRequest,
+    NumberRequest,
+    PendingReply,
+    PendingRequest,
+)
+from fairlane.store.contract.line import FirstInLine, FirstRequest, JobLine
 from fairlane.store.contract.policies import (
     HoldRequest,
     OverrideRequest,
@@ -75,7 +109,14 @@ from fairlane.store.contract.registry import (
     WorkerRecord,
 )
 from fairlane.store.contract.request import Request
-from fairlane.store.contract.upkeep import Census, PruneReply, PruneRequest, PurgeReply, PurgeRequest
+from fairlane.store.contract.upkeep import (
+    Census,
+    ForgetRequest,
+    PruneReply,
+    PruneRequest,
+    PurgeReply,
+    PurgeRequest,
+)
 from tests.invariants import check, count_all, read_books
 from tests.oracle.clock import DrivenClock
 
@@ -102,6 +143,30 @@ def ruined(error_class: ErrorClass = ErrorClass.NON_RETRYABLE, message: str = "h
     """Return the result of an attempt that makes its job dead."""
     return PermanentFailure(Failure(error_class, "ValueError", message))
 
+
+OPERATION = Operation(action="tests.steer", actor="ann", origin="tests", note="as agreed")
+"""Who steers, in tests of the audit."""
+
+KEPT_BY_A_NEW_RUN = (
+    "queue",
+    "task",
+    "payload",
+    "checksum",
+    "version",
+    "priority",
+    "dedup_key",
+    "dedup_until",
+    "correlation_id",
+    "max_attempts",
+    "timeout",
+    "at_most_once",
+    "tags",
+    "metadata",
+    "created_by",
+    "stuck_after",
+    "on_stuck",
+)
+"""The fields of a dead job that are those of the job in its place (S53)."""
 
 SUCCEEDED = Succeeded()
 SNOOZED = Snoozed(60 * SECOND)
@@ -132,6 +197,11 @@ ENDINGS: Mapping[str, AttemptResult] = {
 """Every way in which a worker can end an attempt."""
 
 
+def stored(ending: Failed | PermanentFailure, task: str = "noop") -> Failure:
+    """Return the failure that the history of a job has after this ending: with its fingerprint."""
+    return marked(task, ending.failure)
+
+
 def _still_open(queue_requests: Iterable[tuple[str, int]], claims: Iterable[Claim]) -> list[tuple[str, int]]:
     """Subtract what was claimed from the queue requests, first request first."""
     served = Counter(claim.job.queue for claim in claims)
@@ -151,6 +221,7 @@ class World:
         self.store = store
         self.clock = clock
         self._ids = IdMaker(random.Random(7).getrandbits)
+        self.attempts_kept = ATTEMPTS_KEPT
 
     # ── time ──────────────────────────────────────────────────────────────────
 
@@ -200,7 +271,6 @@ class World:
         scope: Scope = ALL,
         headroom: int = 0,
         ahead: int = 0,
-        isolates: bool = False,
     ) -> ClaimRequest:
         """Return the request of a claim, to be sent alone or with a settlement."""
         wanted = ((queue, total),) if queue_requests is None else queue_requests
@@ -212,7 +282,6 @@ class World:
             total=total,
             headroom=headroom,
             ahead=ahead,
-            isolates=isolates,
         )
 
     async def claim_reply(self, total: int = 1, queue: str = "default", **options: Any) -> ClaimReply:
@@ -262,12 +331,20 @@ class World:
     ) -> SettleReply:
         """Settle and return the reply."""
         return await self.store.claims.settle(
-            SettleRequest(scope=scope, worker=worker, settlements=settlements, claim=claim)
+            SettleRequest(
+                scope=scope,
+                worker=worker,
+                settlements=settlements,
+                claim=claim,
+                attempts_kept=self.attempts_kept,
+            )
         )
 
-    async def settle(self, claim: Claim, ending: AttemptResult = SUCCEEDED, worker: str = "w1") -> State:
+    async def settle(
+        self, claim: Claim, ending: AttemptResult = SUCCEEDED, worker: str = "w1", spent: int = 0
+    ) -> State:
         """Settle one claim that must be accepted."""
-        reply = await self.settle_reply(self.verdict(claim, ending), worker=worker)
+        reply = await self.settle_reply(self.verdict(claim, ending, spent=spent), worker=worker)
         assert not reply.stale
         return reply.settled[0].state
 
@@ -290,23 +367,50 @@ class World:
             assert await self.settle(claim, ending) is state
         return claim
 
+    async def die(self, tenant: str = "acme", **values: Any) -> JobRecord:
+        """Let one job die, which must be the first in its queue; its payload has a checksum."""
+        job = await self.enqueue(tenant, **{"checksum": 7, **values})
+        dead = await self.run(ruined(), job.queue)
+        assert dead.id == job.id
+        return dead
+
     async def lose(self) -> ReclaimReply:
         """Let every lease expire and reclaim."""
         self.advance(LEASE / SECOND)
         return await self.reclaim()
 
     async def renew(
-        self, *claims: Claim, worker: str = "w1", lease: int = LEASE, progress: Progress | None = None
+        self,
+        *claims: Claim,
+        worker: str = "w1",
+        lease: int = LEASE,
+        progress: Progress | None = None,
+        metadata: bytes | None = None,
+        spent: int = 0,
     ) -> RenewReply:
         """Renew claims."""
-        renewals = tuple(Renewal(claim.job.id, claim.fence, progress) for claim in claims)
+        renewals = tuple(Renewal(claim.job.id, claim.fence, progress, metadata, spent) for claim in claims)
         return await self.store.claims.renew(
             RenewRequest(scope=ALL, worker=worker, lease=lease, renewals=renewals)
         )
 
     async def reclaim(self, **options: Any) -> ReclaimReply:
         """Take back claims whose lease has expired."""
-        return await self.store.claims.reclaim(ReclaimRequest(scope=ALL, **options))
+        request = ReclaimRequest(scope=ALL, attempts_kept=self.attempts_kept, **options)
+        return await self.store.claims.reclaim(request)
+
+    async def take_stuck(self, **options: Any) -> StuckReply:
+        """Take back claims that are older than they may be."""
+        request = StuckRequest(scope=ALL, attempts_kept=self.attempts_kept, **options)
+        return await self.store.claims.take_stuck(request)
+
+    async def revoke(
+        self, *ids: UUID, how: RevokeHow, scope: Scope = ALL, **options: Any
+    ) -> tuple[RevokedJob, ...]:
+        """End claims as an operator does."""
+        options |= {"reason": "by hand", "who": "ops", "attempts_kept": self.attempts_kept}
+        request = RevokeRequest(scope=scope, ids=ids, how=how, **options)
+        return (await self.store.claims.revoke(request)).jobs
 
     async def promote(self, scope: Scope = ALL, **options: Any) -> PromoteReply:
         """Make due jobs ready."""
@@ -381,11 +485,25 @@ class World:
         """Return the next jobs of a queue."""
         return await self.store.jobs.peek(PeekRequest(scope=scope, queue=queue, limit=limit))
 
+    async def first_in_line(self, *lines: tuple[str, str], scope: Scope = ALL) -> tuple[FirstInLine, ...]:
+        """Return the first ready jobs of lines, each a tenant and a queue."""
+        request = FirstRequest(scope=scope, lines=tuple(JobLine(*line) for line in lines))
+        return await self.store.jobs.first_in_line(request)
+
     async def purge(self, scope: Scope = ALL, **options: Any) -> PurgeReply:
         """Cancel waiting jobs."""
         return await self.store.upkeep.purge(
             PurgeRequest(scope=scope, reason="spring cleaning", who="ops", **options)
         )
+
+    async def forget(self, tenant: str = "acme") -> None:
+        """Forget a tenant, in as many passes as it takes."""
+        cursor: str | None = None
+        while True:
+            request = ForgetRequest(scope=Scope(tenant), reason="asked to", who="ops", cursor=cursor)
+            cursor = (await self.store.upkeep.forget(request)).cursor
+            if cursor is None:
+                return
 
     async def letters(self, scope: Scope = ALL, page: int = 50, **filters: Any) -> list[DeadLetter]:
         """Page through all dead letters that match."""
@@ -403,11 +521,105 @@ class World:
 
     async def sight(self) -> tuple[object, ...]:
         """Return everything visible about jobs, to compare around a verb that must change nothing."""
-        return await self.find_all(), await self.counts(), await self.letters(), await self.census()
+        return (
+            await self.find_all(),
+            await self.counts(),
+            await self.letters(),
+            await self.census(),
+            await self.journal("audit"),
+            await self.journal("events"),
+        )
 
     async def letter(self, id: UUID) -> DeadLetter | None:
         """Return a job's dead letter, if it has one."""
         return await self.store.dead.get(DeadGetRequest(scope=ALL, id=id))
+
+    async def review(
+        self, action: ReviewAction, *ids: UUID, scope: Scope = ALL, who: str = "ann", **options: Any
+    ) -> tuple[ReviewReply, ...]:
+        """Do something about dead letters."""
+        return await self.store.dead.review(
+            ReviewRequest(scope=scope, ids=ids, action=action, who=who, **options)
+        )
+
+    def again(self, dead: JobRecord, **values: Any) -> Reprocessing:
+        """Return the request to run a dead job again as it was, under a key of its own (S53)."""
+        kept = {name: getattr(dead, name) for name in KEPT_BY_A_NEW_RUN}
+        key = f"{dead.idempotency_key}#r1"
+        new = {**kept, "parent_id": dead.id, "idempotency_key": key, **values}
+        return Reprocessing(dead.id, dead.checksum, self.new(**{"tenant": dead.tenant, **new}))
+
+    async def reprocess(
+        self, *items: Reprocessing, scope: Scope = ALL, who: str = "ann", **options: Any
+    ) -> tuple[ReprocessReply, ...]:
+        """Run dead letters again."""
+        return await self.store.dead.reprocess(ReprocessRequest(scope=scope, items=items, who=who, **options))
+
+    async def rerun(self, dead: JobRecord, **values: Any) -> JobRecord:
+        """Run one dead letter again, which must succeed, and return the new job."""
+        item = self.again(dead, **values)
+        (reply,) = await self.reprocess(item)
+        assert (reply.answer, reply.job) == ("reprocessed", item.job.id), reply
+        return await self.get(item.job.id)
+
+    async def delete(self, *ids: UUID, scope: Scope = ALL, **options: Any) -> tuple[UUID, ...]:
+        """Delete dead letters."""
+        return await self.store.dead.delete(DeleteRequest(scope=scope, ids=ids, **options))
+
+    async def follow(self, **options: Any) -> FollowReply:
+        """Let dead letters learn how the jobs in their place have ended."""
+        return await self.store.dead.follow(FollowRequest(scope=ALL, **options))
+
+    async def append(self, name: JournalName, *entries: NewEntry, scope: Scope = ALL) -> None:
+        """Append entries to a journal."""
+        await self.store.journal.append(AppendRequest(scope=scope, journal=name, entries=entries))
+
+    async def pending(self, name: JournalName, limit: int = MAX_ENTRIES, scope: Scope = ALL) -> PendingReply:
+        """Return what waits for a number in a journal, and its end."""
+        return await self.store.journal.pending(PendingRequest(scope=scope, journal=name, limit=limit))
+
+    async def appended(self, name: JournalName, scope: Scope = ALL) -> list[NewEntry]:
+        """Return the entries of a journal that wait for a number, oldest first."""
+        return [one.entry for one in (await self.pending(name, scope=scope)).entries]
+
+    async def journal(self, name: JournalName, scope: Scope = ALL) -> tuple[object, ...]:
+        """Return a journal: what waits for a number, its end, and its newest numbered entries."""
+        pending = await self.pending(name, scope=scope)
+        newest = EntriesRequest(scope=scope, journal=name, backwards=True)
+        return pending.entries, pending.end, (await self.store.journal.entries(newest)).entries
+
+    async def numbered(
+        self, name: JournalName, scope: Scope = ALL, page: int = 100, **filters: Any
+    ) -> list[Entry]:
+        """Page through the numbered entries that match, to the end."""
+        request = EntriesRequest(scope=scope, journal=name, limit=page, **filters)
+        found: list[Entry] = []
+        while True:
+            reply = await self.store.journal.entries(request)
+            assert len(reply.entries) <= page
+            found += reply.entries
+            if reply.after in {None, request.after}:
+                return found
+            is_further = (reply.after or 0) > request.after
+            assert is_further is not request.backwards or not request.after, "this cursor goes back"
+            request = msgspec.structs.replace(request, after=reply.after)
+
+    async def number(
+        self, name: JournalName, most: int = MAX_ENTRIES, memory: bytes | None = None
+    ) -> tuple[Entry, ...]:
+        """Number what waits in a journal, as its duty does, and return it."""
+        reply = await self.pending(name, most)
+        entries = seal_all(reply.entries, reply.end.last, b"", None)
+        request = NumberRequest(
+            scope=ALL,
+            journal=name,
+            revision=reply.end.revision,
+            taken=tuple(one.place for one in reply.entries),
+            entries=entries,
+            memory=reply.end.memory if memory is None else memory,
+        )
+        assert await self.store.journal.number(request)
+        return entries
 
     async def census(self) -> Census:
         """Return the store's own counters, all pages."""
@@ -415,7 +627,8 @@ class World:
 
     async def prune(self, **times: Any) -> PruneReply:
         """Remove what is older than these retention times."""
-        return await self.store.upkeep.prune(PruneRequest(scope=ALL, retention=Retention(**times)))
+        request = PruneRequest(scope=ALL, retention=Retention(**times))
+        return numbers_of(await self.store.upkeep.prune(request))
 
     # ── policies ──────────────────────────────────────────────────────────────
 
@@ -430,6 +643,26 @@ class World:
     async def put_gate(self, gate: str, *tasks: str) -> None:
         """Declare a gate and the tasks that use it."""
         await self.put({Subject(SubjectKind.TASK, task): TaskRules(gate=gate) for task in tasks})
+
+    async def put_budget(self, budget: str, *tasks: str, **rules: Any) -> None:
+        """Declare a budget and the tasks under it; its period is a day of UTC by default."""
+        await self.put({Subject(SubjectKind.TASK, task): TaskRules(budget=budget) for task in tasks})
+        values = {"ceiling": 100, "currency": "USD", "per": "day", "on_spent": "park", **rules}
+        await self.declare(SubjectKind.BUDGET, budget, BudgetRules(**values))
+
+    async def accounts(self, budget: str, scope: Scope = ALL, **options: Any) -> dict[str, Account]:
+        """Return the accounts of a budget by tenant."""
+        reply = await self.store.budgets.accounts(AccountsRequest(scope=scope, budget=budget, **options))
+        return {one.tenant: one.account for one in reply.accounts}
+
+    async def account(self, budget: str, tenant: str = "") -> tuple[int, int]:
+        """Return what is spent and reserved."""
+        account = (await self.accounts(budget))[tenant]
+        return account.spent, account.reserved
+
+    async def spend(self, budget: str, scope: Scope = ALL, **options: Any) -> SpendReply:
+        """Return who has spent what."""
+        return await self.store.budgets.spend(SpendRequest(scope=scope, budget=budget, **options))
 
     async def override(
         self, kind: SubjectKind, name: str, change: PolicyChange, until: Instant | None = None
@@ -495,4 +728,10 @@ class World:
 
     async def check_invariants(self) -> None:
         """Check what must hold for any store at rest."""
-        await check(self.store)
+        is_usual = self.attempts_kept == ATTEMPTS_KEPT
+        await check(self.store, attempts_kept=ATTEMPTS_KEPT if is_usual else None)
+
+
+def numbers_of(reply: PruneReply) -> PruneReply:
+    """Return how much a pass of pruning has removed, without the states and the mark."""
+    return msgspec.structs.replace(reply, states={}, mark=NO_MARK)

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from fairlane.app.settings import settings_of
 from fairlane.app.worker_settings import WorkerSettings
-from fairlane.duties import clean, expire, promote, prune
+from fairlane.duties import clean, expire, follow, promote, prune
 from fairlane.duties.duties import Duties
 from fairlane.duties.leader_election import LeaderElection
 from fairlane.duties.reclaim import EVERY, QUIET, Reclaim
+from fairlane.duties.stuck import TakeStuck
 from fairlane.model.instants import DAY, HOUR, SECOND, Instant, Micros
 from fairlane.model.lifecycle.states import State
 from fairlane.model.policy.retention import Retention
@@ -22,7 +24,7 @@ from fairlane.runtime.outage import StoreOutage
 from fairlane.store.contract.claims import MAX_RECLAIMED
 from fairlane.store.contract.registry import LeaveRequest, StoreStatus, WorkersRequest
 from fairlane.store.contract.request import Request
-from tests.contract.world import World
+from tests.contract.world import HANDED_BACK, World
 from tests.worker.world import until, until_async
 
 RENEW = 4 * SECOND
@@ -69,7 +71,7 @@ class FrozenStore:
 def reclaim_of(world: World) -> tuple[Reclaim, Beside]:
     """Return a reclaiming duty, and the clock it looks at."""
     clock = Beside(world)
-    return Reclaim(clock, WorkerSettings(lease=LEASE, renew_every=RENEW)), clock
+    return Reclaim(clock, WorkerSettings(lease=LEASE, renew_every=RENEW), Retention()), clock
 
 
 # ── reclaim ──────────────────────────────────────────────────────────────────
@@ -97,6 +99,43 @@ async def test_a_dead_worker_s_jobs_are_taken_back_and_told_of(
     assert (await world.get(job.id)).state is State.READY
     (told,) = [one.__dict__ for one in caplog.records if one.__dict__.get("event") == "job_lost"]
     assert (told["tenant"], told["job"], told["worker"]) == ("acme", str(job.id), "w1")
+
+
+async def test_each_worker_that_has_lost_claims_is_an_event(world: World) -> None:
+    """With how many, and of which queues; one for each pass and worker."""
+    duty, _ = reclaim_of(world)
+    await world.register("w9")
+    await _alive(world, 8, "w9")
+    for queue, worker in (("default", "w1"), ("bulk", "w1"), ("bulk", "w1"), ("default", "w2")):
+        await world.enqueue(queue=queue)
+        await world.claim_one(queue, worker=worker)
+    await _alive(world, 12, "w9")
+    await duty(world.store)
+    await duty(world.store)
+    told = {one.subject: (one.kind, one.tenant, one.count) for one in await world.appended("events")}
+    assert told == {"w1": ("worker_lost", None, 3), "w2": ("worker_lost", None, 1)}
+    bodies = {one.subject: one.body for one in await world.appended("events")}
+    assert bodies == {"w1": b'{"queues":["bulk","default"]}', "w2": b'{"queues":["default"]}'}
+
+
+@pytest.mark.parametrize("is_lost", [True, False])
+async def test_jobs_that_are_taken_back_keep_as_many_attempts_as_configured(
+    world: World, *, is_lost: bool
+) -> None:
+    """S24: `retention.attempts_per_job` of the process that leads."""
+    settings, retention = WorkerSettings(lease=LEASE, renew_every=RENEW), Retention(attempts=1)
+    duty_of = Reclaim if is_lost else TakeStuck
+    duty = duty_of(Beside(world), settings, retention)
+    world.attempts_kept = 1
+    await world.register("w2")
+    await _alive(world, 8)
+    job = await world.enqueue(timeout=SECOND, on_stuck="requeue")
+    await world.settle(await world.claim_one(worker="w1"), HANDED_BACK, worker="w1")
+    await world.claim_one(worker="w1", lease=LEASE if is_lost else 60 * SECOND)
+    await _alive(world, 12)
+    await duty(world.store)
+    attempts = (await world.get(job.id)).attempts
+    assert [(one.number, one.outcome) for one in attempts] == [(2, "lost" if is_lost else "failed")]
 
 
 async def test_a_living_claim_is_left_alone(world: World) -> None:
@@ -222,7 +261,7 @@ async def test_two_leaders_at_once_do_no_harm(world: World) -> None:
     await asyncio.gather(*(duty(world.store) for duty in (first, second, first, second)))
     for job in jobs:
         record = await world.get(job.id)
-        assert (record.state, record.failures, len(record.attempts)) == (State.READY, 1, 1)
+        assert (record.state, record.crashes, len(record.attempts)) == (State.READY, 1, 1)
 
 
 # ── the others ───────────────────────────────────────────────────────────────
@@ -258,14 +297,60 @@ async def test_expire_cancels_what_may_no_longer_start(world: World) -> None:
 
 async def test_prune_removes_what_was_kept_long_enough(world: World) -> None:
     """By the retention that the application declares."""
-    retention = Retention(succeeded=DAY)
+    duty = prune.Prune(Retention(succeeded=DAY))
     await world.enqueue()
     job = await world.run()
-    assert await prune.prune(world.store, retention) == prune.EVERY
+    assert await duty(world.store) == prune.EVERY
     assert await world.is_known(job.id)
     world.advance(DAY / SECOND + 1)
-    await prune.prune(world.store, retention)
+    await duty(world.store)
     assert not await world.is_known(job.id)
+
+
+async def test_prune_logs_what_it_removed_by_state(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    """S103: nothing if nothing was removed."""
+    caplog.set_level("INFO", "fairlane.duties")
+    duty = prune.Prune(Retention(cancelled=HOUR))
+    await duty(world.store)
+    assert caplog.messages == []
+    await world.bring_to(State.SUCCEEDED)
+    for _ in range(2):
+        await world.bring_to(State.CANCELLED)
+    world.advance(7 * DAY / SECOND)
+    await duty(world.store)
+    assert caplog.messages == ["removed after its retention: 2 cancelled, 1 succeeded"]
+    assert caplog.records[0].event == "pruned"  # type: ignore[attr-defined]
+
+
+async def test_prune_reads_the_whole_history_once_a_day(world: World) -> None:
+    """S103: a job that a clock put back among what was read already is found then, and not before."""
+    duty = prune.Prune(Retention(succeeded=DAY))
+    world.advance(3 * DAY / SECOND)
+    await duty(world.store)
+    world.advance(-2 * DAY / SECOND)
+    await world.enqueue()
+    job = await world.run()
+    world.advance(2 * DAY / SECOND + 1)
+    await duty(world.store)
+    assert await world.is_known(job.id)
+    for _ in range(2):
+        world.advance(DAY / SECOND)
+        await duty(world.store)
+    assert not await world.is_known(job.id)
+
+
+async def test_follow_notes_how_the_job_in_place_of_a_dead_one_has_ended(world: World) -> None:
+    """And tells of a success."""
+    assert await follow.follow(world.store) == follow.QUIET
+    dead = await world.bring_to(State.DEAD)
+    job = await world.rerun(dead.job)
+    await world.run()
+    assert await follow.follow(world.store) == follow.EVERY
+    letter = await world.letter(dead.job.id)
+    assert letter is not None
+    assert letter.review.new_run is not None
+    assert (letter.review.new_run.job, letter.review.new_run.state) == (job.id, State.SUCCEEDED)
+    assert "job_dlq_reprocess_success" in [one.kind for one in await world.appended("events")]
 
 
 async def test_clean_forgets_workers_that_were_silent_for_an_hour(world: World) -> None:
@@ -337,7 +422,7 @@ async def test_all_duties_are_done_by_whoever_leads_and_by_nobody_else(world: Wo
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     (leader,) = set(calls)
-    assert (await world.get(lost.id)).failures == 1
+    assert (await world.get(lost.id)).crashes == 1
     await next(one for one in made if one._name == leader).leave()
     follower = LeaderElection("a" if leader == "b" else "b", 12 * SECOND, 4 * SECOND)
     await follower(world.store)
@@ -346,7 +431,7 @@ async def test_all_duties_are_done_by_whoever_leads_and_by_nobody_else(world: Wo
 
 def _duties(world: World, name: str, settings: WorkerSettings) -> Duties:
     outage = StoreOutage(getLogger("fairlane.duties"), name, lambda: None)
-    return Duties(name, lambda: world.store, MachineClock(), Retention(), settings, outage)
+    return Duties(name, lambda: world.store, MachineClock(), settings_of(), settings, outage)
 
 
 async def test_a_fault_in_one_duty_stops_no_other(world: World, caplog: pytest.LogCaptureFixture) -> None:

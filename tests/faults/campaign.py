@@ -62,10 +62,11 @@ def moment() -> ledger.Moment:
 class Ledger:
     """One process's outside record: every line is in the file before anything else happens."""
 
-    def __init__(self, path: Path) -> None:
-        """Never continue another process's file."""
+    def __init__(self, path: Path, *, is_shared: bool = False) -> None:
+        """Never continue another process's file, unless it is shared by the processes of one command."""
         self.path = path
-        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o666)
+        exclusive = 0 if is_shared else os.O_EXCL
+        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | exclusive | os.O_APPEND, 0o666)
 
     def write(self, record: ledger.Record) -> None:
         """Append one line by one write."""

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import pytest
 from click.testing import CliRunner, Result
 
-from fairlane import Fairlane, JobNotFound, OutsideTenant, Refused
+from fairlane import EntryNotFound, Fairlane, JobNotFound, OutsideTenant, Refused, ScheduleNotFound
 from fairlane.cli.main import cli
 from tests.isolation import table
 from tests.isolation.discovery import public_callables, twin_of
@@ -270,7 +270,10 @@ def shown(value: Any) -> str:
 
 def wrong(line: Line, ended: Ended, scene: Scene) -> str | None:
     """Say what is wrong with how a call ended; None if nothing is."""
-    kinds = {REFUSED: Refused, NOT_FOUND: JobNotFound}
+    kinds: dict[object, type[BaseException] | tuple[type[BaseException], ...]] = {
+        REFUSED: Refused,
+        NOT_FOUND: (JobNotFound, EntryNotFound, ScheduleNotFound),
+    }
     if line.ends in kinds:
         return None if isinstance(ended, kinds[line.ends]) else f"{line.name}: {ended!r}, not {line.ends}"
     assert line.ends == OWN

@@ -9,10 +9,13 @@ from typing import Any, Final, cast
 
 from fairlane import Fail, Fairlane, Job, Lane, Outbox, Relay, Task
 from fairlane.app.ambient import require_tenant
+from fairlane.duties.journals.seal_audit import SealAudit
+from fairlane.duties.journals.tell_events import TellEvents
 from fairlane.model.policy.overrides import EVERY, Subject, SubjectKind
 from fairlane.model.scope import Scope
 from fairlane.outbox.relay import RelaySession
 from fairlane.store.contract import Store
+from fairlane.store.contract.dead import DeadRequest
 from fairlane.store.contract.jobs import FindRequest
 from fairlane.store.contract.policies import ReadRequest
 from fairlane.store.opening import StoreClock, open_store, register_scheme
@@ -46,6 +49,8 @@ class Scene:
             await self.note.using(tenant=tenant).aenqueue(f"{tenant}-secret")
             await self.fails.using(tenant=tenant).aenqueue(f"{tenant}-secret")
         await WorkerRuntime(app, lanes=[KEPT], burst=True).run()
+        (self.their_dead,) = (await app.dead.afind(tenant="globex")).items
+        (self.my_dead,) = (await app.dead.afind(tenant="acme")).items
         note = self.note.using(tenant="globex")
         self.their_parent: Job[Any] = await note.using(correlation_id="globex-order").aenqueue(SECRET)
         self.theirs: Job[Any] = await note.using(parent=self.their_parent).aenqueue(SECRET)
@@ -56,6 +61,16 @@ class Scene:
         await app.tenants.aset("globex", weight=3, note=SECRET)
         await app.tenants.apause("globex", reason=SECRET)
         await app.queues.apause("kept", reason="held")
+        for name, tenant in (("mine", "acme"), ("theirs", "globex")):
+            text = {"text": f"{tenant}-secret"}
+            await app.schedules.aadd(
+                name, "note", "@yearly", tenant=tenant, arguments=text, note=f"{tenant}-secret"
+            )
+            await app.schedules.arun(name)
+        await app.dead.anote(self.their_dead.id, SECRET)
+        for duty in (SealAudit(app.settings.audit), TellEvents(app.settings)):
+            while not await duty(app.client.store):
+                pass
         with sqlite3.connect(self._outbox_file) as db:
             db.execute(Outbox.ddl())
             Outbox(app).add(db.execute, note.bind(SECRET))
@@ -78,7 +93,7 @@ class Scene:
     def beside(self, app: Fairlane) -> Scene:
         """Open another application on the same jobs."""
         other = Scene(app, self._outbox_file.parent)
-        for name in ("mine", "theirs", "their_parent", "their_delayed"):
+        for name in ("mine", "theirs", "their_parent", "their_delayed", "my_dead", "their_dead"):
             setattr(other, name, getattr(self, name))
         return other
 
@@ -117,7 +132,8 @@ class World:
             kept: list[object] = []
             for tenant in OTHERS:
                 found = await store.jobs.find(FindRequest(scope=Scope(tenant), limit=1_000))
-                kept.append(found.jobs)
+                letters = await store.dead.find(DeadRequest(scope=Scope(tenant), limit=1_000))
+                kept += [found.jobs, letters.letters]
             subjects = [Subject(SubjectKind.TENANT, name) for name in (*OTHERS, EVERY)]
             subjects += [Subject(SubjectKind.QUEUE, "kept"), Subject(SubjectKind.TASK, "note")]
             policies = await store.policies.read(ReadRequest(scope=Scope.all(), subjects=tuple(subjects)))

@@ -11,7 +11,7 @@ import io
 import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Final
 
 import apsw.shell
 import msgspec
@@ -19,6 +19,7 @@ import msgspec
 from fairlane.model.failure import ErrorClass
 from fairlane.model.instants import SECOND
 from fairlane.model.job import Progress
+from fairlane.model.journal.entries import JournalName
 from fairlane.model.lifecycle.states import State
 from fairlane.model.policy.limits import Limits, Rate
 from fairlane.model.policy.overrides import (
@@ -31,12 +32,16 @@ from fairlane.model.policy.overrides import (
     TenantRules,
 )
 from fairlane.model.retry.decision import Succeeded
+from fairlane.model.review import ReviewAction
+from fairlane.store.contract.dead import DeadLetter
 from fairlane.store.contract.registry import LeadRequest, TaskRecord
 from fairlane.store.opening import open_store
-from tests.contract.world import ALL, HANDED_BACK, World, failed, payload, ruined
+from tests.contract.world import ALL, HANDED_BACK, OPERATION, World, failed, payload, ruined
 from tests.oracle.clock import DrivenClock
 
 FOLDER = Path(__file__).parent
+
+JOURNALS: Final[tuple[JournalName, ...]] = ("audit", "events")
 
 SUBJECTS = (
     Subject(SubjectKind.QUEUE, "default"),
@@ -57,6 +62,7 @@ async def fill(world: World) -> None:
     """Bring jobs into every state, and use everything that can block them."""
     await _declare(world)
     await _finish_some(world)
+    await _review_some(world)
     await _hold_some(world)
     await _leave_some_waiting(world)
 
@@ -107,11 +113,25 @@ async def _finish_some(world: World) -> None:
         await world.settle(claim)
     lost = await world.bring_to(State.RUNNING, "globex")
     await world.lose()
-    again = await world.claim_one(isolates=True)
+    again = await world.claim_one()
     assert again.job.id == lost.job.id
     await world.settle(again, failed())  # delayed, and no longer suspect
     condemned = await world.enqueue("acme")
     await world.condemn(condemned.id, reason="spoilt")
+
+
+async def _review_some(world: World) -> None:
+    """Decide about dead letters in every way, and number some of what that appends to the journals."""
+    dead = [letter.job for letter in await world.letters()]
+    actions: tuple[ReviewAction, ...] = ("acknowledge", "note", "resolve", "ignore", "discard")
+    for action, job in zip(actions, dead, strict=False):
+        await world.review(action, job.id, note="as agreed", operation=OPERATION)
+    for journal in JOURNALS:
+        await world.number(journal, 2)
+    again = await world.bring_to(State.DEAD, "globex")
+    new = await world.rerun(again.job)
+    await world.settle(await world.claim_one(new.queue))
+    await world.follow()
 
 
 async def _hold_some(world: World) -> None:
@@ -135,6 +155,7 @@ async def _leave_some_waiting(world: World) -> None:
     await world.enqueue("acme", delay=3_600 * SECOND, dedup_key="nightly")
     await world.enqueue("acme", dedup_key="d1", idempotency_key="order-2", fingerprint=b"f2")
     await world.enqueue("globex", dedup_key="d2", dedup_until="started", at_most_once=True)
+    await world.enqueue("globex", timeout=SECOND, stuck_after=7 * SECOND, on_stuck="requeue")
     parent = await world.enqueue("globex", expires_in=86_400 * SECOND)
     await world.enqueue("globex", parent_id=parent.id, correlation_id=str(parent.id))
     await ruin(world)
@@ -153,12 +174,18 @@ async def sight(world: World) -> dict[str, Any]:
         "now": world.now,
         "jobs": {str(job.id): job for job in await world.find_all()},
         "counts": sorted([*key, number] for key, number in (await world.counts()).items()),
-        "letters": await world.letters(),
+        "letters": [_told(letter) for letter in await world.letters()],
+        "journals": {name: await world.journal(name) for name in JOURNALS},
         "census": await world.census(),
         "policies": views,
     }
     plain: dict[str, Any] = json.loads(msgspec.json.encode(told))
     return plain
+
+
+def _told(letter: DeadLetter) -> dict[str, Any]:
+    """Return a dead letter as plain values; `review` is one word, as in versions that had no more."""
+    return {**msgspec.structs.asdict(letter), "review": letter.review.review, "record": letter.review}
 
 
 async def main() -> None:

@@ -6,22 +6,43 @@ import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import apsw
 import pytest
 
+from fairlane.model.access import Role
+from fairlane.model.access_records import UserRecord
 from fairlane.model.errors import SchemaTooOld
 from fairlane.model.instants import SECOND
 from fairlane.model.job import Claim, JobRecord
 from fairlane.model.lifecycle.states import State, is_finished
 from fairlane.model.policy.overrides import PolicyChange, SubjectKind
+from fairlane.model.review import ReviewRecord
+from fairlane.model.schedule.records import NewSlot, ScheduleRecord
+from fairlane.model.scope import Scope
+from fairlane.store.contract.access import (
+    AccessChange,
+    AccessFindRequest,
+    AccessListRequest,
+    AccessWriteRequest,
+    AttemptRequest,
+)
+from fairlane.store.contract.journal import JournalEnd
+from fairlane.store.contract.mailbox import AskRequest, UnansweredRequest
+from fairlane.store.contract.schedules import (
+    DueRequest,
+    ScheduleChange,
+    SchedulesListRequest,
+    SchedulesWriteRequest,
+)
 from fairlane.store.opening import open_store
 from fairlane.store.sqlite.migrating import NEWEST, STEPS
-from tests.contract.world import World, failed
-from tests.migrations.filling import sight
+from tests.contract.world import ALL, World, failed
+from tests.migrations.filling import JOURNALS, sight
 from tests.oracle.clock import DrivenClock
 
-VERSIONS = (1,)
+VERSIONS = (1, 2, 3, 4, 5, 6, 7, 8, 9)
 """Every version that a file may have; a new one adds its number and two files, written by `filling`."""
 
 FOLDER = Path(__file__).parent
@@ -152,9 +173,92 @@ async def test_attempts_go_on_counting(old: Old) -> None:
 async def test_jobs_of_before_have_no_creator_and_new_ones_are_found_by_theirs(old: Old) -> None:
     """S51: schema 2 adds `created_by`, which is NULL for jobs of schema 1."""
     world = old.world
-    assert {job.created_by for job in await world.find_all()} == {None}
-    job = await world.enqueue("acme", created_by="ops")
-    assert await world.find_all(created_by="ops") == [await world.get(job.id)]
+    if old.version == 1:
+        assert {job.created_by for job in await world.find_all()} == {None}
+    job = await world.enqueue("acme", created_by="migrator")
+    assert await world.find_all(created_by="migrator") == [await world.get(job.id)]
+
+
+async def test_jobs_of_before_are_stuck_at_twice_their_timeout(old: Old) -> None:
+    """S31: schema 3 adds `stuck_after` and `on_stuck`; jobs of before have neither, and end as dead."""
+    world = old.world
+    if old.version < 3:
+        assert {(job.stuck_after, job.on_stuck) for job in await world.find_all()} == {(None, "dead")}
+    job = await world.enqueue("acme", timeout=SECOND, stuck_after=7 * SECOND, on_stuck="requeue")
+    found = await world.get(job.id)
+    assert (found.stuck_after, found.on_stuck) == (7 * SECOND, "requeue")
+
+
+async def test_a_worker_of_before_can_be_asked(old: Old) -> None:
+    """S70: schema 4 adds the mailbox, which is empty."""
+    mailbox, id = old.world.store.mailbox, uuid4()
+    unanswered = UnansweredRequest(scope=ALL, worker="w1")
+    assert await mailbox.unanswered(unanswered) == ()
+    assert await mailbox.ask(AskRequest(scope=ALL, id=id, worker="w1", kind="status", valid_for=SECOND))
+    assert [one.id for one in await mailbox.unanswered(unanswered)] == [id]
+
+
+async def test_dead_letters_of_before_await_a_review(old: Old) -> None:
+    """S75: schema 5 adds reviews; letters of before are found by every filter and may be decided about."""
+    world = old.world
+    letters = await world.letters(review="pending")
+    if old.version < 5:
+        assert letters == await world.letters()
+        assert {(one.fingerprint, one.review) for one in letters} == {("", ReviewRecord())}
+    for one in letters:
+        job = one.job
+        mine = await world.letters(
+            scope=Scope(job.tenant),
+            queue=job.queue,
+            task=job.task,
+            error_class=one.error_class,
+            fingerprint=one.fingerprint,
+            review="pending",
+        )
+        assert job.id in {other.job.id for other in mine}
+    resolved, rerun = letters[0].job, letters[1].job
+    assert [one.answer for one in await world.review("resolve", resolved.id, note="known")] == ["done"]
+    assert (await world.rerun(rerun)).parent_id == rerun.id
+    assert resolved.id in {one.job.id for one in await world.letters(review="resolved")}
+
+
+async def test_journals_are_kept_on_or_from_now_on(old: Old) -> None:
+    """S60, S76: schema 5 adds the journals."""
+    world = old.world
+    if old.version < 5:
+        for journal in JOURNALS:
+            assert await world.journal(journal) == ((), JournalEnd(), ())
+    doomed = await world.enqueue("acme")
+    before = await world.pending("events")
+    await world.condemn(doomed.id)
+    assert [one.kind for one in await world.appended("events")][len(before.entries) :] == ["dead_letter"]
+    numbers = [one.number for one in await world.number("events")]
+    assert numbers == [before.end.last + 1 + number for number in range(len(before.entries) + 1)]
+
+
+async def test_nobody_may_sign_in_yet_and_users_can_be_added(old: Old) -> None:
+    """S79: schema 6 adds access, closed by default."""
+    access = old.world.store.access
+    assert (await access.list(AccessListRequest(scope=ALL, kind="user"))).rows == ()
+    ann = UserRecord(name="ann", role=Role.ADMIN, password_hash="1", created_by="root")
+    added = AccessChange(key=ann.key, record=ann)
+    assert await access.write(AccessWriteRequest(scope=ALL, changes=(added,)))
+    found = await access.find(AccessFindRequest(scope=ALL, keys=(ann.key,)))
+    assert [row.record for row in found.rows] == [ann]
+    attempt = AttemptRequest(scope=ALL, most={"ann": 1}, within=SECOND)
+    assert [await access.attempt(attempt) for _ in range(2)] == [0, SECOND]
+
+
+async def test_there_are_no_schedules_yet_and_some_can_be_added(old: Old) -> None:
+    """S57: schema 7 adds schedules and their slots."""
+    schedules, world = old.world.store.schedules, old.world
+    assert (await schedules.list(SchedulesListRequest(scope=ALL))).rows == ()
+    made = ScheduleRecord(name="nightly", next_at=world.now)
+    slot = NewSlot(at=world.now, tenant="acme")
+    change = ScheduleChange(name="nightly", record=made, slots=(slot,))
+    assert await schedules.write(SchedulesWriteRequest(scope=ALL, changes=(change,))) == (True,)
+    reply = await schedules.due(DueRequest(scope=ALL))
+    assert ([row.record for row in reply.rows], [one.at for one in reply.pending]) == ([made], [slot.at])
 
 
 async def test_an_older_file_is_refused_until_it_is_migrated(tmp_path: Path) -> None:

@@ -12,7 +12,14 @@ from uuid import UUID
 
 import pytest
 
-from fairlane.model import errors
+from fairlane.model import access_errors, errors, worker_errors
+from fairlane.model.access_errors import (
+    SessionNotFound,
+    TokenNotFound,
+    TooManyAttempts,
+    UserExists,
+    UserNotFound,
+)
 from fairlane.model.errors import (
     ClaimLost,
     Closed,
@@ -45,8 +52,12 @@ from fairlane.model.errors import (
     UnknownTenant,
     Unsupported,
     WaitingLimitReached,
+    WrongState,
     invalid_job,
 )
+from fairlane.model.policy import errors as policy_errors
+from fairlane.model.policy.errors import QueueNotEmpty
+from fairlane.model.worker_errors import StartupFailed, WorkerNotFound, WorkerSilent
 
 ID = UUID(int=7)
 JOB = SimpleNamespace(id=ID)
@@ -69,11 +80,21 @@ PARENTS: dict[type[FairlaneError], type[BaseException]] = {
     TenantMismatch: Refused,
     InsideTenant: TenantMismatch,
     OutsideTenant: Refused,
+    UserExists: Refused,
+    WrongState: Refused,
+    QueueNotEmpty: Refused,
     JobNotFound: FairlaneError,
     JobFailed: FairlaneError,
     JobCancelled: FairlaneError,
     ResultGone: FairlaneError,
     ClaimLost: FairlaneError,
+    StartupFailed: FairlaneError,
+    WorkerNotFound: FairlaneError,
+    WorkerSilent: FairlaneError,
+    UserNotFound: FairlaneError,
+    TokenNotFound: FairlaneError,
+    SessionNotFound: FairlaneError,
+    TooManyAttempts: FairlaneError,
     StoreError: FairlaneError,
     StoreUnavailable: StoreError,
     StoreBusy: StoreError,
@@ -108,7 +129,8 @@ def test_the_drawing_in_the_module_is_the_hierarchy() -> None:
     """Every public error hangs where it belongs, and nothing else is drawn."""
     public = {
         name
-        for name, kind in inspect.getmembers(errors, inspect.isclass)
+        for module in (errors, access_errors, policy_errors, worker_errors)
+        for name, kind in inspect.getmembers(module, inspect.isclass)
         if issubclass(kind, FairlaneError) and not name.startswith("_")
     }
     assert public == {kind.__name__ for kind in PARENTS} | {"FairlaneError"}
@@ -163,6 +185,11 @@ def test_three_errors_are_also_the_kind_that_python_users_expect() -> None:
             ),
             {"tenant": "acme", "scope": "acme"},
         ),
+        (
+            WrongState(ID, "running", "running jobs cannot be edited", "cancel it first"),
+            f"job {ID} is running: running jobs cannot be edited; cancel it first",
+            {"id": ID, "state": "running"},
+        ),
         (JobNotFound(ID), f"no job {ID}", {"id": ID}),
         (JobNotFound("nonsense"), "no job nonsense", {"id": "nonsense"}),
         (JobFailed(JOB, "ValueError: boom"), f"job {ID} is dead: ValueError: boom", {"job": JOB}),
@@ -184,14 +211,32 @@ def test_three_errors_are_also_the_kind_that_python_users_expect() -> None:
         ),
         (ConfigError("is wrong"), "is wrong", {"key": "", "source": "", "allowed": ""}),
         (
-            ConfigError("is no number", key="slots", source="fairlane.toml", allowed="1 or more"),
-            "slots: is no number (from fairlane.toml) Allowed: 1 or more.",
+            ConfigError("is not a number", key="slots", source="fairlane.toml", allowed="1 or more"),
+            "slots: is not a number (from fairlane.toml) Allowed: 1 or more.",
             {"key": "slots", "source": "fairlane.toml", "allowed": "1 or more"},
         ),
         (
-            ConfigError("is no number", source="FAIRLANE_SLOTS"),
-            "is no number (from FAIRLANE_SLOTS)",
+            ConfigError("is not a number", source="FAIRLANE_SLOTS"),
+            "is not a number (from FAIRLANE_SLOTS)",
             {"key": "", "source": "FAIRLANE_SLOTS"},
+        ),
+        (UserNotFound("ann"), "no user 'ann'; `fairlane users` lists them", {"name": "ann"}),
+        (
+            UserExists("ann"),
+            "there is a user 'ann' already; `fairlane users set` changes it",
+            {"name": "ann"},
+        ),
+        (TokenNotFound("1"), "no token '1'; `fairlane tokens` lists them", {"id": "1"}),
+        (SessionNotFound("1"), "no session '1': it has ended, or it never was", {"id": "1"}),
+        (
+            TooManyAttempts(7),
+            "too many attempts to sign in have failed; try again in 7 s",
+            {"retry_after": 7},
+        ),
+        (
+            QueueNotEmpty("mail", 3),
+            "3 job(s) wait or run in queue mail; close it, and remove it when they have ended",
+            {"queue": "mail", "jobs": 3},
         ),
         (
             OutsideTenant(),

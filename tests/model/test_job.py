@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from fairlane.model.failure import ErrorClass, Failure
-from fairlane.model.job import MAX_STORED_ATTEMPTS, AttemptRecord, NewJob, Settlement
+from fairlane.model.job import ATTEMPTS_KEPT, AttemptRecord, NewJob, Settlement
 from fairlane.model.lifecycle.record_changes import initial_state
 from fairlane.model.lifecycle.states import Event, State
 
@@ -68,4 +68,4 @@ def test_a_settlement_and_an_attempt_survive_being_written_down() -> None:
 
 def test_history_keeps_the_last_ten_attempts() -> None:
     """Seed B asked for so many (S24)."""
-    assert MAX_STORED_ATTEMPTS == 10
+    assert ATTEMPTS_KEPT == 10

@@ -94,7 +94,7 @@ OURS = to_cursor(JobPosition(5, UUID(int=7)))
 def test_a_cursor_that_we_did_not_write_is_refused_and_shown_in_a_bounded_way(cursor: str) -> None:
     """Nothing from outside reaches a store's query except a place we might have given out."""
     with pytest.raises(
-        ValueError, match="is no cursor; use the one that came with the page before"
+        ValueError, match="is not a cursor; use the one that came with the page before"
     ) as caught:
         from_cursor(cursor)
     assert len(str(caught.value)) < 500

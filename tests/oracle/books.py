@@ -10,9 +10,14 @@ from uuid import UUID
 
 import msgspec
 
+from fairlane.model.duty_report import DutyReports
+from fairlane.model.finished_job import FinishedJob
+from fairlane.model.guards.breaker import BreakerState
 from fairlane.model.instants import Instant, Micros
 from fairlane.model.job import JobRecord
+from fairlane.model.journal.entries import Entry, JournalName, PendingEntry
 from fairlane.model.lifecycle.states import WAITING, State, is_finished
+from fairlane.model.policy.budget import BudgetRules
 from fairlane.model.policy.limits import Limits
 from fairlane.model.policy.overrides import (
     DEFAULTS,
@@ -30,8 +35,11 @@ from fairlane.model.policy.overrides import (
     limits_of,
     overlay,
 )
+from fairlane.model.review import ReviewRecord
 from fairlane.model.scheduling.fairness import activate, stride, virtual_now
+from fairlane.store.contract.breakers import BreakerKey
 from fairlane.store.contract.registry import TaskView, WorkerView
+from tests.oracle.budget_book import BudgetBook
 
 Flow = tuple[str, str]
 """(queue, tenant): the unit of fairness."""
@@ -66,8 +74,8 @@ class ClaimState:
     """What a live claim has besides its job."""
 
     gate: str | None
-    is_alone: bool
     charged: Micros | None
+    has_permit: bool = False
 
 
 @dataclass
@@ -81,11 +89,37 @@ class Key:
 
 
 @dataclass
+class JournalBook:
+    """One journal: entries without a number, entries with one, and what its duty remembers."""
+
+    pending: list[PendingEntry] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
+    appended: int = 0
+    last: int = 0
+    revision: int = 0
+    memory: bytes = b""
+
+
+@dataclass
+class Batch:
+    """Jobs that were removed and are not archived yet."""
+
+    jobs: list[FinishedJob] = field(default_factory=list)
+    closed_at: Instant | None = None
+
+
+@dataclass
 class Books:
     """Everything that is stored. A job is written only by `save`."""
 
     jobs: dict[UUID, JobRecord] = field(default_factory=dict)
     delayed: dict[UUID, JobRecord] = field(default_factory=dict)
+    reviews: dict[UUID, ReviewRecord] = field(default_factory=dict)
+    journals: dict[JournalName, JournalBook] = field(
+        default_factory=lambda: {"audit": JournalBook(), "events": JournalBook()}
+    )
+    batches: dict[int, Batch] = field(default_factory=dict)
+    last_batch: int = 0
     counts: Counter[tuple[str, str, State]] = field(default_factory=Counter)
     ready: defaultdict[Strand, set[UUID]] = field(default_factory=lambda: defaultdict(set))
     tenant_clocks: defaultdict[Flow, TenantClock] = field(default_factory=lambda: defaultdict(TenantClock))
@@ -96,6 +130,7 @@ class Books:
     estimates: dict[tuple[str, str], Micros] = field(default_factory=dict)
     claim_states: dict[UUID, ClaimState] = field(default_factory=dict)
     gate_used: Counter[str] = field(default_factory=Counter)
+    breakers: dict[BreakerKey, BreakerState] = field(default_factory=dict)
     keys: dict[tuple[str, str], Key] = field(default_factory=dict)
     dedup: dict[tuple[str, str, str], UUID] = field(default_factory=dict)
     declared: dict[Subject, Rules] = field(default_factory=dict)
@@ -104,16 +139,19 @@ class Books:
     closed: dict[Subject, Hold] = field(default_factory=dict)
     workers: dict[str, WorkerView] = field(default_factory=dict)
     tasks: dict[str, TaskView] = field(default_factory=dict)
+    budgets: BudgetBook = field(default_factory=BudgetBook)
     leads: dict[str, tuple[str, Instant]] = field(default_factory=dict)
+    duty_reports: dict[str, DutyReports] = field(default_factory=dict)
     beat_at: Instant | None = None
     resumed_at: Instant | None = None
 
     def copy(self) -> Books:
-        """Return a copy that can be changed independently; records are immutable."""
+        """Return a copy that can be changed independently, but for the journals; records are immutable."""
         other = copy.copy(self)
         for name in (
             "jobs",
             "delayed",
+            "reviews",
             "counts",
             "parked",
             "floors",
@@ -121,6 +159,7 @@ class Books:
             "estimates",
             "claim_states",
             "gate_used",
+            "breakers",
         ):
             setattr(other, name, copy.copy(getattr(self, name)))
         other.ready = defaultdict(set, {strand: set(ids) for strand, ids in self.ready.items()})
@@ -129,6 +168,7 @@ class Books:
         )
         other.keys = {key: copy.copy(one) for key, one in self.keys.items()}
         other.dedup = dict(self.dedup)
+        other.budgets = self.budgets.copy()
         return other
 
     # ── jobs ──────────────────────────────────────────────────────────────────
@@ -160,6 +200,28 @@ class Books:
         """Remove a finished job."""
         self._take_out(job)
         del self.jobs[job.id]
+        self.reviews.pop(job.id, None)
+
+    def archive(self, finished: FinishedJob) -> None:
+        """Add a job that is being removed to the open batch."""
+        batch = self.batches.get(self.last_batch)
+        if batch is None or batch.closed_at is not None:
+            self.last_batch += 1
+            batch = self.batches[self.last_batch] = Batch()
+        batch.jobs = [one for one in batch.jobs if one.job.id != finished.job.id] + [finished]
+
+    def forget_batches(self, tenant: str) -> None:
+        """Remove a tenant's jobs from all batches."""
+        for batch in self.batches.values():
+            batch.jobs = [one for one in batch.jobs if one.job.tenant != tenant]
+
+    def take_back(self, finished: FinishedJob) -> None:
+        """Store a job that has ended elsewhere, or before: it holds no key."""
+        job = finished.job
+        self.jobs[job.id] = job
+        self.counts[job.tenant, job.queue, job.state] += 1
+        if finished.review is not None and finished.review != ReviewRecord():
+            self.reviews[job.id] = finished.review
 
     def _take_out(self, job: JobRecord) -> None:
         key = (job.tenant, job.queue, job.state)
@@ -294,6 +356,18 @@ class Books:
         rules = self.rules(Subject(SubjectKind.GATE, gate), now)
         assert isinstance(rules, GateRules)
         return rules
+
+    def budget_rules(self, budget: str, now: Instant) -> BudgetRules:
+        """Return the effective rules of a budget."""
+        rules = self.rules(Subject(SubjectKind.BUDGET, budget), now)
+        assert isinstance(rules, BudgetRules)
+        return rules
+
+    def budget_of(self, task: str, now: Instant) -> tuple[str, BudgetRules] | None:
+        """Return the budget that bounds a task, if any does."""
+        name = self.task_rules(task, now).budget
+        rules = BudgetRules() if name is None else self.budget_rules(name, now)
+        return None if name is None or rules.ceiling is None else (name, rules)
 
     def limits(self, queue: str, tenant: str, now: Instant) -> Limits:
         """Return the limits of a tenant in a queue."""

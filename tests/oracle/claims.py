@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
 
 from fairlane.model.errors import Unsupported
+from fairlane.model.guards.breaker import opens_at
 from fairlane.model.instants import SECOND, Instant
 from fairlane.model.job import Claim, JobRecord, NewJob, Settlement
+from fairlane.model.journal.entries import NewEntry
+from fairlane.model.journal.facts import deaths, stuck
 from fairlane.model.lifecycle.record_changes import claimed, new_record, promoted, settled, stopped
 from fairlane.model.lifecycle.record_changes import lost as taken_back
 from fairlane.model.lifecycle.states import (
@@ -18,12 +22,16 @@ from fairlane.model.lifecycle.states import (
     because,
     is_expired,
 )
+from fairlane.model.policy.budget import Account, BudgetRules, decide_start, room_at
 from fairlane.model.policy.limits import Rate, is_below
 from fairlane.model.policy.overrides import EVERY, Subject, SubjectKind
 from fairlane.model.retry.decision import lose_lease, reconcile
+from fairlane.model.retry.revoke import answer_revoke, settle_revoked
+from fairlane.model.retry.stuck import is_stuck, settle_stuck
 from fairlane.model.scheduling.fairness import FIRST_ESTIMATE, charge, correction, learn, refund
 from fairlane.model.scheduling.look_ahead import may_be_ahead
 from fairlane.model.scope import Scope
+from fairlane.store.breaker_changes import line_key
 from fairlane.store.contract.claims import (
     ClaimReply,
     ClaimRequest,
@@ -35,17 +43,25 @@ from fairlane.store.contract.claims import (
     ReclaimRequest,
     RenewReply,
     RenewRequest,
+    RevokedJob,
+    RevokeReply,
+    RevokeRequest,
     SettledJob,
     SettleReply,
     SettleRequest,
+    StuckReply,
+    StuckRequest,
     WorkerRequest,
+    stuck_claim,
 )
 from fairlane.store.contract.jobs import Why
 from fairlane.store.contract.registry import LIVE_WITHIN
 from fairlane.store.contract.request import check_serves_all
+from tests.oracle.audit import Audit
 from tests.oracle.books import Books, ClaimState, Flow, Parked, Strand, order_of, strand_of
+from tests.oracle.breakers import breaker_block, not_closed, take_permits
 from tests.oracle.core import Core
-from tests.oracle.waking import WakePass, gate_room
+from tests.oracle.waking import WakePass, gate_room, line_of
 
 CUT: Final = new_record(NewJob(id=UUID(int=0), tenant="", queue="", task="", payload=b"", checksum=0), now=0)
 """No job: the next one may not be claimed ahead."""
@@ -69,6 +85,7 @@ class OracleClaims:
         wakings: dict[str, WakePass] = {}
         claims: list[Claim] = []
         is_cut = False
+        told: list[NewEntry] = []
         for queue_request in request.queue_requests:
             if len(claims) >= request.total or is_cut:
                 break
@@ -85,6 +102,7 @@ class OracleClaims:
                     request,
                     newcomers=left <= request.headroom,
                     is_ahead=left <= request.ahead,
+                    told=told,
                 )
                 if job is None:
                     break
@@ -92,12 +110,16 @@ class OracleClaims:
                     is_cut = True
                     break
                 assert job.lease_until is not None
-                claims.append(Claim(job, job.fence, job.lease_until, books.claim_states[job.id].is_alone))
+                is_over = books.budget_of(job.task, now) is not None
+                is_over = is_over and (job.id, job.fence) not in books.budgets.held
+                claims.append(Claim(job, job.fence, job.lease_until, is_over))
                 taken += 1
+        self._core.append("events", *told)
+        permits = tuple(one.job.id for one in claims if books.claim_states[one.job.id].has_permit)
         if len(claims) >= request.total:
-            return ClaimReply(tuple(claims))
+            return ClaimReply(tuple(claims), permits=permits)
         is_partial = any(waking.is_partial for waking in wakings.values())
-        return ClaimReply(tuple(claims), next_due(books, set(wakings), now), is_partial, is_cut)
+        return ClaimReply(tuple(claims), next_due(books, set(wakings), now), is_partial, is_cut, permits)
 
     def _held(self, scope: Scope, worker: str, id: UUID, fence: int) -> JobRecord | None:
         job = self._core.books.jobs.get(id)
@@ -115,8 +137,11 @@ class OracleClaims:
                 stale.append(renewal.id)
                 continue
             progress = renewal.progress or job.progress
-            books.change(job, lease_until=now + request.lease, progress=progress)
+            metadata = job.metadata if renewal.metadata is None else renewal.metadata
+            books.change(job, lease_until=now + request.lease, progress=progress, metadata=metadata)
             _charge_time(books, job, now, is_final=False)
+            if renewal.spent:
+                self._core.report_spend(request.scope, job.id, job.fence, renewal.spent, is_over=False)
             if job.is_cancel_asked:
                 asked.append(job.id)
         return RenewReply(tuple(stale), tuple(asked), now + request.lease)
@@ -124,17 +149,24 @@ class OracleClaims:
     async def settle(self, request: SettleRequest) -> SettleReply:
         if request.claim is not None:
             check_serves_all(request.claim)
-        done, stale = [], []
+        ended, stale = [], []
         for settlement in request.settlements:
+            key = (settlement.id, settlement.fence)
+            self._core.report_spend(request.scope, *key, settlement.spent, is_over=True)
             job = self._held(request.scope, request.worker, settlement.id, settlement.fence)
             if job is None:
                 stale.append(settlement.id)
             else:
-                done.append(SettledJob(job.id, self._settle(job, settlement).state))
+                ended.append(self._settle(job, settlement, request.attempts_kept))
+        self._tell_deaths(ended)
+        done = [SettledJob(job.id, job.state) for job in ended]
         claimed = None if request.claim is None else await self.claim(request.claim)
         return SettleReply(tuple(done), tuple(stale), claimed)
 
-    def _settle(self, job: JobRecord, asked: Settlement) -> JobRecord:
+    def _tell_deaths(self, ended: list[JobRecord]) -> None:
+        self._core.append("events", *deaths(job for job in ended if job.state is State.DEAD))
+
+    def _settle(self, job: JobRecord, asked: Settlement, kept: int) -> JobRecord:
         books, now = self._core.books, self._core.now()
         settlement = reconcile(job, asked, now)
         if settlement.is_unstarted:
@@ -144,7 +176,7 @@ class OracleClaims:
         if settlement.outcome in {"succeeded", "failed"} and books.claim_states[job.id].charged is not None:
             seen, name = now - (job.started_at or now), (job.queue, job.task)
             books.estimates[name] = learn(books.estimates.get(name, FIRST_ESTIMATE), seen)
-        return self._core.end_attempt(settled(job, settlement, now))
+        return self._core.end_attempt(settled(job, settlement, now, kept))
 
     async def settle_in(self, connection: Any, request: SettleRequest) -> SettleReply:
         """Refuse: memory has no transactions."""
@@ -164,16 +196,61 @@ class OracleClaims:
         by = now if request.expired_by is None else min(now, request.expired_by)
         due = [job for job in books.jobs.values() if job.lease_until is not None and job.lease_until <= by]
         due.sort(key=lambda job: (job.lease_until, job.id.bytes))
-        lost = []
+        lost, ended = [], []
         for job in due[: request.limit]:
-            loss = lose_lease(
-                job, was_alone=books.claim_states[job.id].is_alone, max_crashes=request.max_crashes
-            )
+            loss = lose_lease(job)
+            self._core.abandon_budget(job)
             _charge_time(books, job, now, is_final=True)
-            self._core.end_attempt(taken_back(job, loss, now))
+            ended.append(self._core.end_attempt(taken_back(job, loss, now, request.attempts_kept)))
             lost.append(LostClaim(job.id, job.tenant, job.queue, str(job.worker), job.fence, loss.state))
+        self._tell_deaths(ended)
         is_idle = not due and all(job.lease_until is None for job in books.jobs.values())
         return ReclaimReply(tuple(lost), len(due) > request.limit, is_idle)
+
+    async def take_stuck(self, request: StuckRequest) -> StuckReply:
+        check_serves_all(request)
+        books, now = self._core.books, self._core.now()
+        found = [job for job in books.jobs.values() if is_stuck(job, now)]
+        found = [job for job in found if (job.started_at or 0) >= request.started_after]
+        found.sort(key=lambda job: (job.started_at, job.id.bytes))
+        taken, ended = [], []
+        for job in found[: request.limit]:
+            _charge_time(books, job, now, is_final=True)
+            self._core.abandon_budget(job)
+            settlement = reconcile(job, settle_stuck(job, now), now)
+            after = self._core.end_attempt(settled(job, settlement, now, request.attempts_kept))
+            taken.append(stuck_claim(job, after.state))
+            ended.append(after)
+            self._core.append("events", stuck(job, after.state))
+        self._tell_deaths(ended)
+        return StuckReply(tuple(taken), len(found) > request.limit)
+
+    async def revoke(self, request: RevokeRequest) -> RevokeReply:
+        answers, ended = [], []
+        for id in dict.fromkeys(request.ids):
+            job = self._core.books.jobs.get(id)
+            if job is None or not request.scope.covers(job.tenant):
+                continue
+            answer = answer_revoke(job, request.how)
+            after = self._revoke(job, request) if answer == "revoked" else job
+            if answer == "revoked":
+                ended.append(after)
+            Audit(self._core, request.operation).changed(job, after)
+            answers.append(RevokedJob(id, answer, after.state))
+        self._tell_deaths(ended)
+        return RevokeReply(tuple(answers))
+
+    def _revoke(self, job: JobRecord, request: RevokeRequest) -> JobRecord:
+        books, now = self._core.books, self._core.now()
+        if job.state in WAITING:
+            reason = because(Because.CONDEMNED, request.reason)
+            return books.save(stopped(job, State.DEAD, reason, now))
+        settlement = settle_revoked(job, request.how, request.delay, request.reason)
+        _charge_time(books, job, now, is_final=True)
+        self._core.abandon_budget(job)
+        return self._core.end_attempt(
+            settled(job, reconcile(job, settlement, now), now, request.attempts_kept)
+        )
 
     async def promote(self, request: PassRequest) -> PromoteReply:
         check_serves_all(request)
@@ -226,6 +303,7 @@ def claim_one(
     newcomers: bool = False,
     is_ahead: bool = False,
     only: str | None = None,
+    told: list[NewEntry] | None = None,
 ) -> JobRecord | None:
     """Claim the next job, or nothing; `CUT` if it may not be claimed ahead.
 
@@ -249,17 +327,22 @@ def claim_one(
         )
         block = _strand_block(books, strand, now)
         if block is not None:
-            books.park(strand, block)
+            if block.reason == "budget":
+                _find_no_room(books, strand, now, told)
+            # At a breaker it is woken from the line: with a time, all in it would wake at once.
+            books.park(strand, replace(block, until=None) if block.reason == "breaker" else block)
             continue
         job = books.head(strand)
         if is_expired(job.expires_at, now):
             _expire(books, job, now)
             continue
-        has_gate = books.task_rules(job.task, now).gate is not None
+        rules = books.task_rules(job.task, now)
+        has_gate = rules.gate is not None or rules.budget is not None
+        has_gate = has_gate or bool(not_closed(books, job.task, job.tenant, now))
         has_rate = any(_rates(books, strand, now))
         if is_ahead and not may_be_ahead(job, has_gate=has_gate, has_rate=has_rate):
             return CUT
-        return _serve(books, flow, job, request, now)
+        return _serve(books, flow, job, request, now, told)
 
 
 def _next_flow(books: Books, queue: str, *, newcomers: bool, only: str | None) -> Flow | None:
@@ -275,7 +358,14 @@ def _next_flow(books: Books, queue: str, *, newcomers: bool, only: str | None) -
     return min(ready, key=lambda flow: (key[flow].vt, key[flow].ready_since), default=None)
 
 
-def _serve(books: Books, flow: Flow, job: JobRecord, request: ClaimRequest, now: Instant) -> JobRecord:
+def _serve(
+    books: Books,
+    flow: Flow,
+    job: JobRecord,
+    request: ClaimRequest,
+    now: Instant,
+    told: list[NewEntry] | None,
+) -> JobRecord:
     queue, tenant = flow
     books.floors[queue] = books.virtual_now(queue)
     cost = None
@@ -292,9 +382,33 @@ def _serve(books: Books, flow: Flow, job: JobRecord, request: ClaimRequest, now:
         books.gate_used[gate] += 1
     if job.dedup_until == "started":
         books.free_dedup(job)
-    is_alone = job.is_suspect and request.isolates
-    books.claim_states[job.id] = ClaimState(gate, is_alone, cost)
-    return books.save(claimed(job, request.worker, request.lease, now))
+    has_permit = take_permits(books, job, now)
+    books.claim_states[job.id] = ClaimState(gate, cost, has_permit)
+    job = claimed(job, request.worker, request.lease, now)
+    budget = books.budget_of(job.task, now)
+    if budget is not None:
+        if decide_start(budget[1], _account(books, budget, tenant, now)) == "start":
+            books.budgets.reserve(*budget, job, now)
+        else:
+            _find_no_room(books, strand_of(job), now, told, is_fatal=True)
+    return books.save(job)
+
+
+def _account(books: Books, budget: tuple[str, BudgetRules], tenant: str, now: Instant) -> Account:
+    return books.budgets.account(budget[0], tenant if budget[1].per_tenant else "", now)
+
+
+def _find_no_room(
+    books: Books, strand: Strand, now: Instant, told: list[NewEntry] | None, *, is_fatal: bool = False
+) -> None:
+    """Note that a job of this strand found no room in its budget."""
+    budget = books.budget_of(strand[2], now)
+    assert budget is not None
+    account = _account(books, budget, strand[1], now)
+    note = books.budgets.tell if is_fatal else books.budgets.park
+    found = note(budget[0], strand[1] if budget[1].per_tenant else "", account, budget[1])
+    if told is not None:
+        told += found
 
 
 # ── what may not run now ──────────────────────────────────────────────────────
@@ -354,18 +468,36 @@ def _flow_block(books: Books, flow: Flow, now: Instant) -> Parked | None:
 def _strand_block(books: Books, strand: Strand, now: Instant) -> Parked | None:
     task = Subject(SubjectKind.TASK, strand[2])
     rules = books.task_rules(task.name, now)
-    block = _pause_block(books, task, now) or _rate_block(books, task, rules.rate, (task,), now)
+    block = _pause_block(books, task, now) or breaker_block(books, strand, now)
+    block = block or _rate_block(books, task, rules.rate, (task,), now)
     if block is not None or rules.gate is None:
-        return block
+        return block or _budget_block(books, strand, now)
     gate = Subject(SubjectKind.GATE, rules.gate)
     if gate_room(books, gate.name, now) <= 0:
         return Parked("gate", gate, min(books.ends((gate,), now), default=None))
-    return _rate_block(books, gate, books.gate_rules(gate.name, now).rate, (gate,), now)
+    block = _rate_block(books, gate, books.gate_rules(gate.name, now).rate, (gate,), now)
+    return block or _budget_block(books, strand, now)
+
+
+def _budget_block(books: Books, strand: Strand, now: Instant) -> Parked | None:
+    budget = books.budget_of(strand[2], now)
+    if budget is None:
+        return None
+    account = _account(books, budget, strand[1], now)
+    if decide_start(budget[1], account) != "park":
+        return None
+    subject = Subject(SubjectKind.BUDGET, budget[0])
+    ends = [room_at(account, now), *books.ends((subject,), now)]
+    return Parked("budget", subject, min((end for end in ends if end is not None), default=None))
 
 
 def next_due(books: Books, queues: set[str], now: Instant) -> Instant | None:
     """Return when time alone makes the next job of these queues claimable."""
     times: list[Instant | None] = [job.run_at for job in books.delayed.values() if job.queue in queues]
+    for what, parked in books.all_parked():
+        key = line_key(line_of(parked) or "")
+        if what[0] in queues and key is not None:
+            times.append(opens_at(books.breakers[key], now))
     times += [parked.until for what, parked in books.all_parked() if what[0] in queues]
     for queue in queues & {strand[0] for strand in books.ready}:
         block = _queue_block(books, queue, now)

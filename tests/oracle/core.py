@@ -5,13 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterable
+from uuid import UUID
 
 from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord
+from fairlane.model.journal.entries import JournalName, NewEntry, PendingEntry
 from fairlane.model.lifecycle.record_changes import due_now
+from fairlane.model.policy.amounts import Millionths
+from fairlane.model.policy.overrides import Subject, SubjectKind
+from fairlane.model.scope import Scope
 from tests.oracle.books import Books
+from tests.oracle.budget_book import HeldBudget
 from tests.oracle.clock import DrivenClock
-from tests.oracle.waking import queues_at_gate
+from tests.oracle.waking import mark, queues_at_gate
 
 
 class Core:
@@ -50,6 +56,45 @@ class Core:
             return False
         seen.update({name: self._hints[name] - seen[name] for name in names})
         return True
+
+    # ── journals ──────────────────────────────────────────────────────────────
+
+    def append(self, journal: JournalName, *entries: NewEntry) -> None:
+        """Append entries without a number."""
+        book, now = self.books.journals[journal], self.now()
+        for entry in entries:
+            book.appended += 1
+            book.pending.append(PendingEntry(book.appended, now, entry))
+
+    # ── budgets ───────────────────────────────────────────────────────────────
+
+    def report_spend(self, scope: Scope, id: UUID, fence: int, total: Millionths, *, is_over: bool) -> None:
+        """Count what a worker reports for a claim, if that is under a budget and its settlement is news."""
+        held = self.books.budgets.held.get((id, fence))
+        if (
+            held is None
+            or not scope.covers(held.who.tenant)
+            or (held.claim.ended_at is not None and not is_over)
+        ):
+            return
+        rules = self.books.budget_rules(held.budget, self.now())
+        self.append(
+            "events", *self.books.budgets.report(rules, (id, fence), total, self.now(), is_over=is_over)
+        )
+        if is_over:
+            self._give_room(held)
+
+    def abandon_budget(self, job: JobRecord) -> None:
+        """Count a claim under a budget that somebody else than its worker ended."""
+        held = self.books.budgets.held.get((job.id, job.fence))
+        if held is not None:
+            rules = self.books.budget_rules(held.budget, self.now())
+            self.append("events", *self.books.budgets.abandon(rules, (job.id, job.fence), self.now()))
+            self._give_room(held)
+
+    def _give_room(self, held: HeldBudget) -> None:
+        if self.books.budgets.release(held.budget, held.tenant):
+            self.hint(mark(self.books, Subject(SubjectKind.BUDGET, held.budget), self.now()))
 
     # ── changes ─────────────────────────────────────────────────────────────────
 

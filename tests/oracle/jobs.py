@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from uuid import UUID
@@ -12,6 +13,8 @@ from msgspec import UNSET
 from fairlane.model.errors import TenantMismatch, Unsupported
 from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord, NewJob
+from fairlane.model.journal.entries import NewEntry
+from fairlane.model.journal.facts import deaths, over_limit
 from fairlane.model.lifecycle.admission import (
     AdmissionFacts,
     Admitted,
@@ -56,16 +59,19 @@ from fairlane.store.contract.jobs import (
     Why,
     check_edit,
 )
+from fairlane.store.contract.line import FirstInLine, FirstRequest, lines_in
 from fairlane.store.contract.request import (
     MAX_ROWS_READ,
     CountPosition,
     JobPosition,
     Request,
+    check_counts,
     check_page,
     check_reading,
     from_cursor,
     to_cursor,
 )
+from tests.oracle.audit import Audit
 from tests.oracle.books import Books, Key
 from tests.oracle.claims import claim_one, explain_ready, make_ready
 from tests.oracle.core import Core
@@ -86,9 +92,10 @@ class OracleJobs:
         now = self._core.now()
         enqueued: list[Enqueued] = []
         refused: list[Refusal] = []
-        over: list[OverLimit] = []
+        over: list[tuple[OverLimit, str | None]] = []
+        created: list[JobRecord] = []
         for index, job in enumerate(request.jobs):
-            standing = _standing(draft, job, request, now)
+            standing = facts_of(draft, job, now, must_be_declared=request.must_be_declared)
             match admit(index, job, standing, repeated=request.is_repeated):
                 case Refusal() as refusal:
                     refused.append(refusal)
@@ -97,15 +104,19 @@ class OracleJobs:
                     enqueued.append(Enqueued(answer, is_created=existing == job.id))
                 case Admitted(limit, replaces):
                     dead = None if replaces is None else draft.jobs.get(replaces)
-                    enqueued.append(Enqueued(_store(draft, linked_to_dead(job, dead), now), is_created=True))
+                    created.append(store_new(draft, linked_to_dead(job, dead), now))
+                    enqueued.append(Enqueued(created[-1], is_created=True))
                     if limit is not None:
                         waiting = draft.waiting(job.queue, job.tenant)
-                        over.append(OverLimit(job.tenant, job.queue, waiting, limit))
+                        over.append((OverLimit(job.tenant, job.queue, waiting, limit), job.created_by))
         if refused:
             return EnqueueReply(refused=tuple(refused))
         self._core.books = draft
         self._core.hint({one.job.queue for one in enqueued if one.is_created})
-        return EnqueueReply(tuple(enqueued), (), tuple(over))
+        self._core.append("events", *_warnings(over))
+        for made in created:
+            Audit(self._core, request.operation).created(made)
+        return EnqueueReply(tuple(enqueued), (), tuple(one for one, _ in over))
 
     async def enqueue_in(self, connection: Any, request: EnqueueRequest) -> EnqueueReply:
         """Refuse: memory has no transactions."""
@@ -139,7 +150,7 @@ class OracleJobs:
         return FindReply(tuple(found), None)
 
     async def count(self, request: CountRequest) -> CountPage:
-        check_page(request.limit)
+        check_counts(request.limit)
         start = (
             CountPosition("", "", "")
             if request.cursor is None
@@ -193,6 +204,19 @@ class OracleJobs:
                 break
         return tuple(found)
 
+    async def first_in_line(self, request: FirstRequest) -> tuple[FirstInLine, ...]:
+        found: list[FirstInLine] = []
+        for line in lines_in(request):
+            ready = [
+                job
+                for job in self._core.books.jobs.values()
+                if (job.state, job.tenant, job.queue) == (State.READY, line.tenant, line.queue)
+            ]
+            if ready:
+                first = min(ready, key=lambda job: (job.sort_key, job.id.bytes))
+                found.append(FirstInLine(line, first.id, first.run_at))
+        return tuple(found)
+
     async def explain(self, request: ExplainRequest) -> Why | None:
         job = self._one(request, request.id)
         if job is None:
@@ -220,21 +244,23 @@ class OracleJobs:
             changed = msgspec.structs.replace(changed, sort_key=sort_key(changed.run_at, changed.priority))
         self._core.books.save(changed)
         self._core.hint({job.queue})
+        Audit(self._core, request.operation).changed(job, changed)
         return EditReply("edited", changed)
 
     async def cancel(self, request: StopRequest) -> Mapping[UUID, CancelReply]:
         replies: dict[UUID, CancelReply] = {}
+        audit = Audit(self._core, request.operation)
         word = because(Because.ASKED, request.reason)
         for id in request.ids:
             job = self._one(request, id)
             if job is None:
                 continue
             if (job.state, Event.CANCEL) in TRANSITIONS:
-                self._end(job, State.CANCELLED, word)
+                audit.changed(job, self._end(job, State.CANCELLED, word))
                 replies[id] = CancelReply.CANCELLED
             elif (job.state, Event.ASK_CANCEL) in TRANSITIONS:
                 if not job.is_cancel_asked:
-                    self._core.books.change(job, is_cancel_asked=True, because=word)
+                    audit.changed(job, self._core.books.change(job, is_cancel_asked=True, because=word))
                 self._core.hint(workers={str(job.worker)})
                 replies[id] = CancelReply.REQUESTED
             else:
@@ -243,24 +269,26 @@ class OracleJobs:
 
     async def condemn(self, request: StopRequest) -> tuple[UUID, ...]:
         word = because(Because.CONDEMNED, request.reason)
-        return self._move(request, request.ids, Event.CONDEMN, lambda job: self._end(job, State.DEAD, word))
+        moved = self._move(request, Event.CONDEMN, lambda job: self._end(job, State.DEAD, word))
+        self._core.append("events", *deaths(moved))
+        return tuple(job.id for job in moved)
 
     async def run_now(self, request: RunNowRequest) -> tuple[UUID, ...]:
-        return self._move(request, request.ids, Event.RUN_NOW, self._core.make_ready)
+        return tuple(job.id for job in self._move(request, Event.RUN_NOW, self._core.make_ready))
 
     def _move(
-        self, request: Request, ids: tuple[UUID, ...], event: Event, move: Callable[[JobRecord], object]
-    ) -> tuple[UUID, ...]:
+        self, request: StopRequest | RunNowRequest, event: Event, move: Callable[[JobRecord], JobRecord]
+    ) -> list[JobRecord]:
         moved = []
-        for id in dict.fromkeys(ids):
+        for id in dict.fromkeys(request.ids):
             job = self._one(request, id)
             if job is not None and (job.state, event) in TRANSITIONS:
-                move(job)
-                moved.append(id)
-        return tuple(moved)
+                moved.append(move(job))
+                Audit(self._core, request.operation).changed(job, moved[-1])
+        return moved
 
-    def _end(self, job: JobRecord, state: State, word: str) -> None:
-        self._core.books.save(stopped(job, state, word, self._core.now()))
+    def _end(self, job: JobRecord, state: State, word: str) -> JobRecord:
+        return self._core.books.save(stopped(job, state, word, self._core.now()))
 
 
 def _place(job: JobRecord) -> tuple[Instant, bytes]:
@@ -273,14 +301,25 @@ def _refuse_foreign(request: EnqueueRequest) -> None:
             raise TenantMismatch(job.tenant, str(request.scope.tenant))
 
 
-def _standing(books: Books, job: NewJob, request: EnqueueRequest, now: Instant) -> AdmissionFacts:
+def _warnings(over: list[tuple[OverLimit, str | None]]) -> list[NewEntry]:
+    """Return one event for each tenant and queue."""
+    last = {(one.tenant, one.queue): (one, created_by) for one, created_by in over}
+    counts = Counter((one.tenant, one.queue) for one, _ in over)
+    return [
+        over_limit(one.tenant, one.queue, one.waiting, one.limit, counts[name], created_by)
+        for name, (one, created_by) in last.items()
+    ]
+
+
+def facts_of(books: Books, job: NewJob, now: Instant, *, must_be_declared: bool) -> AdmissionFacts:
+    """Return what the admission of a new job depends on."""
     known = Subject(SubjectKind.TENANT, job.tenant) in books.declared
     rules = books.queue_rules(job.queue, now)
     key = None if job.idempotency_key is None else books.keys.get((job.tenant, job.idempotency_key))
     dedup = None if job.dedup_key is None else books.dedup.get((job.tenant, job.task, job.dedup_key))
     same = books.jobs.get(job.id)
     return AdmissionFacts(
-        is_tenant_known=known or not request.must_be_declared or job.tenant == "system",
+        is_tenant_known=known or not must_be_declared or job.tenant == "system",
         closed=_closed(books, job, now),
         same_id=None if same is None else same.id,
         is_id_foreign=same is not None and same.tenant != job.tenant,
@@ -305,7 +344,8 @@ def _closed(books: Books, job: NewJob, now: Instant) -> str | None:
     return None
 
 
-def _store(books: Books, job: NewJob, now: Instant) -> JobRecord:
+def store_new(books: Books, job: NewJob, now: Instant) -> JobRecord:
+    """Store a job that was admitted, with its keys."""
     if job.idempotency_key is not None:
         books.keys[job.tenant, job.idempotency_key] = Key(job.id, job.fingerprint)
     if job.dedup_key is not None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
+from fairlane.model.duty_report import DutyReports
 from fairlane.model.instants import SECOND, Micros
 from fairlane.model.lifecycle.outage import is_gap
 from fairlane.store.contract.registry import (
+    DutiesReply,
+    DutiesRequest,
     ForgetWorkersRequest,
     HeartbeatRequest,
     LeadReply,
@@ -92,7 +95,16 @@ class OracleRegistry:
         if holder == request.worker or until <= now:
             holder, until = request.worker, now + request.lease
             books.leads[request.name] = (holder, until)
+        if request.reports is not None and holder == request.worker:
+            books.duty_reports[request.name] = request.reports
         return LeadReply(holder, until)
+
+    async def duties(self, request: DutiesRequest) -> DutiesReply:
+        books, now = self._core.books, self._core.now()
+        holder, until = books.leads.get(request.name, ("", 0))
+        leader = LeadReply(holder, until) if until > now else None
+        reports = books.duty_reports.get(request.name, DutyReports())
+        return DutiesReply(now=now, leader=leader, reports=reports)
 
     async def status(self, request: Request) -> StoreStatus:
         books = self._core.books

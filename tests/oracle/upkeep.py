@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
+from fairlane.model.finished_job import finished_job
 from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord
 from fairlane.model.lifecycle.record_changes import scrubbed, stopped
@@ -17,7 +19,17 @@ from fairlane.model.lifecycle.states import (
     home,
     is_finished,
 )
-from fairlane.store.contract.inspection import Inspection, InspectRequest, LeadRecord
+from fairlane.model.policy.prune_mark import mark_after, spans
+from fairlane.model.policy.retention import CountCuts
+from fairlane.model.review import ReviewRecord, scrubbed_review
+from fairlane.store.contract.inspection import (
+    Inspection,
+    InspectRequest,
+    LeadRecord,
+    StoredPart,
+    wanted_parts,
+)
+from fairlane.store.contract.repair import MAX_COMPARED, RepairReply, RepairRequest
 from fairlane.store.contract.request import (
     MAX_ROWS_READ,
     CounterPosition,
@@ -62,21 +74,36 @@ class OracleUpkeep:
 
     async def prune(self, request: PruneRequest) -> PruneReply:
         books, now, keep = self._core.books, self._core.now(), request.retention
-        jobs = results = keys = 0
-        finished = [
-            job for job in books.jobs.values() if is_finished(job.state) and request.scope.covers(job.tenant)
-        ]
+        finished = [job for job in books.jobs.values() if is_finished(job.state)]
         finished.sort(key=lambda job: (job.settled_at, job.id.bytes))
+        dead = [job for job in finished if job.state is State.DEAD]
+        history = [job for job in finished if job.state is not State.DEAD]
+        cut = request.mark.next_cut if request.mark.is_under_way else _cut(history, keep.newest_finished)
+        cuts = CountCuts(cut, _cut(dead, keep.newest_dead))
+        due = spans(keep, now, cuts, request.mark)
+        states: Counter[State] = Counter()
+        results = keys = last = 0
         for job in finished:
+            is_read = job.state is State.DEAD or any(
+                one.first <= (job.settled_at or 0) <= one.last for one in due
+            )
+            if not is_read or not request.scope.covers(job.tenant):
+                continue
             age = now - (job.settled_at or now)
-            is_over = age >= keep.keep(job.state, job.queue, job.tenant)
+            is_over = keep.is_over(job, books.reviews.get(job.id, ReviewRecord()), now, cuts)
             is_result_over = bool(job.result) and age >= keep.results
-            if jobs + results == request.limit and (is_over or is_result_over):
-                return PruneReply(jobs, results, keys, is_partial=True)
+            if not is_over and not is_result_over:
+                continue
+            if states.total() + results == request.limit:
+                mark = mark_after(request.mark, now, cuts, last)
+                return PruneReply(states.total(), results, is_partial=True, states=dict(states), mark=mark)
+            last = job.settled_at or 0
             if is_over:
+                if request.is_archived:
+                    books.archive(finished_job(job, books.reviews.get(job.id)))
                 books.drop(job)
-                jobs += 1
-            elif is_result_over:
+                states[job.state] += 1
+            else:
                 books.change(job, result=b"")
                 results += 1
         for name, key in list(books.keys.items()):
@@ -84,7 +111,8 @@ class OracleUpkeep:
             if is_over and request.scope.covers(name[0]) and key.id not in books.jobs:
                 del books.keys[name]
                 keys += 1
-        return PruneReply(jobs, results, keys)
+        mark = mark_after(request.mark, now, cuts)
+        return PruneReply(states.total(), results, keys, states=dict(states), mark=mark)
 
     async def forget(self, request: ForgetRequest) -> ForgetReply:
         tenant = request.scope.tenant
@@ -100,7 +128,10 @@ class OracleUpkeep:
                 books.change(job, is_cancel_asked=True, because=because(Because.ASKED, request.reason))
             self._core.hint(workers={str(job.worker)})
         left = [
-            job for job in page[:MAX_ROWS_READ] if job.state is not State.RUNNING and not is_forgotten(job)
+            job
+            for job in page[:MAX_ROWS_READ]
+            if job.state is not State.RUNNING
+            and not (is_forgotten(job) and _is_review_forgotten(books.reviews.get(job.id)))
         ]
         for job in left[: request.limit]:
             ended = job
@@ -108,6 +139,8 @@ class OracleUpkeep:
                 word = because(Because.PURGED, request.reason)
                 ended = books.save(stopped(job, State.CANCELLED, word, now))
             books.save(scrubbed(ended))
+            if job.id in books.reviews:
+                books.reviews[job.id] = scrubbed_review(books.reviews[job.id])
         cursor = _cursor(page, left, request.limit)
         if cursor is not None:
             return ForgetReply(len(left[: request.limit]), len(running), cursor)
@@ -115,6 +148,8 @@ class OracleUpkeep:
             holder = books.jobs.get(books.keys[name].id)
             if holder is None or is_finished(holder.state):
                 del books.keys[name]
+        books.forget_batches(tenant)
+        books.budgets.forget(tenant, is_running=bool(running))
         return ForgetReply(len(left), len(running))
 
     async def purge(self, request: PurgeRequest) -> PurgeReply:
@@ -150,6 +185,16 @@ class OracleUpkeep:
             cursor=cursor,
         )
 
+    async def repair(self, request: RepairRequest) -> RepairReply:
+        """Count the jobs: memory derives nothing that could be wrong."""
+        if not request.scope.covers(request.tenant):
+            return RepairReply(0)
+        jobs = sum(
+            (job.queue, job.tenant) == (request.queue, request.tenant) and job.state in HOT
+            for job in self._core.books.jobs.values()
+        )
+        return RepairReply(jobs if jobs <= MAX_COMPARED else None)
+
     async def gates(self, request: Request) -> tuple[GateCounter, ...]:
         used = self._core.books.gate_used if request.scope.tenant is None else Counter[str]()
         return tuple(GateCounter(gate, number) for gate, number in sorted(used.items()) if number)
@@ -164,6 +209,9 @@ class OracleUpkeep:
             leads=tuple(sorted(LeadRecord(name, *lead) for name, lead in books.leads.items())),
             tasks=tuple(sorted({job.task for job in hot})),
             first_lease_until=min(leases, default=None),
+            parts=(StoredPart(name="jobs", kind="memory", entries=len(books.jobs), size=None),)[
+                : wanted_parts(request)
+            ],
         )
 
     async def dedicate(self, request: DedicateRequest) -> None:
@@ -217,6 +265,15 @@ def _cursor(page: list[JobRecord], found: list[JobRecord], limit: int) -> str | 
     return None if last is None else to_cursor(JobPosition(last.enqueued_at, last.id))
 
 
+def _is_review_forgotten(record: ReviewRecord | None) -> bool:
+    return record is None or record == scrubbed_review(record)
+
+
 def is_forgotten(job: JobRecord) -> bool:
     """Whether a job has been scrubbed already."""
     return is_finished(job.state) and job == scrubbed(job)
+
+
+def _cut(jobs: Sequence[JobRecord], newest: int | None) -> Instant:
+    """Return when the last of the newest ended, of jobs in the order of their ends."""
+    return 0 if newest is None or len(jobs) < newest else jobs[-newest].settled_at or 0

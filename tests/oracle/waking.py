@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from fairlane.model.guards.breaker import CLOSED, free_slots
 from fairlane.model.instants import Instant
 from fairlane.model.policy.overrides import EVERY, Subject, SubjectKind, is_active
+from fairlane.store.breaker_changes import line_key
+from fairlane.store.contract.breakers import BreakerKey
 from fairlane.store.contract.claims import MAX_UNPARKED
 from tests.oracle.books import Books, Flow, Parked, Strand
 
@@ -40,14 +43,14 @@ class WakePass:
 
     def fill_gates(self) -> bool:
         """Wake as many strands at each gate as it has free places; return whether any is ready now."""
-        line = [one for one in self._parked() if one[1].reason == "gate" and self._only in {None, one[0][1]}]
+        line = [one for one in self._parked() if line_of(one[1]) and self._only in {None, one[0][1]}]
         if not line:
             return False
-        line.sort(key=lambda one: (one[1].subject.name, *_place(one)))
+        line.sort(key=lambda one: (line_of(one[1]) or "", *_place(one)))
         woken: Counter[str] = Counter()
         for what, parked in line:
-            gate = parked.subject.name
-            if woken[gate] >= gate_room(self._books, gate, self._now):
+            gate = line_of(parked) or ""
+            if woken[gate] >= line_room(self._books, gate, self._now):
                 continue
             if not self._left:
                 self.is_partial = True
@@ -66,6 +69,27 @@ class WakePass:
 
 def _place(one: tuple[Flow | Strand, Parked]) -> tuple[int, int, Flow | Strand]:
     return one[1].vt, one[1].ready_since, one[0]
+
+
+def line_of(parked: Parked) -> str | None:
+    """Return the gate or the breaker in whose line something waits."""
+    if parked.reason == "breaker":
+        return str(parked.subject)
+    return parked.subject.name if parked.reason == "gate" else None
+
+
+def line_room(books: Books, line: str, now: Instant) -> int:
+    """Return for how many in a line there is room."""
+    key = line_key(line)
+    return gate_room(books, line, now) if key is None else breaker_room(books, key, now)
+
+
+def breaker_room(books: Books, key: BreakerKey, now: Instant) -> int:
+    """Return how many more may pass a breaker; if it is closed, enough for all."""
+    state = books.breakers.get(key, CLOSED)
+    running = {id for id in state.permits if id in books.claim_states}
+    free = free_slots(state, now, running)
+    return len(books.ready) + 1 if free is None else free
 
 
 def gate_room(books: Books, gate: str, now: Instant) -> int:
@@ -101,6 +125,6 @@ def _concerned(books: Books, subject: Subject) -> Iterator[tuple[Flow | Strand, 
             if subject.name in names:
                 yield what, parked
         elif subject == Subject(SubjectKind.TASK, what[2]) or (
-            parked.reason != "gate" and parked.subject == subject
+            line_of(parked) is None and parked.subject == subject
         ):
             yield what, parked

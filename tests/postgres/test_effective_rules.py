@@ -82,7 +82,7 @@ class Chance:
             SubjectKind.TASK: TASKS,
             SubjectKind.GATE: GATES,
         }
-        kind = self.random.choice((*SubjectKind, SubjectKind.TENANT, SubjectKind.TENANT))
+        kind = self.random.choice((*names, SubjectKind.TENANT, SubjectKind.TENANT))
         return Subject(kind, self.random.choice(names[kind]))
 
     def rules(self, kind: SubjectKind) -> Rules:
@@ -93,7 +93,9 @@ class Chance:
         if kind is SubjectKind.TENANT:
             return TenantRules(self.weight(), {}, self.by_queue())
         if kind is SubjectKind.TASK:
-            return TaskRules(self.rate(), self.random.choice((None, *GATES)))
+            return TaskRules(
+                self.rate(), self.random.choice((None, *GATES)), breaker=self.random.choice((None, "mail"))
+            )
         return GateRules(self.count(), self.rate())
 
     def change(self, kind: SubjectKind) -> PolicyChange:

@@ -12,10 +12,11 @@ from fairlane.model.instants import DAY, SECOND
 from fairlane.model.lifecycle.states import State
 from fairlane.model.policy.retention import Retention
 from fairlane.model.scope import Scope
+from fairlane.store.contract.request import Request
 from fairlane.store.contract.upkeep import PruneReply, PruneRequest
 from fairlane.store.postgres.store import PostgresStore
 from fairlane.store.postgres.upkeep import prune as pruning
-from tests.contract.world import ALL, World
+from tests.contract.world import ALL, World, numbers_of
 from tests.servers.postgres import shared_url
 from tests.servers.schemas import url_of
 
@@ -25,7 +26,8 @@ YEARS: Final = 3_650 * DAY_SECONDS
 
 async def prune(world: World, limit: int = 1_000, **times: Any) -> PruneReply:
     """Take one pass."""
-    return await world.store.upkeep.prune(PruneRequest(scope=ALL, retention=Retention(**times), limit=limit))
+    request = PruneRequest(scope=ALL, retention=Retention(**times), limit=limit)
+    return numbers_of(await world.store.upkeep.prune(request))
 
 
 def days(admin: psycopg.Connection, schema: str) -> dict[str, int]:
@@ -158,6 +160,49 @@ async def test_a_large_day_waits_for_its_end_except_for_shorter_times(
     assert "20270115" not in days(admin, schema)
 
 
+async def test_a_large_day_does_not_wait_for_a_task_that_is_kept_longer(
+    world: World, schema: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S103: its other rows go one by one, as they do in a small day."""
+    monkeypatch.setattr(pruning, "LARGE_DAY", 0)
+    kept = (await world.bring_to(State.SUCCEEDED, task="rollup")).job.id
+    await world.bring_to(State.SUCCEEDED)
+    world.advance(7 * DAY_SECONDS)
+    assert await prune(world, tasks={"rollup": 90 * DAY}) == PruneReply(jobs=1)
+    assert [job.id for job in await world.find_all()] == [kept]
+
+
+async def test_a_day_that_is_archived_goes_job_by_job(
+    world: World, schema: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S105: however large it is, and whoever would have it go as a whole."""
+    monkeypatch.setattr(pruning, "LARGE_DAY", 0)
+    for _ in range(3):
+        await world.bring_to(State.SUCCEEDED)
+    world.advance(9 * DAY_SECONDS)
+    request = PruneRequest(scope=ALL, retention=Retention(), limit=2, is_archived=True)
+    assert [(await world.store.upkeep.prune(request)).jobs for _ in range(3)] == [2, 1, 0]
+    assert await world.store.history.waiting(Request(scope=ALL)) == 3
+
+
+async def test_days_before_the_newest_go_as_a_whole(
+    world: World, schema: str, admin: psycopg.Connection
+) -> None:
+    """S103: by number, unless some of their jobs may be kept longer; they are counted by state."""
+    await prune(world)
+    for _ in range(3):
+        await world.bring_to(State.SUCCEEDED)
+        await world.bring_to(State.CANCELLED)
+        world.advance(DAY_SECONDS)
+        await prune(world)
+    assert (await prune(world, newest_finished=2, tasks={"rollup": DAY}, limit=1)).jobs == 1
+    request = PruneRequest(scope=ALL, retention=Retention(newest_finished=2), limit=1)
+    reply = await world.store.upkeep.prune(request)
+    assert (reply.jobs, sum(reply.states.values())) == (3, 3)
+    assert "20270115" not in days(admin, schema)
+    await world.check_invariants()
+
+
 async def test_a_day_is_removed_while_others_settle_and_read(
     world: World, schema: str, admin: psycopg.Connection
 ) -> None:
@@ -285,7 +330,7 @@ async def test_a_day_dropped_between_two_looks_at_it_is_nobodys_failure(
         dropping = asyncio.create_task(drop_table(day))
         await until_waiting(admin, schema, 2)
     await dropping
-    assert await passing == PruneReply(jobs=1)
+    assert numbers_of(await passing) == PruneReply(jobs=1)
 
 
 async def drop_table(name: str) -> None:

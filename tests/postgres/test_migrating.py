@@ -6,6 +6,7 @@ import asyncio
 import gzip
 from collections import Counter
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import quote
 
@@ -14,14 +15,17 @@ import pytest
 from psycopg.sql import SQL, Identifier
 
 from fairlane.model.errors import SchemaTooNew, SchemaTooOld, StoreError
+from fairlane.model.failure import ErrorClass
 from fairlane.model.job import Claim
 from fairlane.model.lifecycle.states import State
+from fairlane.model.review import ReviewRecord
 from fairlane.store.contract.request import Request
 from fairlane.store.contract.upkeep import MigrateReply
 from fairlane.store.postgres import migrating
 from fairlane.store.postgres.migrating import NEWEST, SERVES
 from fairlane.store.postgres.store import PostgresStore
-from tests.contract.world import ALL, World
+from tests.contract.dead.test_dead import fingerprint_of
+from tests.contract.world import ALL, World, ruined
 from tests.oracle.clock import DrivenClock
 from tests.servers.postgres import shared_url
 from tests.servers.schemas import url_of
@@ -156,18 +160,41 @@ async def test_a_step_that_fails_leaves_nothing_behind(
 VERSION_1 = Path(__file__).with_name("version_1.sql.gz")
 """A schema named `first` as version 1 made and filled it, with its functions: from `pg_dump --inserts`."""
 
+VERSION_4 = Path(__file__).with_name("version_4.sql.gz")
+"""A schema named `fourth` as version 4 made it, filled by `tests.migrations.filling`; likewise."""
+
+
+def text_of(dump: Path) -> bytes:
+    """Return a dump as SQL."""
+    return gzip.decompress(dump.read_bytes())
+
+
+@asynccontextmanager
+async def restored(admin: psycopg.Connection, dump: Path, schema: str) -> AsyncIterator[World]:
+    """Return a world on a schema from a dump, at the instant at which it was left."""
+    clock = DrivenClock()
+    store = PostgresStore(url_of(schema), clock.now)
+    admin.execute(SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(Identifier(schema)))
+    with psycopg.connect(shared_url(), autocommit=True) as other:  # the text changes its settings
+        other.execute(text_of(dump))
+    yield World(store, clock)
+    await store.upkeep.aclose()
+    admin.execute(SQL("DROP SCHEMA {} CASCADE").format(Identifier(schema)))
+
 
 @pytest.fixture
 async def first(admin: psycopg.Connection) -> AsyncIterator[World]:
-    """A world on that schema, at the instant at which it was left."""
-    clock = DrivenClock()
-    store = PostgresStore(url_of("first"), clock.now)
-    admin.execute("DROP SCHEMA IF EXISTS first CASCADE")
-    with psycopg.connect(shared_url(), autocommit=True) as other:  # the text changes its settings
-        other.execute(gzip.decompress(VERSION_1.read_bytes()))
-    yield World(store, clock)
-    await store.upkeep.aclose()
-    admin.execute("DROP SCHEMA first CASCADE")
+    """A world on the schema of version 1."""
+    async with restored(admin, VERSION_1, "first") as world:
+        yield world
+
+
+@pytest.fixture
+async def fourth(admin: psycopg.Connection) -> AsyncIterator[World]:
+    """A world on the schema of version 4."""
+    async with restored(admin, VERSION_4, "fourth") as world:
+        world.advance(26)
+        yield world
 
 
 async def test_a_filled_schema_of_the_first_version_is_brought_on(first: World) -> None:
@@ -175,7 +202,7 @@ async def test_a_filled_schema_of_the_first_version_is_brought_on(first: World) 
     assert (await first.store.upkeep.migrate()).before == 1
     assert len(await first.find_all()) == sum((await first.counts()).values()) == 13
     running = await first.find_all(states=frozenset({State.RUNNING}))
-    claims = [Claim(job, job.fence, job.lease_until or 0, is_alone=False) for job in running]
+    claims = [Claim(job, job.fence, job.lease_until or 0) for job in running]
     assert {await first.settle(claim) for claim in claims} == {State.SUCCEEDED}
     for seconds, jobs in ((5, 4), (3_600, 2)):  # what was ready or held, then what waits for a time
         first.advance(seconds)
@@ -200,11 +227,118 @@ async def test_workers_of_the_first_version_claim_as_they_did(
     assert (job is not None, is_partial, no_job, is_partial_at_the_end) == (True, None, None, False)
 
 
+async def test_workers_of_the_first_version_settle_and_renew_as_they_did(
+    first: World, admin: psycopg.Connection
+) -> None:
+    """S67: they say nothing of metadata, nor of how many attempts are kept."""
+    await first.store.upkeep.migrate()
+    first.advance(1)
+    await first.enqueue_many(3, queue="new", metadata=b'{"plan":"pro"}')
+    claims = await first.claim(3, "new", worker="old")
+    ids, fences = [claim.job.id for claim in claims], [claim.fence for claim in claims]
+    renew = "SELECT stale FROM first.renew(%s, 'old', NULL, 12000000, %s::uuid[], %s, ARRAY[NULL]::bytea[])"
+    assert admin.execute(renew, (first.now, ids, fences)).fetchall() == [(None,)]
+    settle = """
+        SELECT settled FROM first.settle(%s, 'old', NULL, %s::uuid[], %s, ARRAY[true], ARRAY[NULL]::bigint[],
+          %s::text[], ARRAY['because'], ARRAY[5::bigint], ARRAY[0], ARRAY[0], ARRAY[0], ARRAY[0],
+          ARRAY[false], ARRAY['"outcome":"snoozed"}'], ARRAY[false], ARRAY[NULL]::bytea[])
+    """
+    states = (["succeeded"], ["delayed", "dead"])
+    for chosen, names in zip((slice(1), slice(1, 3)), states, strict=True):
+        ((settled,),) = admin.execute(settle, (first.now, ids[chosen], fences[chosen], names)).fetchall()
+        assert settled == ids[chosen]
+    for id, state in zip(ids, (State.SUCCEEDED, State.DELAYED, State.DEAD), strict=True):
+        job = await first.get(id)
+        assert (job.state, job.metadata, len(job.attempts)) == (state, b'{"plan":"pro"}', 1)
+
+
 async def test_functions_that_only_functions_call_are_there_once(
     first: World, admin: psycopg.Connection
 ) -> None:
     """S67: what their parameters were before is removed; the old ones would call what is gone."""
     await first.store.upkeep.migrate()
-    names = ["claim", "claim_batch", "claim_stepwise", "write_end_deltas"]
+    names = [
+        *("append_attempt", "claim", "claim_batch", "claim_stepwise", "end_jobs", "end_jobs_alike"),
+        *("extend_leases", "finish_jobs", "finish_jobs_alike", "renew", "requeue_jobs", "settle"),
+        "write_end_deltas",
+    ]
     query = "SELECT proname FROM pg_proc WHERE pronamespace = 'first'::regnamespace AND proname = ANY (%s)"
     assert sorted(name for (name,) in admin.execute(query, (names,)).fetchall()) == names
+
+
+async def test_letters_of_the_fourth_version_are_pending_without_a_fingerprint_and_can_be_decided(
+    fourth: World,
+) -> None:
+    """S67, S75: nothing of them is lost; whoever fails from then on has a fingerprint and is told of."""
+    assert (await fourth.store.upkeep.migrate()).before == 4
+    letters = await fourth.letters()
+    assert [(one.fingerprint, one.review) for one in letters] == [("", ReviewRecord())] * 4
+    assert [letter.job.because for letter in letters][:2] == ["failed: kaput", "condemned: spoilt"]
+    assert [letter.job for letter in await fourth.letters(fingerprint="")] == [one.job for one in letters]
+    await fourth.review("resolve", letters[0].job.id)
+    new = await fourth.rerun(letters[1].job)
+    assert [one.review.review for one in await fourth.letters()][:2] == ["resolved", "reprocessed"]
+    await fourth.cancel(new.id)
+    assert len((await fourth.follow()).followed) == 1
+    await fourth.enqueue(queue="new")
+    dead = await fourth.run(ruined(), "new")
+    assert [letter.job for letter in await fourth.letters(fingerprint=fingerprint_of(dead))] == [dead]
+    assert "dead_letter" in [entry.kind for entry in await fourth.appended("events")]
+    await fourth.check_invariants()
+
+
+async def test_workers_of_the_fourth_version_settle_as_they_did(
+    fourth: World, admin: psycopg.Connection
+) -> None:
+    """S67: their failures have no fingerprint, so a death is told by its task; all else is as of ours."""
+    await fourth.store.upkeep.migrate()
+    (running,) = await fourth.find_all(states=frozenset({State.RUNNING}), task="crunch")
+    failure = '{"error_class":"budget","error_type":"E","message":"m","traceback":null}'
+    tail = f'"outcome":"failed","failure":{failure}}}'
+    settle = (
+        "SELECT settled, doubtful FROM fourth.settle(%s, 'w2', NULL, ARRAY[%s], ARRAY[%s::bigint], '{false}',"
+        " '{NULL}', '{dead}', '{failed: m}', '{0}', '{1}', '{0}', '{0}', '{0}', '{false}', ARRAY[%s],"
+        " '{true}', '{NULL}')"
+    )
+    values = (fourth.now, running.id, running.fence, tail)
+    assert admin.execute(settle, values).fetchall() == [([running.id], None)]
+    letter = await fourth.letter(running.id)
+    assert letter is not None
+    assert (letter.error_class, letter.fingerprint) == (ErrorClass.BUDGET, "")
+    assert [(one.kind, one.subject) for one in await fourth.appended("events")] == [("dead_letter", "crunch")]
+    read = "SELECT id, tenant, review FROM fourth.dead WHERE id = %s"
+    assert admin.execute(read, (running.id,)).fetchall() == [(running.id, "acme", "pending")]
+
+
+async def test_every_function_of_the_fourth_version_is_still_there(
+    fourth: World, admin: psycopg.Connection
+) -> None:
+    """S67: it is called as before and returns what it did; more parameters have defaults.
+
+    Only what no worker calls may go, or change otherwise.
+    """
+    query = (
+        "SELECT proname, pg_get_function_result(oid), pronargs - pronargdefaults,"
+        " oidvectortypes(proargtypes) FROM pg_proc WHERE pronamespace = 'fourth'::regnamespace"
+    )
+    before = admin.execute(query).fetchall()
+    await fourth.store.upkeep.migrate()
+    after = admin.execute(query).fetchall()
+
+    def is_there(name: str, result: str, needed: int, arguments: str) -> bool:
+        return any(
+            (name, result) == (other, returned)
+            and needs <= needed
+            and f"{given}, ".startswith(f"{arguments}, ")
+            for other, returned, needs, given in after
+        )
+
+    gone = {row[0] for row in before if not is_there(*row)}
+    inside = {"strand_block", "start_attempts", "unpark_at_gates"}  # called by functions alone
+    assert gone <= inside | {
+        "append_attempt",
+        "error_class",
+        "end_jobs_alike",
+        "extend_leases",
+        "finish_jobs_alike",
+    }

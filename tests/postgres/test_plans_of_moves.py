@@ -7,17 +7,22 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from itertools import count
+from typing import Any
 from uuid import uuid4
 
 import msgspec
 import pytest
 
 from fairlane.model.instants import SECOND
+from fairlane.model.job import JobRecord
+from fairlane.model.journal.entries import NewEntry
 from fairlane.model.policy.limits import Limits
 from fairlane.model.policy.overrides import GateRules, Subject, SubjectKind, TaskRules, TenantRules
 from fairlane.model.scope import Scope
 from fairlane.store.contract.claims import WorkerRequest
+from fairlane.store.contract.dead import DeadRequest, DeadTallyRequest
 from fairlane.store.contract.jobs import PeekRequest
+from fairlane.store.contract.journal import EntriesRequest, TrimRequest
 from fairlane.store.contract.upkeep import ForgetRequest, PurgeRequest
 from fairlane.store.postgres.store import PostgresStore
 from tests.contract.world import ALL, World, failed, ruined
@@ -122,7 +127,7 @@ async def reclaim(world: World) -> None:
     await world.claim_one(lease=SECOND)
     world.advance(2)
     assert len((await world.reclaim()).lost) == 1
-    (claim,) = await world.claim(1, isolates=True)
+    (claim,) = await world.claim(1)
     await world.settle(claim)
 
 
@@ -198,6 +203,48 @@ async def purge(world: World) -> None:
     assert reply.cancelled == 1
 
 
+async def bury(world: World, tenant: str, jobs: int) -> list[JobRecord]:
+    """Let jobs of a tenant die."""
+    await world.send(*(world.new(tenant, priority=100) for _ in range(jobs)))
+    claims = await world.claim(jobs)
+    await world.settle_reply(*(world.verdict(claim, ruined()) for claim in claims))
+    return [await world.get(claim.job.id) for claim in claims]
+
+
+async def decide(world: World) -> None:
+    """Resolve a dead letter, run it again, see it end, and delete it."""
+    (dead,) = await bury(world, "deciding", 1)
+    await world.review("resolve", dead.id)
+    await world.cancel((await world.rerun(dead, idempotency_key=None)).id)
+    assert [run.id for run in (await world.follow()).followed] == [dead.id]
+    assert await world.delete(dead.id) == (dead.id,)
+
+
+async def browse(world: World) -> None:
+    """Look for dead letters by what has an index."""
+    one, other = await bury(world, "browsing", 2)
+    await world.review("ignore", one.id)
+    await world.review("discard", other.id)
+    asked: list[dict[str, Any]] = [{"review": "ignored"}, {"review": "discarded"}]
+    for filters in (*asked, {"scope": Scope("browsing")}):
+        await world.store.dead.find(DeadRequest(**{"scope": ALL, "limit": 2, **filters}))
+        await world.store.dead.tally(DeadTallyRequest(**{"scope": ALL, "limit": 2, **filters}))
+    await world.store.dead.find(DeadRequest(scope=ALL, fingerprint="none", limit=2))
+    await world.delete(one.id, other.id)
+
+
+async def write(world: World) -> None:
+    """Append to a journal, number what is there, read the newest and trim the rest."""
+    await world.append("audit", *(NewEntry(kind="k", tenant="t1") for _ in range(3)))
+    (*_, last) = await world.number("audit")
+    end = (await world.pending("audit", limit=0)).end
+    for scope in (ALL, Scope("t1")):
+        newest = EntriesRequest(scope=scope, journal="audit", backwards=True, limit=2)
+        assert len((await world.store.journal.entries(newest)).entries) == 2
+    trim = TrimRequest(scope=ALL, journal="audit", revision=end.revision, up_to=last.number, memory=b"")
+    assert await world.store.journal.trim(trim)
+
+
 VERBS: dict[str, Callable[[World], Awaitable[None]]] = {
     "enqueue": enqueue,
     "renew": renew,
@@ -212,6 +259,9 @@ VERBS: dict[str, Callable[[World], Awaitable[None]]] = {
     "peek": peek,
     "forget": forget,
     "purge": purge,
+    "decide": decide,
+    "browse": browse,
+    "write": write,
 }
 
 

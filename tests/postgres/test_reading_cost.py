@@ -13,9 +13,10 @@ from fairlane.model.instants import SECOND
 from fairlane.model.lifecycle.states import State
 from fairlane.model.policy.overrides import SubjectKind
 from fairlane.model.scope import Scope
-from fairlane.store.contract.dead import DeadRequest
+from fairlane.store.contract.dead import DeadRequest, DeadTallyRequest
 from fairlane.store.contract.inspection import InspectRequest
 from fairlane.store.contract.jobs import CountRequest, ExplainRequest, FindRequest, TallyRequest, Why
+from fairlane.store.contract.line import FirstRequest, JobLine
 from fairlane.store.contract.policies import ListRequest
 from fairlane.store.postgres.connection import Server
 from fairlane.store.postgres.jobs.find import FIRST_CHUNK
@@ -53,11 +54,13 @@ SELECT row_number() OVER (), queue, tenant, task, count(*) FILTER (WHERE state =
 FROM {schema}.job GROUP BY queue, tenant, task;
 INSERT INTO {schema}.dead (id, tenant, queue, task, state, payload, checksum, version, priority, enqueued_at,
                       run_at, sort_key, dedup_until, max_attempts, at_most_once, metadata, attempt,
-                      failures, crashes, crashes_alone, snoozes, is_suspect, fence, settled_at)
+                      failures, crashes, crashes_alone, snoozes, is_suspect, fence, settled_at, fingerprint,
+                      review)
 SELECT ('00000000-0000-7000-a000-' || lpad(to_hex(n), 12, '0'))::uuid,
        CASE WHEN n %% 100 = 0 THEN 'rare' ELSE 't' || n %% {tenants} END, 'default', 'work', 'dead', '{}',
        0, 1, 0, %(now)s + n, %(now)s + n, %(now)s + n, 'settled', 3, false, '{}',
-       1, 0, 0, 0, 0, false, 1, %(now)s + n
+       1, 0, 0, 0, 0, false, 1, %(now)s + n, CASE WHEN n %% 100 = 5 THEN 'rare' ELSE 'f' || n %% 12 END,
+       CASE WHEN n %% 100 = 7 THEN 'resolved' ELSE 'pending' END
 FROM generate_series(1, {dead}) n;
 INSERT INTO {schema}.tally_delta (tenant, queue, state, jobs)
 SELECT tenant, queue, state, count(*)
@@ -209,6 +212,14 @@ async def test_explaining_a_job_reads_those_before_it_and_no_others(filled: Fill
     assert await filled.cost(lambda: filled.store.jobs.explain(asked)) <= 1_100
 
 
+async def test_who_is_first_in_line_is_read_without_the_others_in_it(filled: Filled) -> None:
+    """One job a task, of a hundred to a thousand."""
+    lines = tuple(JobLine(tenant, "default") for tenant in ("rare", "t1", "t2", "nobody"))
+    asked = FirstRequest(scope=ALL, lines=lines)
+    assert len(await filled.store.jobs.first_in_line(asked)) == 3
+    assert await filled.cost(lambda: filled.store.jobs.first_in_line(asked)) <= 4 * len(lines)
+
+
 async def test_names_of_tenants_are_listed_without_reading_their_jobs(filled: Filled) -> None:
     """S54: from one name to the next; each costs a look into each home."""
     asked = ListRequest(scope=ALL, kind=SubjectKind.TENANT, limit=10)
@@ -225,9 +236,32 @@ async def test_looking_into_the_store_reads_what_waits_for_a_time_and_one_job_of
     assert await filled.cost(lambda: filled.store.upkeep.inspect(asked)) <= 3 * TENANTS
 
 
-@pytest.mark.parametrize("scope", [ALL, Scope("rare")], ids=["of all", "of a tenant"])
-async def test_a_page_of_dead_letters_costs_no_more_than_it_may_read(filled: Filled, scope: Scope) -> None:
-    """S43: the latest deaths of all, or of one in a hundred, by an index of their own."""
-    asked = DeadRequest(scope=scope, limit=50)
+LETTERS: Final[dict[str, dict[str, Any]]] = {
+    "of all": {},
+    "of a tenant": {"scope": Scope("rare")},
+    "of a cause": {"fingerprint": "rare"},
+    "with a review": {"review": "resolved"},
+    "of some hours": {"until": START + DEAD // 2, "since": START + DEAD // 4},
+}
+"""Filters that an index answers, each met by one letter in a hundred or more."""
+
+
+@pytest.mark.parametrize("filters", LETTERS.values(), ids=LETTERS)
+async def test_a_page_of_dead_letters_costs_no_more_than_it_may_read(
+    filled: Filled, filters: dict[str, Any]
+) -> None:
+    """S43, S75: the latest deaths of all, or of one in a hundred, by an index of their own."""
+    asked = DeadRequest(**{"scope": ALL, "limit": 50, **filters})
     assert len((await filled.store.dead.find(asked)).letters) == asked.limit
     assert await filled.cost(lambda: filled.store.dead.find(asked)) <= 2 * FIRST_CHUNK
+
+
+@pytest.mark.parametrize(("filters", "most"), [({}, DEAD), ({"fingerprint": "rare"}, DEAD // 100)], ids=str)
+async def test_a_tally_of_dead_letters_reads_each_once(
+    filled: Filled, filters: dict[str, Any], most: int
+) -> None:
+    """S75: what they have in common, from the narrowest index; the sample is looked up nowhere."""
+    asked = DeadTallyRequest(**{"scope": ALL, **filters})
+    page = await filled.store.dead.tally(asked)
+    assert (sum(one.letters for one in page.tallies), page.looked_at, page.cursor) == (most, most, None)
+    assert await filled.cost(lambda: filled.store.dead.tally(asked)) <= most + 10

@@ -18,7 +18,7 @@ from fairlane.model.instants import SECOND
 from fairlane.model.job import Claim
 from fairlane.model.lifecycle.states import CancelReply
 from fairlane.model.scope import Scope
-from fairlane.store.contract.claims import ReclaimRequest, SettleReply, SettleRequest
+from fairlane.store.contract.claims import ReclaimRequest, RevokedJob, SettleReply, SettleRequest
 from fairlane.store.postgres.store import PostgresStore
 from tests.contract.world import ALL, World, failed
 from tests.postgres.own import KINDS, Own
@@ -107,7 +107,7 @@ async def test_without_an_open_transaction_nothing_is_settled(world: World) -> N
 
 
 async def test_while_it_is_open_nobody_waits_for_it(world: World) -> None:
-    """Renewals, reclaims, claims and settlements go on without it; a cancel says that it cannot."""
+    """Renewals, reclaims, claims and settlements go on without it; cancel and revoke say that they cannot."""
     await world.enqueue_many(3)
     claim, other = await world.claim(2)
     async with KINDS["psycopg"]() as own:
@@ -125,6 +125,8 @@ async def test_while_it_is_open_nobody_waits_for_it(world: World) -> None:
             assert await world.store.claims.settle(request) == SettleReply()
         with pytest.raises(StoreBusy):
             await world.cancel(claim.job.id)
+        with pytest.raises(StoreBusy):
+            await world.revoke(claim.job.id, how="return")
         await own.rollback()
     assert await world.cancel(claim.job.id) == {claim.job.id: CancelReply.REQUESTED}
 
@@ -142,6 +144,21 @@ async def test_a_cancel_waits_for_a_settlement_in_flight(world: World) -> None:
                 await until_async(lambda: _is_anybody_waiting(pool), True)
             await own.commit()
     assert asked.result() == {claim.job.id: CancelReply.FINISHED}
+
+
+async def test_a_revocation_waits_for_a_settlement_in_flight(world: World) -> None:
+    """S72: a job that has succeeded meanwhile stays so."""
+    await world.enqueue()
+    claim = await world.claim_one()
+    async with KINDS["asyncpg"]() as own:
+        await own.begin()
+        await settle_in(world, own, claim)
+        async with asyncio.TaskGroup() as tasks:
+            asked = tasks.create_task(world.revoke(claim.job.id, how="dead"))
+            async with asyncpg.create_pool(shared_url(), min_size=1, max_size=1) as pool:
+                await until_async(lambda: _is_anybody_waiting(pool), True)
+            await own.commit()
+    assert asked.result() == (RevokedJob(claim.job.id, "not_running", State.SUCCEEDED),)
 
 
 async def _is_anybody_waiting(pool: asyncpg.Pool) -> bool:

@@ -125,7 +125,7 @@ class Site:
         self.app: Fairlane = make_app(self.file)
         self.processes: list[Process] = []
 
-    def start(self, role: str = "worker", **settings: float) -> Process:
+    def start(self, role: str = "worker", **settings: Any) -> Process:
         """Start a process; it is on its own from now on."""
         settings = {"lease": 2, "renew_every": 0.3, **settings}
         self.processes.append(Process(role, self.file, self.file.parent, settings))

@@ -43,10 +43,10 @@ def write(record: ledger.Record) -> None:
         _book.write(record)
 
 
-def keep_book(path: Path) -> None:
-    """Write down what is seen from now on, in a file of this process's own."""
+def keep_book(path: Path, *, is_shared: bool = False) -> None:
+    """Write down what is seen from now on, in a file of this process's own or of its whole command."""
     global _book  # noqa: PLW0603 (there is one process)
-    _book = Ledger(path)
+    _book = Ledger(path, is_shared=is_shared)
 
 
 class RecordedClaims:
@@ -221,6 +221,16 @@ def make_app(place: Path | str, clock: StoreClock | None = None) -> Fairlane:  #
         begin(ctx)
         await block(60)
 
+    @app.task(name="forever", timeout=None)
+    async def forever(ctx: Context) -> None:
+        begin(ctx)
+        time.sleep(600)  # noqa: ASYNC251 (the point of it)
+
+    @app.task(name="ignores", timeout=1, max_attempts=1)
+    def ignores(ctx: Context) -> None:
+        begin(ctx)
+        time.sleep(600)
+
     @app.task(name="deaf", timeout=1, max_attempts=1)
     async def deaf(ctx: Context) -> None:
         begin(ctx)
@@ -277,7 +287,7 @@ def make_app(place: Path | str, clock: StoreClock | None = None) -> Fairlane:  #
             message = "the worker is broken"
             raise LookupError(message)
 
-        vars(execute)["decide_settlement"] = broken
+        vars(execute)["settlement_of"] = broken
 
     def fork(ctx: Context) -> str:
         begin(ctx)

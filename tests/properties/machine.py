@@ -12,16 +12,18 @@ import random
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 from uuid import UUID
 
 import msgspec
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from fairlane.model.duty_report import DutyReports
 from fairlane.model.failure import ErrorClass, Failure
 from fairlane.model.instants import SECOND
-from fairlane.model.job import Claim, JobRecord, NewJob, Progress
+from fairlane.model.job import ATTEMPTS_KEPT, Claim, JobRecord, NewJob, Progress
+from fairlane.model.journal.operations import Operation
 from fairlane.model.lifecycle.states import TRANSITIONS, Event, State
 from fairlane.model.policy.limits import Limits, Rate
 from fairlane.model.policy.overrides import (
@@ -34,6 +36,7 @@ from fairlane.model.policy.overrides import (
     TaskRules,
     TenantRules,
 )
+from fairlane.model.policy.prune_mark import NO_MARK, PruneMark
 from fairlane.model.policy.retention import Retention
 from fairlane.model.retry.backoff import Backoff
 from fairlane.model.retry.decision import (
@@ -47,6 +50,7 @@ from fairlane.model.retry.decision import (
     Unknown,
     decide_settlement,
 )
+from fairlane.model.retry.revoke import RevokeHow
 from fairlane.model.scope import Scope
 from fairlane.store.contract import Store
 from fairlane.store.contract.claims import (
@@ -57,7 +61,9 @@ from fairlane.store.contract.claims import (
     ReclaimRequest,
     Renewal,
     RenewRequest,
+    RevokeRequest,
     SettleRequest,
+    StuckRequest,
     WorkerRequest,
 )
 from fairlane.store.contract.dead import DeadCountRequest, DeadRequest
@@ -77,6 +83,13 @@ from fairlane.store.contract.jobs import (
     StopRequest,
     TallyRequest,
 )
+from fairlane.store.contract.line import FirstRequest, JobLine
+from fairlane.store.contract.mailbox import (
+    AnswerRequest,
+    AskRequest,
+    ReadAnswerRequest,
+    UnansweredRequest,
+)
 from fairlane.store.contract.policies import (
     HoldRequest,
     ListRequest,
@@ -86,6 +99,7 @@ from fairlane.store.contract.policies import (
     SubjectRequest,
 )
 from fairlane.store.contract.registry import (
+    DutiesRequest,
     ForgetWorkersRequest,
     HeartbeatRequest,
     LeadRequest,
@@ -106,6 +120,7 @@ TENANTS = ("acme", "globex", "initech", "system")
 QUEUES = ("mail", "bulk")
 TASKS = ("send", "sync", "shoot")
 WORKERS = ("w1", "w2")
+METADATA = (b'{"n":1}', b"{}")
 SUBJECTS = (
     *(Subject(SubjectKind.QUEUE, name) for name in QUEUES),
     *(Subject(SubjectKind.TENANT, name) for name in TENANTS),
@@ -114,6 +129,7 @@ SUBJECTS = (
 GATE = Subject(SubjectKind.GATE, "screens")
 ALL = Scope.all()
 
+LINES = tuple(JobLine(tenant, queue) for tenant in TENANTS for queue in QUEUES)
 SCOPES = (*(ALL,) * 8, *(Scope(tenant) for tenant in TENANTS[:2]))
 
 mostly_all = st.sampled_from(SCOPES)
@@ -127,6 +143,52 @@ async def _enqueue_whole(store: Store, request: EnqueueRequest) -> EnqueueReply:
     reply = await store.jobs.enqueue(request)
     whole = tuple(Enqueued(one.job, one.is_created) for one in reply.enqueued)
     return msgspec.structs.replace(reply, enqueued=whole)
+
+
+_STUCK_EVENTS: Final = {
+    State.DELAYED: Event.RETRY,
+    State.CANCELLED: Event.OBEY_CANCEL,
+    State.DEAD: Event.STUCK,
+}
+
+
+def _stuck_event(_: JobRecord, after: JobRecord) -> Event:
+    return _STUCK_EVENTS[after.state]
+
+
+_REVOKE_EVENTS: Final = {
+    State.DELAYED: Event.RETRY,
+    State.READY: Event.HAND_BACK,
+    State.CANCELLED: Event.OBEY_CANCEL,
+    State.DEAD: Event.FAIL,
+}
+
+
+def _revoke_event(was: JobRecord, after: JobRecord) -> Event:
+    return _REVOKE_EVENTS[after.state] if was.state is State.RUNNING else Event.CONDEMN
+
+
+_HOURS: Final = Retention(
+    succeeded=3600 * SECOND,
+    cancelled=3600 * SECOND,
+    dead=7200 * SECOND,
+    dead_reviewed=3600 * SECOND,
+    results=60 * SECOND,
+    keys=7200 * SECOND,
+)
+RETENTIONS: Final = {
+    1: msgspec.structs.replace(_HOURS, is_from_review=False),
+    2: msgspec.structs.replace(
+        _HOURS,
+        newest_finished=7,
+        newest_dead=4,
+        tasks={TASKS[0]: 1800 * SECOND},
+        tenants={TENANTS[0]: 5400 * SECOND},
+        queues={QUEUES[0]: 900 * SECOND},
+    ),
+    100: msgspec.structs.replace(_HOURS, newest_finished=5),
+}
+"""By how many passes a sweep takes."""
 
 
 class Visits:
@@ -170,12 +232,14 @@ class StoreMachine(RuleBasedStateMachine):
         self.ids: list[UUID] = []
         self.claims: list[Claim] = []
         self.number = 0
+        self.operation: Operation | None = None
+        self.marks: dict[tuple[str | None, int | None], PruneMark] = {}
 
     def teardown(self) -> None:
         """Compare everything once more, check the invariants, and close."""
         try:
             self.both(lambda s: s.jobs.find(FindRequest(scope=ALL, limit=1000)))
-            self._run(check(self.store))
+            self._run(check(self.store, attempts_kept=None))
         finally:
             self._run(self._stack.aclose())
 
@@ -200,6 +264,13 @@ class StoreMachine(RuleBasedStateMachine):
             if type(error).__module__ != "fairlane.model.errors":
                 raise
             return None, type(error).__name__  # type: ignore[return-value]
+
+    def both_prune(self, scope: Scope, keep: Retention, limit: int) -> None:
+        """Let both take a pass that goes on from the last with this scope and retention."""
+        about = (scope.tenant, keep.newest_finished)
+        mark = self.marks.get(about, NO_MARK)
+        request = PruneRequest(scope=scope, retention=keep, limit=limit, mark=mark)
+        self.marks[about] = self.both(lambda s: s.upkeep.prune(request)).mark
 
     # ── what is counted ───────────────────────────────────────────────────────
 
@@ -281,6 +352,9 @@ class StoreMachine(RuleBasedStateMachine):
             correlation_id=rng.choice((None, None, "c1")),
             created_by=rng.choice((None, None, "ann")),
             max_attempts=rng.choice((1, 2, 2, 5, 5)),
+            timeout=rng.choice((None, SECOND, 5 * SECOND)),
+            stuck_after=rng.choice((None, None, 3 * SECOND)),
+            on_stuck=rng.choice(("dead", "requeue")),
             at_most_once=rng.choice((False, False, False, True)),
             tags=rng.choice(((), ("x",))),
         )
@@ -300,7 +374,9 @@ class StoreMachine(RuleBasedStateMachine):
         rng = random.Random(seed)
         jobs = tuple(self._new(rng) for _ in range(size))
         declared = rng.random() < 0.1
-        self._enqueue(EnqueueRequest(scope=ALL, jobs=jobs, must_be_declared=declared))
+        self._enqueue(
+            EnqueueRequest(scope=ALL, jobs=jobs, must_be_declared=declared, operation=self.operation)
+        )
 
     @rule(seed=seeds)
     def enqueue_into_scope(self, seed: int) -> None:
@@ -323,7 +399,6 @@ class StoreMachine(RuleBasedStateMachine):
             total=rng.randint(1, 6),
             headroom=rng.choice((0, 0, 0, 1, 2)),
             ahead=rng.choice((0, 0, 1, 2, 4)),
-            isolates=rng.random() < 0.5,
         )
 
     def _claimed(self, reply: ClaimReply) -> None:
@@ -371,10 +446,16 @@ class StoreMachine(RuleBasedStateMachine):
         claims = list({claim.job.id: claim for claim in chosen}.values())
         backoff = Backoff.exponential(1, jitter=0)
         settlements = tuple(
-            decide_settlement(claim, self._ending(rng), backoff, draw=0.5) for claim in claims
+            decide_settlement(
+                claim, self._ending(rng), backoff, draw=0.5, metadata=rng.choice((None, None, *METADATA))
+            )
+            for claim in claims
         )
         worker = rng.choice((*(str(claims[0].job.worker),) * 4, *WORKERS))
-        request = SettleRequest(scope=rng.choice(SCOPES), worker=worker, settlements=settlements)
+        kept = rng.choice((ATTEMPTS_KEPT, 2))
+        request = SettleRequest(
+            scope=rng.choice(SCOPES), worker=worker, settlements=settlements, attempts_kept=kept
+        )
         asked = {one.id: one.event for one in settlements}
 
         def event_of(_: JobRecord, after: JobRecord) -> Event:
@@ -421,7 +502,7 @@ class StoreMachine(RuleBasedStateMachine):
                 getattr(self, step)(ALL, 1000)
             case "lose":
                 self.clock.advance(2.5)
-                self.reclaim(ALL, 500, 3)
+                self.reclaim(ALL, 500)
             case _:
                 self.clock.advance(rng.choice((0.000001, 1, 2)))
 
@@ -431,16 +512,30 @@ class StoreMachine(RuleBasedStateMachine):
         """Renew some claims, live or long lost."""
         claims = [self.claims[n % len(self.claims)] for n in picked]
         progress = None if done is None else Progress(done, "half")
-        renewals = tuple(Renewal(claim.job.id, claim.fence, progress) for claim in claims)
+        metadata = METADATA[picked[0] % 2] if picked[0] % 3 else None
+        renewals = tuple(Renewal(claim.job.id, claim.fence, progress, metadata) for claim in claims)
         request = RenewRequest(scope=scope, worker=worker, lease=12 * SECOND, renewals=renewals)
         self.both(lambda s: s.claims.renew(request))
         self.both(lambda s: s.claims.cancel_asked(WorkerRequest(scope=scope, worker=worker)))
 
-    @rule(scope=mostly_all, limit=st.sampled_from((1, 500)), max_crashes=st.sampled_from((1, 3)))
-    def reclaim(self, scope: Scope, limit: int, max_crashes: int) -> None:
+    @rule(scope=mostly_all, limit=st.sampled_from((1, 500)))
+    def reclaim(self, scope: Scope, limit: int) -> None:
         """Take back lost claims."""
-        request = ReclaimRequest(scope=scope, limit=limit, max_crashes=max_crashes)
+        request = ReclaimRequest(scope=scope, limit=limit, attempts_kept=limit % 9 + 1)
         self.moving(lambda s: s.claims.reclaim(request), lambda *_: Event.LOSE)
+
+    @rule(scope=mostly_all, limit=st.sampled_from((1, 500)), seconds=st.sampled_from((0, 1, 20)))
+    def take_stuck(self, scope: Scope, limit: int, seconds: int) -> None:
+        """Take back stuck claims; of some it is not known how old they are."""
+        request = StuckRequest(scope=scope, limit=limit, started_after=self.clock.now() - seconds * SECOND)
+        self.moving(lambda s: s.claims.take_stuck(request), _stuck_event)
+
+    @precondition(lambda self: self.ids)
+    @rule(picked=picks, scope=mostly_all, how=st.sampled_from(("retry", "dead", "return")))
+    def revoke(self, picked: list[int], scope: Scope, how: RevokeHow) -> None:
+        """End the claims of some jobs, in any state, as an operator does."""
+        request = RevokeRequest(scope=scope, ids=self._ids(picked), how=how, delay=2 * SECOND, reason="no")
+        self.moving(lambda s: s.claims.revoke(request), _revoke_event)
 
     @rule(scope=mostly_all, limit=st.sampled_from((1, 1000)))
     def promote(self, scope: Scope, limit: int) -> None:
@@ -464,7 +559,7 @@ class StoreMachine(RuleBasedStateMachine):
         self._cancel(self._ids(picked), scope)
 
     def _cancel(self, ids: tuple[UUID, ...], scope: Scope) -> None:
-        request = StopRequest(scope=scope, ids=ids, reason="enough", who="ops")
+        request = StopRequest(scope=scope, ids=ids, reason="enough", who="ops", operation=self.operation)
         before = self._snapshot()
         replies = self.moving(lambda s: s.jobs.cancel(request), lambda *_: Event.CANCEL)
         asked = [id for id, reply in replies.items() if reply == "requested"]
@@ -478,10 +573,10 @@ class StoreMachine(RuleBasedStateMachine):
         """Condemn some jobs, or make them due."""
         ids = self._ids(picked)
         if verb == "condemn":
-            stop = StopRequest(scope=scope, ids=ids, reason="no", who="ops")
+            stop = StopRequest(scope=scope, ids=ids, reason="no", who="ops", operation=self.operation)
             self.moving(lambda s: s.jobs.condemn(stop), lambda *_: Event.CONDEMN)
         else:
-            now = RunNowRequest(scope=scope, ids=ids)
+            now = RunNowRequest(scope=scope, ids=ids, operation=self.operation)
             self.moving(lambda s: s.jobs.run_now(now), lambda *_: Event.RUN_NOW)
 
     @precondition(lambda self: self.ids)
@@ -503,7 +598,8 @@ class StoreMachine(RuleBasedStateMachine):
         """Edit a job in any state."""
         if later is not None:
             values = {**values, "run_at": self.clock.now() + later * SECOND}
-        request = EditRequest(scope=scope, id=self._ids(picked)[0], **values)
+        id, operation = self._ids(picked)[0], self.operation
+        request = EditRequest(scope=scope, id=id, operation=operation, **values)
         self.moving(lambda s: s.jobs.edit(request), lambda *_: Event.DUE)
 
     # ── rules: policies ───────────────────────────────────────────────────────
@@ -516,8 +612,10 @@ class StoreMachine(RuleBasedStateMachine):
     def hold(self, subject: Subject, verb: str, until: int | None) -> None:
         """Pause, resume, close or open something."""
         end = None if until is None else self.clock.now() + until
-        hold = HoldRequest(scope=ALL, subject=subject, who="ops", reason="why not", until=end)
-        plain = SubjectRequest(scope=ALL, subject=subject, who="ops")
+        hold = HoldRequest(
+            scope=ALL, subject=subject, who="ops", reason="why not", until=end, operation=self.operation
+        )
+        plain = SubjectRequest(scope=ALL, subject=subject, who="ops", operation=self.operation)
         verbs: dict[str, Callable[[Store], Awaitable[Any]]] = {
             "pause": lambda s: s.policies.pause(hold),
             "resume": lambda s: s.policies.resume(plain),
@@ -549,13 +647,16 @@ class StoreMachine(RuleBasedStateMachine):
     def override(self, subject: Subject, change: PolicyChange, until: int | None) -> None:
         """Set an override; many do not fit and must be refused by both."""
         end = None if until is None else self.clock.now() + until
-        request = OverrideRequest(scope=ALL, subject=subject, change=change, who="ops", until=end)
+        request = OverrideRequest(
+            scope=ALL, subject=subject, change=change, who="ops", until=end, operation=self.operation
+        )
         self.both(lambda s: s.policies.override(request))
 
     @rule(subject=st.sampled_from((*SUBJECTS, GATE)), scope=mostly_all)
     def reset(self, subject: Subject, scope: Scope) -> None:
         """Remove an override, perhaps under a scope that may not."""
-        self.both(lambda s: s.policies.reset(SubjectRequest(scope=scope, subject=subject, who="ops")))
+        request = SubjectRequest(scope=scope, subject=subject, who="ops", operation=self.operation)
+        self.both(lambda s: s.policies.reset(request))
         self.both(lambda s: s.policies.read(ReadRequest(scope=scope, subjects=(subject,))))
         self.both(lambda s: s.policies.list(ListRequest(scope=scope, kind=subject.kind)))
 
@@ -575,19 +676,21 @@ class StoreMachine(RuleBasedStateMachine):
                 "created_by": st.just("ann"),
                 "tag": st.just("x"),
                 "where": st.just((("n", 1),)),
+                "metadata": st.just((("n", 1),)),
             },
         ),
     )
     def find(self, scope: Scope, filters: dict[str, Any]) -> None:
         """Page through what matches some filters."""
         self.both(lambda s: _find_whole(s, FindRequest(scope=scope, **filters)))
-        plain = {key: value for key, value in filters.items() if key not in {"limit", "where"}}
+        plain = {key: value for key, value in filters.items() if key not in {"limit", "where", "metadata"}}
         self.both(lambda s: _tallies(s, TallyRequest(scope=scope, **plain)))
 
     @rule(scope=mostly_all, queue=st.sampled_from(QUEUES))
     def peek(self, scope: Scope, queue: str) -> None:
         """Look at the next jobs; the oracle's own claims follow in other rules."""
         self.both(lambda s: s.jobs.peek(PeekRequest(scope=scope, queue=queue, limit=5)))
+        self.both(lambda s: s.jobs.first_in_line(FirstRequest(scope=scope, lines=LINES)))
         self.both(lambda s: s.jobs.count(CountRequest(scope=scope, queue=queue)))
         self.both(lambda s: _count_whole(s, CountRequest(scope=scope, limit=2)))
         self.both(lambda s: s.dead.count(DeadCountRequest(scope=scope, limit=2)))
@@ -612,14 +715,7 @@ class StoreMachine(RuleBasedStateMachine):
     def tidy(self, scope: Scope, limit: int, passes: int, verb: str) -> None:
         """Prune what is old, or rarely purge or forget."""
         if verb == "prune":
-            keep = Retention(
-                succeeded=3600 * SECOND,
-                cancelled=3600 * SECOND,
-                dead=7200 * SECOND,
-                results=60 * SECOND,
-                keys=7200 * SECOND,
-            )
-            self.both(lambda s: s.upkeep.prune(PruneRequest(scope=scope, retention=keep, limit=limit)))
+            self.both_prune(scope, RETENTIONS[passes], limit)
         elif verb == "purge":
             request = PurgeRequest(scope=scope, queue="bulk", reason="spring", who="ops", limit=limit)
             self.moving(lambda s: _pass_to(s.upkeep.purge, request, passes), lambda *_: Event.CANCEL)
@@ -639,13 +735,46 @@ class StoreMachine(RuleBasedStateMachine):
                 HeartbeatRequest(scope=ALL, worker=worker, state="idle", renew_every=4 * SECOND)
             ),
             "lead": lambda s: s.registry.lead(
-                LeadRequest(scope=ALL, name="duties", worker=worker, lease=10 * SECOND)
+                LeadRequest(
+                    scope=ALL,
+                    name="duties",
+                    worker=worker,
+                    lease=10 * SECOND,
+                    reports=DutyReports(len(self.ids)) if len(self.ids) % 2 else None,
+                )
             ),
             "clean": lambda s: s.registry.clean(ForgetWorkersRequest(scope=ALL, silent_for=60 * SECOND)),
         }
         self.both(verbs[verb])
         self.both(lambda s: s.registry.workers(WorkersRequest(scope=ALL)))
         self.both(lambda s: s.registry.status(Request(scope=ALL)))
+        self.both(lambda s: s.registry.duties(DutiesRequest(scope=ALL, name="duties")))
+
+    @rule(
+        worker=st.sampled_from(WORKERS),
+        number=st.integers(1, 12),
+        verb=st.sampled_from(("ask", "ask", "ask", "answer", "clean")),
+    )
+    def mailbox(self, worker: str, number: int, verb: str) -> None:
+        """Ask workers something, answer, clean."""
+        id = UUID(int=number)
+        verbs: dict[str, Callable[[Store], Awaitable[Any]]] = {
+            "ask": lambda s: s.mailbox.ask(
+                AskRequest(
+                    scope=ALL,
+                    id=id,
+                    worker=worker,
+                    kind="status",
+                    valid_for=60 * SECOND,
+                    operation=self.operation,
+                )
+            ),
+            "answer": lambda s: s.mailbox.answer(AnswerRequest(scope=ALL, id=id, worker=worker, text=b"x")),
+            "clean": lambda s: s.mailbox.clean(Request(scope=ALL)),
+        }
+        self.both(verbs[verb])
+        self.both(lambda s: s.mailbox.unanswered(UnansweredRequest(scope=ALL, worker=worker)))
+        self.both(lambda s: s.mailbox.read(ReadAnswerRequest(scope=ALL, id=id)))
 
     # ── after every step ──────────────────────────────────────────────────────
 

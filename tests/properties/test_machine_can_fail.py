@@ -12,6 +12,7 @@ from hypothesis import Phase
 
 from fairlane.model.scope import Scope
 from fairlane.store.contract import Store
+from fairlane.store.contract.journal import NumberRequest
 from tests.oracle.clock import DrivenClock
 from tests.oracle.core import Core
 from tests.oracle.store import OracleStore
@@ -156,6 +157,46 @@ def idempotency_key_lost_at_the_end(store: OracleStore, core: Core) -> None:
         _after(facet, verb, spoil)
 
 
+def entry_of_a_review_lost(store: OracleStore, core: Core) -> None:
+    """What an operator did about a dead letter is not in the audit."""
+
+    def spoil() -> None:
+        core.books.journals["audit"].pending = []
+
+    _after(store.dead, "review", spoil)
+
+
+def deaths_told_to_nobody(store: OracleStore, core: Core) -> None:
+    """A job that dies of its failures makes no event."""
+
+    def spoil() -> None:
+        book = core.books.journals["events"]
+        book.pending = [one for one in book.pending if one.entry.kind != "dead_letter"]
+
+    _after(store.claims, "settle", spoil)
+
+
+def tenant_filter_out_of_review(store: OracleStore, core: Core) -> None:
+    """A review reaches every tenant."""
+    _instead(store.dead, "review", _widened)
+
+
+def new_run_not_noted(store: OracleStore, core: Core) -> None:
+    """A letter runs again and does not know it, so it may run again and again."""
+    _after(store.dead, "reprocess", lambda: core.books.reviews.clear())  # noqa: PLW0108 (the books are replaced meanwhile)
+
+
+def entries_numbered_twice(store: OracleStore, core: Core) -> None:
+    """A numbering that another one has overtaken succeeds all the same."""
+    right = store.journal.number
+
+    async def wrong(request: NumberRequest) -> bool:
+        await right(request)
+        return True
+
+    store.journal.number = wrong  # type: ignore[method-assign]
+
+
 FAULTS: tuple[Fault, ...] = (
     fence_out_of_settle,
     fence_is_a_plain_counter,
@@ -169,6 +210,11 @@ FAULTS: tuple[Fault, ...] = (
     override_lost,
     result_lost,
     idempotency_key_lost_at_the_end,
+    entry_of_a_review_lost,
+    deaths_told_to_nobody,
+    tenant_filter_out_of_review,
+    new_run_not_noted,
+    entries_numbered_twice,
 )
 
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.properties.machine import StoreMachine, Visits
+from tests.properties.machine import Visits
+from tests.properties.schedules import ScheduleMachine
 from tests.redis.rendering import rendered
 from tests.servers.schemas import close_shared_connections, share_connections
 from tests.stores import STORES, Opener
@@ -42,7 +43,7 @@ def drive(
     """Run the machine on a store, in one event loop, and count its visits. Each `turn` draws other values."""
     with asyncio.Runner() as runner:
         values = {"opener": staticmethod(opener), "visits": visits, "runner": runner}
-        machine = type(f"Machine{turn}", (StoreMachine,), values)  # Hypothesis draws by this name
+        machine = type(f"Machine{turn}", (ScheduleMachine,), values)  # Hypothesis draws by this name
         runner.run(share_connections())
         try:
             run_state_machine_as_test(machine, settings=_settings(runs, phases))
@@ -63,6 +64,7 @@ def _settings(runs: int, phases: tuple[Phase, ...]) -> settings:
     )
 
 
+@pytest.mark.timeout(900)  # a case that fails is made small first, for five minutes at most
 @pytest.mark.parametrize("name", sorted(STORES))
 def test_a_store_answers_as_the_oracle_does(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """S1-S66 as far as verbs go: equal answers, and every state and transition visited."""

@@ -38,7 +38,7 @@ async def live(url: str) -> None:
             await world.settle(claim)
         waiting = WaitRequest(scope=ALL, worker="w1", queues=("default",), at_most=SECOND)
         assert await world.store.registry.wait(waiting)
-        await world.store.upkeep.inspect(InspectRequest(scope=ALL))
+        await world.store.upkeep.inspect(InspectRequest(scope=ALL, parts=10))
         await world.prune(succeeded=0)
         assert len(await world.find_all()) == 2
         await world.check_invariants()

@@ -10,12 +10,14 @@ from redis import Redis
 
 from fairlane.model.errors import StoreUnavailable
 from fairlane.model.job import NewJob
+from fairlane.model.journal.facts import over_limit
+from fairlane.model.journal.operations import created_entry
 from fairlane.model.policy.limits import Limits
 from fairlane.model.policy.overrides import QueueRules, SubjectKind
 from fairlane.store.contract.jobs import EnqueueRequest
 from fairlane.store.redis.client import RedisClient
 from fairlane.store.redis.jobs.large_batch import LargeBatch
-from tests.contract.world import ALL, World
+from tests.contract.world import ALL, OPERATION, World
 from tests.redis.batches import publish
 from tests.servers.valkey import ValkeyServer
 
@@ -32,10 +34,10 @@ def store_client_of(world: World) -> RedisClient:
     return world.store.jobs._client  # type: ignore[attr-defined,no-any-return]
 
 
-async def begin(world: World, jobs: tuple[NewJob, ...], steps: int) -> None:
+async def begin(world: World, jobs: tuple[NewJob, ...], steps: int, **options: Any) -> None:
     """Let a batch in as a process does that dies after so many steps."""
     store_client = store_client_of(world)
-    await publish(store_client, jobs)
+    await publish(store_client, jobs, **options)
     for _ in range(steps):
         await store_client.run("jobs/batch_step")
 
@@ -163,3 +165,44 @@ async def test_a_batch_of_which_a_part_is_gone_is_not_let_in_and_leaves_nothing(
     assert not await store_client.run(*lost._publish)
     assert {client.pttl(key) > 0 for _, key, *_ in kept} == {True}
     assert await world.find_all() == []
+
+
+@pytest.mark.parametrize("steps", [0, 1, 9])
+async def test_a_large_batch_warns_once_of_each_tenant_and_queue(world: World, steps: int) -> None:
+    """S76: over all its parts, with the number of jobs above the limit, and whoever brings it in."""
+    await world.declare(SubjectKind.QUEUE, "default", QueueRules(Limits(waiting=20, on_full="warn")))
+    jobs = tuple(world.new(f"t{i % 3}", created_by=f"u{i}") for i in range(MANY))
+    await begin(world, jobs, steps)
+    told = await world.appended("events")
+    expected = (
+        over_limit("t0", "default", 44, 20, 24, "u129"),
+        over_limit("t1", "default", 43, 20, 23, "u127"),
+    )
+    assert sorted(told, key=lambda one: str(one.tenant))[:2] == list(expected)
+    assert [one.count for one in told if one.tenant == "t2"] == [23]
+    assert len(told) == 3
+
+
+@pytest.mark.parametrize("steps", [0, 1, 9])
+async def test_a_large_batch_of_an_operator_leaves_an_entry_for_each_job(world: World, steps: int) -> None:
+    """S60: also if somebody else brings it in; what an earlier job answers for leaves none."""
+    first = await world.enqueue("t0", dedup_key="taken")
+    jobs = (
+        *(world.new(f"t{i % 3}", delay=i % 2, parent_id=first.id) for i in range(MANY)),
+        world.new("t0", dedup_key="taken"),
+    )
+    await begin(world, jobs, steps, operation=OPERATION)
+    made = {job.id: job for job in await world.find_all() if job.id != first.id}
+    told = await world.appended("audit")
+    assert told == [created_entry(OPERATION, made[new.id]) for new in jobs[:-1]]
+
+
+async def test_a_large_batch_that_is_refused_leaves_nothing_in_the_journals(world: World) -> None:
+    """S12, S60, S76: the last item is one too many."""
+    await world.declare(
+        SubjectKind.QUEUE, "default", QueueRules(Limits(waiting=20, on_full="warn"), max_waiting=MANY)
+    )
+    jobs = tuple(world.new(f"t{i % 3}") for i in range(MANY + 1))
+    await begin(world, jobs, 1, operation=OPERATION)
+    assert await world.find_all() == []
+    assert [await world.appended("audit"), await world.appended("events")] == [[], []]

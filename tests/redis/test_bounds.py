@@ -20,7 +20,10 @@ from fairlane.store.contract.claims import (
     ReclaimRequest,
     SettleRequest,
 )
+from fairlane.store.contract.dead import DeadTallyRequest
 from fairlane.store.contract.jobs import CountRequest, EnqueueRequest, FindRequest, PeekRequest, TallyRequest
+from fairlane.store.contract.journal import MAX_ENTRIES
+from fairlane.store.contract.line import FirstRequest, JobLine
 from fairlane.store.contract.upkeep import PruneRequest, PurgeRequest
 from fairlane.store.redis.client import RedisClient
 from fairlane.store.redis.script_loader import MAX_JOBS_PER_SCRIPT
@@ -126,10 +129,36 @@ async def test_reading_is_done_a_page_at_a_time(world: World, meter: Meter) -> N
     await world.store.jobs.count(CountRequest(scope=ALL, limit=50))
     assert len(await world.store.jobs.peek(PeekRequest(scope=ALL, queue="default", limit=10))) == 10
     assert (await world.store.jobs.tally(TallyRequest(scope=ALL, tag="x"))).looked_at == TENANTS
+    lines = tuple(JobLine(f"t{number}", "default") for number in range(500))
+    await world.store.jobs.first_in_line(FirstRequest(scope=ALL, lines=lines))
     assert meter.limit["jobs/page"] < 20
+    assert meter.limit["jobs/first_in_line"] < 20
     assert meter.limit["jobs/tally"] < 20
     assert meter.limit["jobs/count"] < 520
     assert meter.limit["jobs/peek"] < 60
+
+
+async def test_dead_letters_are_read_and_decided_a_page_at_a_time(world: World, meter: Meter) -> None:
+    """S75: a script does little for each letter, whether it looks, decides, runs it again or deletes it."""
+    await world.condemn(*(job.id for job in await world.find_all(page=1_000)))
+    letters = await world.letters(page=1_000)
+    assert len(letters) == TENANTS
+    meter.limit.clear()
+    assert (await world.store.dead.tally(DeadTallyRequest(scope=ALL))).looked_at == TENANTS
+    assert await world.letters(review="resolved") == []
+    looks = {name: meter.limit[name] for name in ("dead/find", "dead/tally")}
+    assert max(looks.values()) < 10
+    first, second = ([letter.job for letter in letters[at : at + 200]] for at in (0, 200))
+    await world.review("resolve", *(job.id for job in first))
+    await world.reprocess(*map(world.again, second))
+    assert len((await world.claim_reply(200)).claims) == 200
+    await world.follow()
+    assert len(await world.delete(*(job.id for job in first))) == 200
+    await world.number("events")
+    assert meter.limit.pop("journal/number") <= 3 * MAX_ENTRIES + 20
+    assert meter.limit.pop("jobs/update") <= 2 * PER_JOB * MAX_JOBS_PER_SCRIPT  # of a letter there is more
+    assert {name: limit for name, limit in meter.limit.items() if limit > PER_JOB * MAX_JOBS_PER_SCRIPT} == {}
+    assert {"dead/reprocess", "dead/new_runs", "journal/pending"} <= set(meter.limit)
 
 
 async def test_a_look_at_one_tenants_next_jobs_does_not_look_at_those_of_all_others(
@@ -159,6 +188,7 @@ async def test_no_script_grows_with_the_tasks_of_a_tenant(world: World, client: 
     assert {name: limit for name, limit in meter.limit.items() if limit > 40} == {}
     assert len(await world.peek(90)) == 90
     assert (await world.explain(jobs[-1].id)).ahead == 2 * BATCH - 2
+    assert len(await world.first_in_line(("acme", "default"))) == 1
     await world.purge(limit=2 * BATCH)
     await fill(world)
     assert {name: limit for name, limit in meter.limit.items() if limit > PER_JOB * MAX_JOBS_PER_SCRIPT} == {}

@@ -31,6 +31,10 @@ OWED = ("tenant_queues", "tenant_queue_names")
 """The clocks of tenants that have had more than their share: they stay until others have caught up (S41)."""
 
 
+JOURNALS = ("pending_entries", "entries", "journal_ends")
+"""What happened and who did what: a duty numbers and trims it (S60, S76)."""
+
+
 def kinds(keys: Iterable[Any]) -> set[str]:
     """Name what kinds of keys these are."""
     names = sorted(NAMES.items(), key=lambda one: -len(one[1]))
@@ -72,7 +76,7 @@ async def test_after_retention_nothing_is_left_but_configuration_and_counters(
     assert {job.state for job in await world.find_all()} == {State.SUCCEEDED, State.CANCELLED, State.DEAD}
     await world.prune(succeeded=0, cancelled=0, dead=0, results=0, keys=0)
     assert await world.find_all() == []
-    assert kinds(client.keys()) <= {*LASTING, *OWED}
+    assert kinds(client.keys()) <= {*LASTING, *OWED, *JOURNALS}
 
 
 async def test_the_clock_of_a_tenant_that_owes_nothing_is_forgotten(world: World, client: Redis) -> None:

@@ -102,7 +102,7 @@ async def test_a_page_whose_first_one_was_refused_claims_nothing_and_says_so(wor
     request = SettleRequest(scope=ALL, worker="w1", settlements=settlements)
     queue_requests = claim_of(("default", MANY))
     pages = SettlementPages(request, encode_request(queue_requests), MAX_JOBS_PER_SCRIPT)
-    states, (continuation, _, is_partial, _, _, parts) = await store_client_of(world).run(
+    states, (continuation, _, is_partial, _, _, parts, *_) = await store_client_of(world).run(
         "claims/settle", *pages[2]
     )
     assert (len(states), 0 in states, continuation, is_partial, parts) == (10, False, b"", 1, [])

@@ -148,6 +148,23 @@ async def test_a_full_server_lets_what_is_there_go_on(world: World, client: Redi
     assert [job.state for job in await world.find_all()] == [State.CANCELLED]
 
 
+async def test_a_full_server_lets_dead_letters_be_decided_and_deleted_but_not_run_again(
+    world: World, client: Redis
+) -> None:
+    """S75: what is deleted makes room, a new job would take some; nothing of it is half done."""
+    letters = [await world.die() for _ in range(3)]
+    before = await world.sight()
+    client.config_set("maxmemory", "1")
+    with pytest.raises(StoreUnavailable, match="memory"):
+        await world.reprocess(world.again(letters[0]))
+    assert await world.sight() == before
+    assert [one.answer for one in await world.review("resolve", letters[1].id)] == ["done"]
+    assert await world.delete(letters[2].id) == (letters[2].id,)
+    assert len(await world.number("events")) == 5
+    client.config_set("maxmemory", "0")
+    assert [one.answer for one in await world.reprocess(world.again(letters[0]))] == ["reprocessed"]
+
+
 async def test_a_batch_that_is_on_its_way_comes_in_though_the_server_is_full(
     world: World, client: Redis
 ) -> None:

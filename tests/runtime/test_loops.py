@@ -8,7 +8,14 @@ import contextvars
 import pytest
 
 from fairlane.model.instants import SECOND, Micros
-from fairlane.runtime.loops import WakeUp, repeat, run_all, run_with_background, start_task
+from fairlane.runtime.loops import (
+    WakeUp,
+    read_together,
+    repeat,
+    run_all,
+    run_with_background,
+    start_task,
+)
 
 FOR_EVER: Micros = 3_600 * SECOND
 
@@ -45,6 +52,28 @@ async def test_a_bell_ends_a_pause_early_and_is_kept_if_nobody_waits() -> None:
     async with asyncio.timeout(10):
         await run_all(repeat(one_pass, wake_up), ring())
     assert len(calls) == 3
+
+
+async def test_readings_at_the_same_time_answer_in_order_and_fail_as_one() -> None:
+    """The first error is raised as it is, and the others end."""
+    ended: list[str] = []
+
+    async def read(name: str, error: Exception | None = None) -> str:
+        await asyncio.sleep(0)
+        if error is not None:
+            raise error
+        return name
+
+    async def wait() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("waiting")
+
+    assert await read_together(read("a"), read("b")) == ["a", "b"]
+    with pytest.raises(LookupError, match="gone"):
+        await read_together(wait(), read("a", LookupError("gone")))
+    assert ended == ["waiting"]
 
 
 async def test_what_goes_on_beside_a_work_ends_with_it() -> None:

@@ -19,13 +19,16 @@ from typing import Any, Final
 
 from redis import Redis
 
+from fairlane.model.journal.entries import NewEntry
 from fairlane.model.lifecycle.states import State
 from fairlane.model.policy.limits import Limits
 from fairlane.model.policy.overrides import GateRules, QueueRules, SubjectKind, TaskRules
 from fairlane.model.scope import Scope
 from fairlane.store.contract.claims import PassRequest
+from fairlane.store.contract.dead import DeadRequest, DeadTallyRequest
 from fairlane.store.contract.inspection import InspectRequest
 from fairlane.store.contract.jobs import CountRequest, FindRequest, GetRequest
+from fairlane.store.contract.journal import MAX_ENTRIES, TrimRequest
 from fairlane.store.contract.policies import ListRequest
 from fairlane.store.contract.upkeep import CensusRequest, ForgetRequest
 from fairlane.store.opening import open_store
@@ -128,6 +131,9 @@ class Trial:
             "count, census, inspect, policies": self._count,
             "pause, limit, lift": self._steer,
             "shut and open a gate": self._gate,
+            "letters: find, tally": self._letters,
+            "letters: review, run again, follow, delete": self._review,
+            "number and trim 1,000 entries": self._number,
             "purge, forget": self._purge,
             "prune": self._prune,
         }
@@ -241,6 +247,35 @@ class Trial:
         await self._world.declare(SubjectKind.TASK, "noop", TaskRules())
         self._world.advance(60)
         await self._world.reclaim()
+
+    async def _letters(self) -> None:
+        ids = await self._send(self._names(BATCH), delay=_DAY * 1_000_000)
+        self._world.advance(1)
+        since = self._world.now  # as many in each round
+        await self._world.condemn(*ids)
+        for scope in (ALL, Scope("tenant1")):
+            await self._store.dead.tally(DeadTallyRequest(scope=scope, since=since))
+            await self._store.dead.find(DeadRequest(scope=scope, limit=1_000, since=since))
+            await self._store.dead.find(DeadRequest(scope=scope, fingerprint="0" * 16, since=since))
+
+    async def _review(self) -> None:
+        letters = (await self._store.dead.find(DeadRequest(scope=ALL, review="pending", limit=200))).letters
+        dead = [letter.job for letter in letters]
+        assert len(dead) == 200
+        await self._world.review("resolve", *(job.id for job in dead[:100]))
+        await self._world.reprocess(*map(self._world.again, dead[100:]))
+        await self._world.follow()
+        await self._world.delete(*(job.id for job in dead[:100]))
+
+    async def _number(self) -> None:
+        entries = [NewEntry(kind="tests", subject=str(number)) for number in range(MAX_ENTRIES)]
+        await self._world.append("events", *entries)
+        await self._world.number("events")
+        end = (await self._world.pending("events", 0)).end
+        trim = TrimRequest(
+            scope=ALL, journal="events", revision=end.revision, up_to=end.last, memory=b"x" * 10_000
+        )
+        assert await self._store.journal.trim(trim)
 
     async def _purge(self) -> None:
         await self._world.purge(limit=500)

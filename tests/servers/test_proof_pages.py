@@ -1,4 +1,4 @@
-"""What is published of the servers is what was measured."""
+"""What is published of the servers, and of the zones, is what was measured."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.model.schedule import dst_page
 from tests.postgres import backlog_page
 from tests.servers import bounds_page, losses_page
 from tests.servers.proof_page import ProofPage
@@ -14,6 +15,7 @@ PAGES: dict[str, ProofPage[Any]] = {
     "tests.servers.redis_losses": losses_page.PAGE,
     "tests.servers.redis_bounds": bounds_page.PAGE,
     "tests.postgres.backlog": backlog_page.PAGE,
+    "tests.model.schedule.every_zone": dst_page.PAGE,
 }
 
 

@@ -14,7 +14,9 @@ from fairlane.model.errors import FairlaneError
 from fairlane.model.instants import SECOND, to_datetime
 from fairlane.model.policy.limits import Limits, Rate
 from fairlane.model.policy.overrides import PolicyChange, Subject, SubjectKind
+from fairlane.model.retry.revoke import RevokeHow
 from fairlane.model.scope import Scope
+from fairlane.store.contract.claims import RevokeRequest
 from fairlane.store.contract.jobs import EditRequest, ExplainRequest, StopRequest
 from fairlane.store.contract.policies import HoldRequest, OverrideRequest, SubjectRequest
 from tests.simulation.process import Process, Wanted
@@ -199,13 +201,69 @@ class Client:
         request = StopRequest(scope=Scope(tenant), ids=(id,), reason="no")
         return len(await self._process.app.client.store.jobs.condemn(request))
 
+    async def revoke(self) -> str:
+        """Take a running job from its worker, or let it fail."""
+        id, tenant = self._pick()
+        how: RevokeHow = self._rng.choice(("retry", "dead", "return"))
+        request = RevokeRequest(scope=Scope(tenant), ids=(id,), how=how, delay=SECOND, reason="no")
+        reply = await self._process.app.client.store.claims.revoke(request)
+        return " ".join(f"{how}: {one.answer}" for one in reply.jobs)
+
+    async def again(self) -> str:
+        """Enqueue a copy of a finished job."""
+        id, tenant = self._pick()
+        with self._process.app.tenant(tenant):
+            return self._known([await self._process.again(id)])
+
+    # ── reviewing dead letters ────────────────────────────────────────────────
+
+    async def _letter(self) -> tuple[UUID, str]:
+        """Choose a dead letter and a tenant to ask for it: its own, more often than not.
+
+        If there is none yet, a waiting job is condemned first.
+        """
+        letters = (await self._process.app.dead.afind(limit=20)).items
+        if not letters:
+            id, tenant = next(iter(reversed(self._jobs)), (UUID(int=0), TENANTS[0]))
+            request = StopRequest(scope=Scope(tenant), ids=(id,), reason="no")
+            await self._process.app.client.store.jobs.condemn(request)
+            return id, tenant
+        job = self._rng.choice(letters).job
+        return job.id, job.tenant if self._rng.random() < 0.7 else self._rng.choice(TENANTS)
+
+    async def review(self) -> str:
+        """Decide about a dead letter, and perhaps run it all the same."""
+        id, tenant = await self._letter()
+        verb = self._rng.choice(("aacknowledge", "aresolve", "aignore", "adiscard", "adiscard"))
+        with self._process.app.tenant(tenant):
+            letter = await getattr(self._process.app.dead, verb)(id, note="seen")
+            if self._rng.random() < 0.6:
+                return self._known([await self._process.reprocess(id)])
+        return f"{verb[1:]}: {letter.review}"
+
+    async def reprocess(self) -> str:
+        """Run a dead job again, sometimes twice at once or one after the other: two people may look at it."""
+        id, tenant = await self._letter()
+        made: list[Any] = []
+        with self._process.app.tenant(tenant):
+            for _ in range(self._rng.choice((1, 2))):
+                asked = [self._process.reprocess(id) for _ in range(self._rng.choice((1, 2)))]
+                answers = await asyncio.gather(*asked, return_exceptions=True)
+                made += [one for one in answers if not isinstance(one, BaseException)]
+        for error in (one for one in answers if isinstance(one, BaseException)):
+            if not made:
+                raise error
+        if len({job.id for job in made}) > 1:
+            self.wrong.append(f"those who ran dead letter {id} again got several jobs")
+        return self._known(made)
+
+    # ── steering all ──────────────────────────────────────────────────────────
+
     async def purge(self) -> int:
         """Cancel all that waits of a tenant in a queue."""
         return await self._process.app.tenants.apurge(
             self._rng.choice(TENANTS), queue="mail", reason="spring"
         )
-
-    # ── steering all ──────────────────────────────────────────────────────────
 
     async def hold(self) -> str:
         """Pause, resume, close or open something."""
@@ -266,6 +324,12 @@ EVERYTHING: Final = (
         "run_now",
         "edit",
         "condemn",
+        "revoke",
+        "revoke",
+        "again",
+        "review",
+        "reprocess",
+        "reprocess",
         "purge",
         "hold",
         "limit",

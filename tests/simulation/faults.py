@@ -30,7 +30,19 @@ class Fate(Enum):
 KINDS: Final = tuple(fate for fate in Fate if fate is not Fate.FINE)
 
 _REPEATABLE: Final = frozenset(
-    {"enqueue", "claim", "settle", "renew", "heartbeat", "reclaim", "promote", "expire", "cancel", "run_now"}
+    {
+        "enqueue",
+        "claim",
+        "settle",
+        "renew",
+        "heartbeat",
+        "reclaim",
+        "take_stuck",
+        "promote",
+        "expire",
+        "cancel",
+        "run_now",
+    }
 )
 """Verbs of which a second sending may arrive: of an enqueue also one that its client did not mark (S15)."""
 

@@ -177,6 +177,23 @@ class Process:
             for task, tenant, n, plan, options in wanted
         ]
         jobs = await self.app.aenqueue_many(calls)
+        self.acknowledged(jobs)
+        return jobs
+
+    async def reprocess(self, id: UUID) -> Job[Any]:
+        """Run a dead job again, and note what was acknowledged."""
+        job = await self.app.dead.areprocess(id, note="again")
+        self.acknowledged([job])
+        return job
+
+    async def again(self, id: UUID) -> Job[Any]:
+        """Enqueue a copy of a finished job, and note what was acknowledged."""
+        job = await self.app.jobs.aagain(id, note="once more")
+        self.acknowledged([job])
+        return job
+
+    def acknowledged(self, jobs: list[Job[Any]]) -> None:
+        """Write down which jobs the store has said it has."""
         for job in jobs:
             self.ledger.append(
                 ledger.Acknowledged(
@@ -185,7 +202,6 @@ class Process:
                     at=self.elapsed(),
                 )
             )
-        return jobs
 
 
 def work_of(job: str, tenant: str, queue: str, task: str) -> dict[str, Any]:

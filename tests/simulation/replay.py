@@ -14,8 +14,12 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from fairlane.model.errors import FairlaneError
+from fairlane.model.journal.entries import JournalName, PendingEntry
 from fairlane.store.contract import Store
+from fairlane.store.contract.dead import DeadTallyPage
+from fairlane.store.contract.inspection import Inspection
 from fairlane.store.contract.jobs import Enqueued, EnqueueReply
+from fairlane.store.contract.journal import NumberRequest, PendingReply
 from tests.oracle.clock import START, DrivenClock
 from tests.simulation.seeds import quiet, run_seed, seams
 from tests.simulation.server import Call
@@ -39,11 +43,12 @@ def record(seed: int) -> list[Call]:
 
 async def replay(calls: list[Call], opener: Opener) -> Replay:
     """Do the same to a store that is opened empty."""
-    clock = _SetClock()
+    clock, places = _SetClock(), _Places()
     async with opener(clock) as store:
         for number, call in enumerate(calls):
             clock.at = call.at
-            answer, error = await _ask(store, call)
+            answer, error = await _ask(store, call._replace(request=places.translated(call.request)))
+            places.learn(call, answer)
             if (_plain(answer), error) != (_plain(call.answer), call.error):
                 story = f"call {number}, {call.facet}.{call.verb} at {call.at}: {call.request}"
                 said = f"the store says {error or answer}\nthe oracle says {call.error or call.answer}"
@@ -61,6 +66,32 @@ class _SetClock(DrivenClock):
         return self.at
 
 
+class _Places:
+    """The places of entries without a number are a store's business: which of its own is the oracle's."""
+
+    def __init__(self) -> None:
+        """Know none."""
+        self._own: dict[tuple[JournalName, int], int] = {}
+
+    def learn(self, call: Call, answer: Any) -> None:
+        """Compare two lists of entries that wait."""
+        if isinstance(answer, PendingReply) and isinstance(call.answer, PendingReply):
+            pairs = zip(_by_content(call.answer), _by_content(answer), strict=False)
+            self._own |= {(call.request.journal, theirs.place): own.place for theirs, own in pairs}
+
+    def translated(self, request: Any) -> Any:
+        """Return a request with the store's own places."""
+        if not isinstance(request, NumberRequest):
+            return request
+        taken = tuple(self._own.get((request.journal, place), place) for place in request.taken)
+        return msgspec.structs.replace(request, taken=taken)
+
+
+def _by_content(reply: PendingReply) -> list[PendingEntry]:
+    """Sort entries that wait: those of one step come in any order."""
+    return sorted(reply.entries, key=lambda one: (one.at, msgspec.json.encode(one.entry)))
+
+
 async def _ask(store: Store, call: Call) -> tuple[Any, str]:
     verb = getattr(getattr(store, call.facet), call.verb)
     try:
@@ -74,6 +105,14 @@ def _plain(answer: Any) -> Any:
     if isinstance(answer, EnqueueReply):
         made = tuple(Enqueued(one.job, one.is_created) for one in answer.enqueued)
         answer = msgspec.structs.replace(answer, enqueued=made)
+    if isinstance(answer, PendingReply):
+        answer = msgspec.structs.replace(
+            answer, entries=tuple((one.at, one.entry) for one in _by_content(answer))
+        )
+    if isinstance(answer, DeadTallyPage):
+        return {*answer.tallies}  # in any order
+    if isinstance(answer, Inspection):  # settings, remarks and sizes are a store's own
+        return (answer.leads, answer.tasks, answer.first_lease_until)
     if isinstance(answer, msgspec.Struct):
         return {
             name: _plain(getattr(answer, name))

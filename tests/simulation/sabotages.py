@@ -17,6 +17,7 @@ from unittest.mock import patch
 
 import msgspec
 
+from fairlane.app.dead import deciding
 from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord
 from fairlane.model.lifecycle import record_changes
@@ -28,10 +29,12 @@ from fairlane.worker.round_trip import RoundTrip
 from tests.campaigns.book import commit
 from tests.oracle import books as books_module
 from tests.oracle import claims as claims_module
+from tests.oracle import dead as dead_module
 from tests.oracle import jobs as jobs_module
 from tests.oracle.books import Books, Flow
 from tests.oracle.claims import OracleClaims
 from tests.oracle.core import Core
+from tests.oracle.dead import OracleDead
 from tests.oracle.jobs import OracleJobs
 from tests.oracle.policies import OraclePolicies
 from tests.simulation.page import Findings, Row, write
@@ -129,8 +132,8 @@ def _gate_kept() -> AbstractContextManager[Any]:
 def _repeated_once() -> AbstractContextManager[Any]:
     original = decision.lose_lease
 
-    def lose(job: JobRecord, **said: Any) -> Any:
-        return original(_replace(job, at_most_once=False), **said)
+    def lose(job: JobRecord) -> Any:
+        return original(_replace(job, at_most_once=False))
 
     return _wrong(claims_module, "lose_lease", lose)
 
@@ -138,8 +141,8 @@ def _repeated_once() -> AbstractContextManager[Any]:
 def _old_place() -> AbstractContextManager[Any]:
     original = record_changes.settled
 
-    def settled(job: JobRecord, settlement: Any, now: Instant) -> JobRecord:
-        return _replace(original(job, settlement, now), sort_key=job.sort_key)
+    def settled(job: JobRecord, settlement: Any, now: Instant, kept: int) -> JobRecord:
+        return _replace(original(job, settlement, now, kept), sort_key=job.sort_key)
 
     return _wrong(claims_module, "settled", settled)
 
@@ -193,22 +196,23 @@ def _weights_ignored() -> AbstractContextManager[Any]:
 
 
 def _dedup_for_all() -> AbstractContextManager[Any]:
-    original = jobs_module._standing
+    original = jobs_module.facts_of
 
-    def standing(books: Books, job: Any, request: Any, now: Instant) -> Any:
+    def facts_of(books: Books, job: Any, now: Instant, **options: Any) -> Any:
         held = [id for (_, task, key), id in books.dedup.items() if (task, key) == (job.task, job.dedup_key)]
-        return _replace(original(books, job, request, now), same_dedup=held[0] if held else None)
+        return _replace(original(books, job, now, **options), same_dedup=held[0] if held else None)
 
-    return _wrong(jobs_module, "_standing", standing)
+    return _wrong(jobs_module, "facts_of", facts_of)
 
 
-def _unscoped(verb: str) -> Patch:
-    original = getattr(OracleJobs, verb)
+def _unscoped(*verbs: str, facet: type = OracleJobs) -> Patch:
+    def unscoped(original: Any) -> Any:
+        async def ask(self: Any, request: Any) -> Any:
+            return await original(self, _replace(request, scope=Scope.all()))
 
-    async def unscoped(self: OracleJobs, request: Any) -> Any:
-        return await original(self, _replace(request, scope=Scope.all()))
+        return ask
 
-    return lambda: _wrong(OracleJobs, verb, unscoped)
+    return lambda: patch.multiple(facet, **{verb: unscoped(getattr(facet, verb)) for verb in verbs})
 
 
 @contextmanager
@@ -225,7 +229,7 @@ def _check_then_insert() -> Iterator[None]:
         made = {one.job.id for one in reply.enqueued if one.is_created}
         for job in request.jobs:
             if job.id in made:
-                jobs_module._store(core.books, job, core.now())
+                jobs_module.store_new(core.books, job, core.now())
         core.hint({job.queue for job in request.jobs})
         return reply
 
@@ -259,6 +263,26 @@ def _override_lost() -> AbstractContextManager[Any]:
         return await original(self, request)
 
     return _wrong(OraclePolicies, "put", put)
+
+
+def _run_again_and_again() -> AbstractContextManager[Any]:
+    original = OracleDead._reprocess
+
+    def reprocess(self: OracleDead, request: Any, index: int, item: Any) -> Any:
+        self._core.books.reviews.pop(item.id, None)
+        return original(self, request, index, item)
+
+    return _wrong(OracleDead, "_reprocess", reprocess)
+
+
+@contextmanager
+def _discard_undone() -> Iterator[None]:
+    """Let any decision be followed by any other, in the store and in its callers."""
+    with (
+        _wrong(dead_module, "may_follow", lambda *_: True),
+        _wrong(deciding, "may_follow", lambda *_: True),
+    ):
+        yield
 
 
 # ── the worker ────────────────────────────────────────────────────────────────
@@ -323,8 +347,13 @@ TABLE: Final[dict[str, Sabotage]] = {
     ),
     "last-in-first-out": Sabotage("inside a strand the smallest sort key goes first", _last_first),
     "batch-in-two-steps": Sabotage("a batch is there whole or not at all", _torn_batch),
+    "letter-run-twice": Sabotage("a dead letter runs again once", _run_again_and_again),
+    "discard-undone": Sabotage("what was discarded does not run again", _discard_undone),
+    "tenant-filter-out-of-reprocess": Sabotage(
+        "nobody runs what is another's again", _unscoped("get", "reprocess", facet=OracleDead)
+    ),
     "settlement-dropped": Sabotage("what could not be settled is settled later", _settlement_dropped),
-    "slot-decided-by-a-mutex": Sabotage("a slot makes one job", None, "there are no schedules yet (S57)"),
+    "slot-decided-by-a-mutex": Sabotage("a slot makes one job", None, "judged by the campaign slots"),
 }
 
 

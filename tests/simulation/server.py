@@ -8,22 +8,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from fairlane.model.errors import EnqueueUnknown, FairlaneError, StoreBusy, StoreUnavailable
 from fairlane.model.instants import SECOND, Instant, Micros
 from fairlane.model.job import NewJob, Settlement
-from fairlane.store.contract import Store
+from fairlane.store.contract import FACETS, Store
 from fairlane.store.contract.claims import QueueRequest, Renewal
-from fairlane.store.contract.jobs import EnqueueRequest
 from fairlane.store.contract.registry import WaitRequest
 from fairlane.store.contract.request import Request
 from tests.oracle.clock import START, DrivenClock
 from tests.oracle.store import OracleStore
 from tests.simulation.faults import Fate, Faults
 from tests.simulation.loop import Schedule, SimLoop
-
-FACETS: Final = ("jobs", "claims", "policies", "registry", "dead", "upkeep")
 
 Answer: TypeAlias = tuple[Any, Exception | None]
 """What a verb gave, or what it raised."""
@@ -56,8 +53,8 @@ class StoreClock(DrivenClock):
 class Watcher:
     """Hears of everything that is done to the store, before and after."""
 
-    def sending(self, request: EnqueueRequest) -> None:
-        """Hear that an enqueue is about to be sent."""
+    def sending(self, jobs: tuple[NewJob, ...]) -> None:
+        """Hear that jobs are about to be sent to the store, together or not at all."""
 
     def before(self, facet: str, verb: str, request: Any) -> None:
         """Hear what is about to be done."""
@@ -103,7 +100,10 @@ class Server:
         if self.is_over:
             raise StoreUnavailable("the run is over")
         if verb == "enqueue":
-            self._watcher.sending(request)
+            self._watcher.sending(request.jobs)
+        elif verb == "reprocess":
+            for item in request.items:
+                self._watcher.sending((item.job,))
         loop = cast("SimLoop", asyncio.get_running_loop())
         line = _Line(self, who, loop.create_future(), (facet, verb, request), self.faults.fate(verb))
         self._later(self.loop, self.faults.latency(), line.arrive)

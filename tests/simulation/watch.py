@@ -15,20 +15,28 @@ import msgspec
 from fairlane.lab import ledger
 from fairlane.lab.ledger import Record
 from fairlane.model.instants import Instant, Micros
-from fairlane.model.job import Claim, Settlement
+from fairlane.model.job import Claim, NewJob, Settlement
 from fairlane.model.lifecycle.states import CancelReply, Event, State
 from fairlane.model.policy.limits import Rate
+from fairlane.model.retry.revoke import RevokeHow
+from fairlane.model.retry.stuck import stuck_limit
 from fairlane.store.contract.claims import (
     ClaimReply,
     ClaimRequest,
     ReclaimReply,
     RenewReply,
     RenewRequest,
+    RevokeReply,
+    RevokeRequest,
     SettleReply,
     SettleRequest,
+    StuckReply,
+    StuckRequest,
 )
+from fairlane.store.contract.dead import ReprocessReply, ReprocessRequest, ReviewReply, ReviewRequest
 from fairlane.store.contract.jobs import EnqueueReply, EnqueueRequest
 from tests.simulation.fairness import FairnessCheck
+from tests.simulation.letters import LettersCheck
 from tests.simulation.policies import Mirror
 from tests.simulation.process import work_of
 from tests.simulation.server import Answer, Watcher
@@ -78,6 +86,7 @@ class Watch(Watcher):
         self._waits: Counter[Micros] = Counter()
         self._ready: dict[str, dict[str, int]] = {}
         self._paces: dict[str, tuple[Rate, Instant]] = {}
+        self._letters = LettersCheck()
         self.is_clock_set_back = False
 
     # ── who calls ─────────────────────────────────────────────────────────────
@@ -95,14 +104,14 @@ class Watch(Watcher):
         value, error = answer
         if error is not None:
             return
-        hear = _HEARERS.get(verb) if facet in {"claims", "jobs"} else None
+        hear = _HEARERS.get(verb) if facet in _JUDGED else None
         if hear is not None:
             hear(self, request, value)
         elif facet == "policies" and self.policies.note(verb, request):
             self._fairness.restart()
         tenant = getattr(request, "scope", None) and request.scope.tenant
-        if tenant is not None and facet == "jobs":
-            self._check_scope(verb, tenant, value)
+        if tenant is not None and facet in _JUDGED:
+            self._check_scope(facet, verb, tenant, value)
 
     def forgot(self, request: Any, answer: Any) -> None:
         """Let go of claims that the store has lost with its memory (S36)."""
@@ -118,9 +127,9 @@ class Watch(Watcher):
 
     # ── enqueues ──────────────────────────────────────────────────────────────
 
-    def sending(self, request: EnqueueRequest) -> None:
+    def sending(self, jobs: tuple[NewJob, ...]) -> None:
         """Write down what may come to be, as an enqueuer does who can be killed in its call."""
-        now, jobs = self._elapsed(), request.jobs
+        now = self._elapsed()
         is_batch = len(jobs) > 1 and not any(job.idempotency_key or job.dedup_key for job in jobs)
         batch = str(jobs[0].id) if is_batch else None
         for job in jobs:
@@ -285,6 +294,43 @@ class Watch(Watcher):
             )
             self.records.append(record)
 
+    def _stuck(self, request: StuckRequest, reply: StuckReply) -> None:
+        now = self._clock()
+        for stuck in reply.stuck:
+            live = self._end(stuck.id)
+            if live is None or live.claim.fence != stuck.fence:
+                self._accuse(f"job {stuck.id} was stuck under fence {stuck.fence}, which is not live")
+                continue
+            limit = stuck_limit(live.claim.job)
+            if limit is None or stuck.started_at + limit > now or stuck.started_at < request.started_after:
+                self._accuse(f"job {stuck.id} was taken back as stuck before its limit")
+            if live.lease_until <= now:
+                self._accuse(f"job {stuck.id} was taken back as stuck, but its worker is silent (S31)")
+            event = Event.RETRY if stuck.state is State.DELAYED else Event.STUCK
+            self._taken(stuck.id, stuck.fence, event, stuck.state)
+
+    def _revoked(self, request: RevokeRequest, reply: RevokeReply) -> None:
+        for one in reply.jobs:
+            if one.answer != "revoked":
+                continue
+            live = self._end(one.id)
+            if live is None:
+                if (request.how, one.state) != ("dead", State.DEAD):
+                    self._accuse(f"job {one.id} was revoked ({request.how}), but nobody has a claim of it")
+                self._withdraw([one.id], one.state)
+                continue
+            if live.claim.job.at_most_once and request.how != "dead":
+                self._accuse(f"job {one.id} may run once and was revoked to run again (S72)")
+            self._taken(one.id, live.claim.fence, _REVOKED[request.how], one.state)
+
+    def _taken(self, id: UUID, fence: int, event: Event, state: State) -> None:
+        """Write down that a claim ended without its worker."""
+        attempt = self._attempts.get((id, fence), 1)
+        now = self._elapsed()
+        self.records.append(
+            ledger.Settled(job=str(id), attempt=attempt, fence=fence, event=event, state=state, at=now)
+        )
+
     # ── callers ───────────────────────────────────────────────────────────────
 
     def _cancelled(self, _: Any, replies: dict[UUID, CancelReply]) -> None:
@@ -298,21 +344,31 @@ class Watch(Watcher):
         now = self._elapsed()
         self.records += [ledger.Withdrawn(job=str(id), state=state, at=now) for id in ids]
 
-    def _check_scope(self, verb: str, tenant: str, value: Any) -> None:
+    def _check_scope(self, facet: str, verb: str, tenant: str, value: Any) -> None:
         """Hold every answer under the scope of one tenant to that tenant."""
         ids: set[UUID] = set()
         match verb:
-            case "get" | "cancel":
+            case "get" if facet == "dead":
+                ids = {value.job.id} if value else set()
+            case "get" | "cancel" | "run_now" | "condemn":
                 ids = set(value)
+            case "find" if facet == "dead":
+                ids = {letter.job.id for letter in value.letters}
             case "find":
                 ids = {job.id for job in value.jobs}
-            case "run_now" | "condemn":
-                ids = set(value)
-            case "peek":
-                ids = {job.id for job in value}
+            case "revoke":
+                ids = {one.id for one in value.jobs}
+            case "peek" | "review" | "reprocess":
+                ids = {one.id for one in value if getattr(one, "answer", None) != "not_found"}
         foreign = {id for id in ids if self.sent.get(id, tenant) != tenant}
         if foreign:
             self._accuse(f"{verb} as {tenant} reached {len(foreign)} jobs of others")
+
+    def _reviewed(self, request: ReviewRequest, replies: tuple[ReviewReply, ...]) -> None:
+        self.wrong += self._letters.reviewed(request.action, replies)
+
+    def _reprocessed(self, request: ReprocessRequest, replies: tuple[ReprocessReply, ...]) -> None:
+        self.wrong += self._letters.reprocessed(request, replies)
 
     # ── the end ───────────────────────────────────────────────────────────────
 
@@ -324,12 +380,20 @@ class Watch(Watcher):
             self._accuse(f"{len(self._live)} claims are still live")
 
 
+_JUDGED = frozenset({"claims", "jobs", "dead"})
+
+_REVOKED: dict[RevokeHow, Event] = {"retry": Event.RETRY, "dead": Event.FAIL, "return": Event.HAND_BACK}
+
 _HEARERS: dict[str, Callable[[Watch, Any, Any], None]] = {
     "enqueue": Watch._enqueued,
     "claim": Watch._claimed,
     "settle": Watch._settled,
     "renew": Watch._renewed,
     "reclaim": Watch._reclaimed,
+    "take_stuck": Watch._stuck,
+    "revoke": Watch._revoked,
     "cancel": Watch._cancelled,
     "condemn": Watch._condemned,
+    "review": Watch._reviewed,
+    "reprocess": Watch._reprocessed,
 }

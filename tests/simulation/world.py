@@ -144,9 +144,7 @@ class World:
         process = self._process("scheduler")
         client, settings = process.app.client, process.app.settings
         outage = StoreOutage(duties_log, process.name, lambda: None)
-        duties = Duties(
-            process.name, lambda: client.store, client.clock, settings.retention, self._settings, outage
-        )
+        duties = Duties(process.name, lambda: client.store, client.clock, settings, self._settings, outage)
         process.run(duties.run())
 
     async def _supervise(self, process: Process, worker: WorkerRuntime) -> None:
@@ -335,6 +333,7 @@ class World:
                     state=job.state,
                     attempt=job.attempt,
                     failures=job.failures,
+                    crashes=job.crashes,
                     tenant=job.tenant,
                 )
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from tools.proofs.headline import BEGIN, END, replaced
 from tools.proofs.index import count, index, met
 from tools.proofs.measurement import PLOTS, PROOFS, ROOT, Measurement, read
 from tools.proofs.pages import render
-from tools.proofs.stores import STORES, Store, prefix
+from tools.proofs.stores import STORES, Store, prefix, server_for
 from tools.proofs.suite import PAGES, Page
 
 GOALS = [(store, asked) for store in STORES for section in sections_of(store).values() for asked in section]
@@ -242,3 +243,11 @@ def test_a_benchmark_that_fails_leaves_what_was_kept_before(folder: Path) -> Non
     found = read("broken")
     assert found is not None
     assert found.command == "old"
+
+
+def test_a_server_of_ones_own_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its variable is gone then: Fairlane's own programs refuse variables that they do not know."""
+    monkeypatch.setenv("FAIRLANE_PROOFS_REDIS_URL", "redis://here")
+    with server_for("redis") as url:
+        assert url == "redis://here"
+    assert "FAIRLANE_PROOFS_REDIS_URL" not in os.environ

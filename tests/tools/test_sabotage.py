@@ -26,7 +26,7 @@ from tools.sabotage import page, witness
 from tools.sabotage.patch import LAYERS, YARDSTICK, MisfitError, Patch, all_patches, judged, read_patches
 from tools.sabotage.run import sabotage
 from tools.sabotage.scratch import PytestRun
-from tools.sabotage.verdict import PatchVerdict, RedTest, judge
+from tools.sabotage.verdict import PatchVerdict, RedTest, judge, unfit
 from tools.sabotage.witness import RecordedTest
 
 PATCHES: Final = all_patches()
@@ -133,7 +133,9 @@ def test_what_was_published_is_of_these_patches_and_generated() -> None:
     """The page is made of the result, and the result is of the list as it is now."""
     found = page.read()
     assert page.PAGE.read_text(encoding="utf-8") == page.page(found)
-    assert [one.name for one in found.verdicts] == [patch.name for patch in PATCHES]
+    missing = "try what is missing: make sabotage ARGS=--missing"
+    tried = [(one.name, one.patch) for one in found.verdicts]
+    assert tried == [(patch.name, patch.digest) for patch in PATCHES], missing
     assert [one.name for one in found.verdicts if not one.is_caught] == []
 
 
@@ -265,11 +267,44 @@ def test_a_test_that_is_not_there_is_told_before_anything_is_broken(tiny: Path) 
 
 def test_a_run_that_somebody_survived_is_published_as_such() -> None:
     """The page shows what was found, not what was hoped for."""
-    lost = PatchVerdict("lost", "a promise", ("S1",), "model", "src/tiny.py", why="nobody noticed")
+    lost = PatchVerdict(
+        "lost", "a promise", ("S1",), "model", "src/tiny.py", why="nobody noticed", commit="abc"
+    )
     red = RedTest("tests/test_tiny.py::test_it", ("two",), ("AssertionError",))
-    kept = PatchVerdict("kept", "another", ("S2",), "two", "src/tiny.py", red=(red,))
-    text = page.page(page.SabotageResult("abc", {"Python": "3"}, 2, 1.0, (lost, kept)))
+    kept = PatchVerdict("kept", "another", ("S2",), "two", "src/tiny.py", red=(red,), commit="abc")
+    text = page.page(page.SabotageResult((run_at("abc"),), (lost, kept)))
     assert "1 of 2 patches were caught" in text
-    assert "| test that went red | two |" in text
-    assert "| lost | a promise | S1 | model | **not caught**: nobody noticed | – |" in text
-    assert "| kept | another | S2 | two | `tests/test_tiny.py::test_it` | red |" in text
+    assert "- Commit abc: Python 3; 2 cores." in text
+    assert "| test that went red | two | commit |" in text
+    assert "| lost | a promise | S1 | model | **not caught**: nobody noticed | – | abc |" in text
+    assert "| kept | another | S2 | two | `tests/test_tiny.py::test_it` | red | abc |" in text
+
+
+def run_at(commit: str) -> page.SabotageRun:
+    """Describe a run of a commit."""
+    return page.SabotageRun(commit, {"Python": "3"}, 2)
+
+
+def test_a_later_run_of_some_patches_keeps_the_verdicts_on_the_others() -> None:
+    """Each with the commit that it was tried at, in the order of the list."""
+    one, two, three = make("one"), make("two"), make("three")
+    nothing = page.SabotageResult((), ())
+    first = page.merged(nothing, run_at("abc"), [unfit(one, ""), unfit(two, "survived")], [one, two])
+    assert first.caught == {one.digest}
+    second = page.merged(first, run_at("def"), [unfit(two, ""), unfit(three, "")], [three, one, two])
+    assert [(each.name, each.commit) for each in second.verdicts] == [
+        ("three", "def"),
+        ("one", "abc"),
+        ("two", "def"),
+    ]
+    assert second.caught == {one.digest, two.digest, three.digest}
+    assert second.runs == (run_at("abc"), run_at("def"))
+
+
+@pytest.mark.parametrize("field", ["old", "new", "test", "concerns"])
+def test_a_verdict_on_a_patch_that_has_changed_is_dropped(field: str) -> None:
+    """It would show as caught what nobody has tried. A run without a verdict goes with it."""
+    before = make("one")
+    found = page.merged(page.SabotageResult((), ()), run_at("abc"), [unfit(before, "")], [before])
+    after = make("one", **{field: "another"})
+    assert page.merged(found, run_at("def"), [], [after]) == page.SabotageResult((), ())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, assert_type
@@ -16,6 +16,7 @@ from fairlane import (
     CancelReply,
     Context,
     ErrorClass,
+    EventData,
     Fairlane,
     Gate,
     Held,
@@ -30,7 +31,10 @@ from fairlane import (
     QueueView,
     Rate,
     Relay,
+    SchedulePreview,
+    ScheduleView,
     Share,
+    SlotView,
     State,
     Task,
     Tasks,
@@ -113,6 +117,7 @@ async def in_a_transaction(ctx: Context, connection: str) -> None:
     soft_timeout=60,
     max_attempts=4,
     retry={ErrorClass.RATE_LIMITED: Backoff.exponential(60)},
+    retry_delay=lambda error, failures: timedelta(hours=1) if isinstance(error, OSError) else 5 * failures,
     classify=lambda error: ErrorClass.TRANSIENT if isinstance(error, OSError) else None,
     gate=Gate("screens", 3),
     rate=Rate(50, "minute", burst=5),
@@ -338,3 +343,51 @@ def a_decorated_handler(wrap: Callable[[Callable[[Context, int], Awaitable[str]]
 
     known: Callable[[Context, int], Awaitable[str]] = handler
     assert_type(app.task(name="known")(known).enqueue(1), Job[str])
+
+
+@app.on_event("dlq_alert", "job_stuck", queue="ops", max_attempts=3)
+async def page(ctx: Context, event: EventData) -> None:
+    """A subscriber may take the context first."""
+    assert_type(event["tenant"], str | None)
+    assert_type(event["body"], dict[str, Any])
+
+
+@tasks.on_event("dead_letter")
+def note(event: dict[str, Any]) -> int:
+    """A plain one, with any dict."""
+    return len(event)
+
+
+@app.schedule("0 9 * * MON", timezone="Europe/Berlin", between=(time(9), "16:00"), catch_up=10)
+@app.task(name="scheduled")
+async def scheduled(ctx: Context, day: str) -> int:
+    """A schedule leaves the task as it is."""
+    assert_type(ctx.schedule, str | None)
+    assert_type(ctx.slot, datetime | None)
+    return len(day)
+
+
+@tasks.schedule(every=timedelta(minutes=5), for_tenants={"plan": "pro"}, spread="10m")
+@tasks.task
+def everywhere() -> None:
+    """Of a collection."""
+
+
+def schedules_are_looked_at_and_changed() -> None:
+    """Each verb returns what it says."""
+    assert_type(scheduled.enqueue("x"), Job[int])
+    assert_type(everywhere.enqueue(), Job[None])
+    assert_type(app.schedules.list(active=True), Page[ScheduleView])
+    assert_type(app.schedules.add("nightly", "scheduled", "@daily", arguments={"day": "x"}), ScheduleView)
+    assert_type(app.schedules.edit("nightly", every=60, until=datetime.now(UTC)), ScheduleView)
+    assert_type(app.schedules.run("nightly"), Job[Any] | None)
+    assert_type(app.schedules.history("nightly"), Page[SlotView])
+    assert_type(app.schedules.next("nightly"), Sequence[datetime])
+    assert_type(app.schedules.preview(cron="@hourly"), SchedulePreview)
+
+
+def a_subscriber_is_a_task_of_one_event(event: EventData, other: dict[str, Any]) -> None:
+    """Which may be enqueued by hand, too."""
+    assert_type(page, Task[[EventData], Any])
+    assert_type(note.enqueue(other), Job[Any])
+    assert_type(page.enqueue(event), Job[Any])

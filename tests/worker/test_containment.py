@@ -13,13 +13,12 @@ import pytest
 
 from fairlane import Backoff, Cancel, Context, ErrorClass, Fairlane, Job, State, Task
 from fairlane.model.instants import SECOND
-from fairlane.model.job import Claim
 from fairlane.model.policy.declared import Lane
 from fairlane.model.retry.decision import AttemptResult, Succeeded
-from fairlane.model.retry.decision import decide_settlement as judge_attempt
 from fairlane.store.contract.claims import SettleRequest
 from fairlane.worker import execute, report, round_trip
 from fairlane.worker.attempts.live_attempts import LiveAttempt
+from fairlane.worker.attempts.settlement import settlement_of
 from fairlane.worker.worker import WorkerRuntime
 from tests.worker.world import QUICK, World, changed, events, until
 
@@ -77,13 +76,11 @@ def _in_ending(patch: pytest.MonkeyPatch) -> None:
 
 
 def _in_judging(patch: pytest.MonkeyPatch) -> None:
-    real = judge_attempt
+    def judge(attempt: LiveAttempt, result: AttemptResult, *rest: Any, **named: Any) -> Any:
+        is_bad = _is_bad(attempt.claim.job.task) and isinstance(result, Succeeded)
+        return _raise() if is_bad else settlement_of(attempt, result, *rest, **named)
 
-    def decide_settlement(claim: Claim, ending: AttemptResult, *rest: Any, **named: Any) -> Any:
-        is_bad = _is_bad(claim.job.task) and isinstance(ending, Succeeded)
-        return _raise() if is_bad else real(claim, ending, *rest, **named)
-
-    patch.setattr(execute, "decide_settlement", decide_settlement)
+    patch.setattr(execute, "settlement_of", judge)
 
 
 def _in_settling(patch: pytest.MonkeyPatch) -> None:
@@ -322,7 +319,7 @@ async def test_a_worker_ends_if_an_attempt_cannot_even_be_failed(
     """Better no worker than one that holds slots for nothing and says that it is idle."""
     bad, _ = _tasks(app, "async")
     await bad.using(tenant="acme").aenqueue()
-    monkeypatch.setattr(execute, "decide_settlement", _raise)
+    monkeypatch.setattr(execute, "settlement_of", _raise)
     with pytest.RaisesGroup(pytest.RaisesExc(RuntimeError, match="own code raised Broken")):
         await asyncio.wait_for(WorkerRuntime(app, settings=QUICK).run(), 30)
 

@@ -9,9 +9,9 @@ from typing import cast
 import pytest
 
 from fairlane import Fairlane
-from fairlane.cli.diagnosis.result import CheckResult
-from fairlane.cli.diagnosis.slots import check_slots
-from fairlane.cli.diagnosis.snapshot import take_snapshot
+from fairlane.diagnosis.result import CheckResult
+from fairlane.diagnosis.slots import check_slots
+from fairlane.diagnosis.snapshot import take_snapshot
 from fairlane.model.instants import SECOND
 from fairlane.model.policy.declared import Lane
 from fairlane.model.scope import Scope
@@ -27,7 +27,7 @@ async def _beaten(app: Fairlane, worker: WorkerRuntime, running: int) -> None:
     """Wait until the worker has told the store how much it runs."""
 
     async def told() -> int:
-        (view,) = (await take_snapshot(app)).workers
+        (view,) = (await take_snapshot(app.client.store, app.client.clock)).workers
         assert view.record.id == worker.id
         return view.running
 
@@ -40,8 +40,13 @@ def _one() -> list[LiveAttempt]:
     return [cast("LiveAttempt", settled)]
 
 
+async def _slots(app: Fairlane) -> list[CheckResult]:
+    store, clock = app.client.store, app.client.clock
+    return await check_slots(store, clock, await take_snapshot(store, clock))
+
+
 async def _has_beaten(app: Fairlane, since: int) -> bool:
-    return (await take_snapshot(app)).workers[0].beat_at >= since
+    return (await take_snapshot(app.client.store, app.client.clock)).workers[0].beat_at >= since
 
 
 async def test_a_worker_that_runs_what_it_holds_is_well(world: World, app: Fairlane) -> None:
@@ -57,7 +62,7 @@ async def test_a_worker_that_runs_what_it_holds_is_well(world: World, app: Fairl
         await until(lambda: worker.running == 1)
         world.ahead += 60 * SECOND
         await _beaten(app, worker, 1)
-        assert await check_slots(app, await take_snapshot(app)) == WELL
+        assert await _slots(app) == WELL
         release.set()
 
 
@@ -84,7 +89,7 @@ async def test_a_worker_that_holds_more_than_it_runs_is_named(world: World, app:
         world.ahead += 60 * SECOND
         before = world.now()
         await until_async(lambda: _has_beaten(app, before), wanted=True)
-        (found,) = await check_slots(app, await take_snapshot(app))
+        (found,) = await _slots(app)
     assert (found.check, found.level) == ("slots", "bad")
     assert found.what == f"{worker.id} reports 0 running jobs, but holds 1 claims in the store."
 
@@ -101,6 +106,6 @@ async def test_a_worker_that_says_more_than_it_holds_is_named(
         assert worker._parts is not None
         monkeypatch.setattr(worker._parts.attempts, "running", _one)
         await _beaten(app, worker, 1)
-        (found,) = await check_slots(app, await take_snapshot(app))
+        (found,) = await _slots(app)
         monkeypatch.undo()
     assert found.what == f"{worker.id} reports 1 running jobs, but holds only 0 claims in the store."

@@ -7,6 +7,7 @@ import gc
 import sys
 import threading
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from fairlane import (
     Queue,
     ResultGone,
     Retry,
+    Skip,
     Snooze,
     State,
     current_job,
@@ -171,6 +173,8 @@ OUTCOMES: list[tuple[str, Callable[[], Any], State, str, ErrorClass | None, int]
     ("a Fail", raising(Fail("no such fax")), State.DEAD, "failed", ErrorClass.NON_RETRYABLE, 1),
     ("a Cancel", raising(Cancel("not needed")), State.CANCELLED, "chosen", None, 0),
     ("a Cancel returned", lambda: Cancel("not needed"), State.CANCELLED, "chosen", None, 0),
+    ("a Skip", raising(Skip("deleted")), State.CANCELLED, "skipped", None, 0),
+    ("a Skip returned", lambda: Skip("deleted"), State.CANCELLED, "skipped", None, 0),
     ("an error", raising(ValueError("x")), State.DELAYED, "retry", ErrorClass.RETRYABLE, 1),
     ("a broken line", raising(ConnectionError("x")), State.DELAYED, "retry", ErrorClass.TRANSIENT, 1),
     ("an error without text", raising(Odd()), State.DELAYED, "retry", ErrorClass.RETRYABLE, 1),
@@ -294,6 +298,86 @@ async def test_a_task_s_classifier_decides_and_one_that_raises_is_silent(
     assert [
         record.__dict__["job"] for record in caplog.records if record.__dict__["event"] == "classifier_failed"
     ] == [str(odd.id)]
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_a_task_s_own_function_names_the_delay_of_a_retry(
+    world: World, app: Fairlane, caplog: pytest.LogCaptureFixture, *, is_async: bool
+) -> None:
+    """S26: before its policy and after `Retry`; one that raises is logged, and the policy counts."""
+
+    def retry_delay(error: BaseException, failures: int) -> timedelta | int | None:
+        if isinstance(error, KeyError):
+            return timedelta(seconds=500 * failures)
+        if isinstance(error, ValueError):
+            return None
+        message = "no idea"
+        raise RuntimeError(message)
+
+    errors: dict[str, Exception] = {
+        "key": KeyError("x"),
+        "policy": ValueError("x"),
+        "odd": TypeError("x"),
+        "own": Retry("later", after=200),
+    }
+    options: dict[str, Any] = {"retry": Backoff.delays(300), "retry_delay": retry_delay}
+    if is_async:
+
+        @app.task(name="slow", **options)
+        async def slow(kind: str) -> None:
+            raise errors[kind]
+
+    else:
+
+        @app.task(name="slow", **options)
+        def slow(kind: str) -> None:
+            raise errors[kind]
+
+    jobs = {kind: await slow.using(tenant="acme").aenqueue(kind) for kind in errors}
+    await world.burst(app)
+    waits = {}
+    for kind, job in jobs.items():
+        after = await job.arefresh()
+        ended_at = after.attempts[-1].ended_at
+        assert ended_at is not None
+        waits[kind] = (after.run_at - ended_at).total_seconds()
+    assert waits == {"key": 500, "policy": 300, "odd": 300, "own": 200}
+    (line,) = [one for one in caplog.records if one.__dict__.get("event") == "retry_delay_failed"]
+    assert line.__dict__["job"] == str(jobs["odd"].id)
+    assert "the task's retry_delay is ignored: it raised RuntimeError: no idea" in line.getMessage()
+
+
+async def test_a_job_keeps_as_many_attempts_as_configured(world: World) -> None:
+    """S24: `retention.attempts_per_job`; their numbers say how many there were."""
+    app = world.app(config={"retention": {"attempts_per_job": 2}})
+
+    @app.task(name="flaky", retry=Backoff.delays(0), max_attempts=5)
+    async def flaky(ctx: Context) -> None:
+        message = f"attempt {ctx.attempt}"
+        raise ValueError(message)
+
+    job = await flaky.using(tenant="acme").aenqueue()
+    await world.burst(app)
+    ended = await job.arefresh()
+    assert [(one.number, one.message) for one in ended.attempts] == [(4, "attempt 4"), (5, "attempt 5")]
+    assert (ended.state, ended.attempt) == (State.DEAD, 5)
+
+
+async def test_a_skipped_job_is_logged_as_a_warning_and_not_as_a_failure(
+    world: World, app: Fairlane, caplog: pytest.LogCaptureFixture
+) -> None:
+    """S28: who reads the log sees that nothing was done, and why."""
+
+    @app.task(name="remind")
+    async def remind() -> None:
+        raise Skip("the invoice was deleted")
+
+    await remind.using(tenant="acme").aenqueue()
+    await world.burst(app)
+    (line,) = [one for one in caplog.records if getattr(one, "event", "") == "job_skipped"]
+    assert line.levelname == "WARNING"
+    assert line.getMessage().endswith("attempt 1: nothing was done: skipped: the invoice was deleted")
+    assert not {"job_failed", "job_dead"} & set(events(caplog))
 
 
 # ── results ──────────────────────────────────────────────────────────────────

@@ -44,13 +44,14 @@ async def place(store: str) -> AsyncIterator[str]:
 
 @pytest.mark.parametrize("store", ["sqlite", "postgres", "redis"])
 async def test_a_producer_without_the_handler_sees_its_job_through(store: str) -> None:
-    """S5, S62: text arrives as what the hints name; progress while it runs, the log when it has ended."""
+    """S5, S62, S73: text arrives as what the hints name; progress, metadata, then the log."""
     got: list[Any] = []
     release = asyncio.Event()
 
     async def bill(ctx: Context, when: datetime, prices: dict[str, Decimal], colour: Colour) -> None:
         got.extend([when, prices, colour])
         ctx.progress(0.5, "half way")
+        ctx.metadata["step"] = {"of": 3}
         ctx.log.info("counting")
         await release.wait()
 
@@ -73,13 +74,16 @@ async def test_a_producer_without_the_handler_sees_its_job_through(store: str) -
         job = await stranger.aenqueue_by_name("bill", given, tenant="acme")
 
         async def is_half_way() -> bool:
-            return (await job.arefresh()).progress == Progress(0.5, "half way")
+            seen = await job.arefresh()
+            return (seen.progress, dict(seen.metadata)) == (Progress(0.5, "half way"), {"step": {"of": 3}})
 
         await until_async(is_half_way, wanted=True)
         release.set()
         await job.aresult(30)
         worker.stop()
         job = await job.arefresh()
+        assert [one.id for one in await stranger.jobs.afind(metadata={"step.of": 3})] == [job.id]
+        assert [one async for one in stranger.jobs.aeach(metadata={"step.of": 4})] == []
     when, prices = datetime(2026, 7, 1, 10, tzinfo=UTC), {"a": Decimal("1.20")}
     assert got == [when, prices, Colour.RED]
     assert job.arguments == {"when": when, "prices": prices, "colour": "Colour.RED"}

@@ -280,6 +280,56 @@ def test_a_tenant_whose_last_handler_has_ended_may_have_the_last_slots() -> None
     assert starts(made) == "b"
 
 
+@pytest.mark.parametrize(
+    ("headroom", "running", "waiting", "expected"),
+    [
+        (0, "abcd", "ef", "e"),
+        (1, "aaa", "ab", "a"),
+        (1, "aaab", "aac", "c"),
+        (1, "aaab", "aab", ""),
+        (1, "abbb", "cb", "c"),
+        (1, "aaa", "", ""),
+    ],
+)
+def test_a_slot_is_passed_on_only_to_what_may_start_in_it(
+    headroom: int, running: str, waiting: str, expected: str
+) -> None:
+    """S48: the thread of a plain handler that has ended chooses as the loop does."""
+    made = lane(headroom=headroom)
+    attempts = [attempt(tenant) for tenant in running]
+    for one in attempts:
+        made.slots.occupy(one, NOW)
+    for tenant in waiting:
+        made.enqueue(attempt(tenant))
+    free = made.slots.free
+    following = made.pass_on(attempts[0], NOW, lambda _: True)
+    assert (following.claim.job.tenant if following else "") == expected
+    assert made.slots.free == free + (not expected)
+    assert made.pass_on(attempts[0], NOW, lambda _: True) is None, "its slot is another's by now"
+    made.settle(PendingSettlement(attempts[0], cast("Any", None)), NOW)
+    assert attempts[0].is_counted_out
+
+
+@pytest.mark.parametrize(("concurrent_calls", "work"), [(1, 10_000), (2, 50_000)])
+def test_a_claim_of_a_store_in_this_process_takes_less_ahead(concurrent_calls: int, work: int) -> None:
+    """S68: else a long claim would ask for a longer one, and a newcomer would wait for both."""
+    made = LaneState(Lane("main", SLOTS, ["default"]), concurrent_calls)
+    made.look_ahead.round_trip_took(90_000)
+    made.look_ahead.handler_took("default", "work", 4_000)
+    assert made.look_ahead.jobs == work * SLOTS // 4_000
+
+
+def test_what_may_not_start_in_a_thread_keeps_its_place() -> None:
+    """The loop starts it, or hands it back."""
+    made = lane()
+    ended, first, second = attempt("a"), attempt("b"), attempt("c")
+    made.slots.occupy(ended, NOW)
+    made.enqueue(first)
+    made.enqueue(second)
+    assert made.pass_on(ended, NOW, lambda one: one is second) is None
+    assert (made.slots.oldest, made.slots.waiting) == (first, 2)
+
+
 def test_random_histories_keep_the_books() -> None:
     """However attempts come, start, end and leave, the counts of flows are those of a recount."""
     seed = random.randrange(2**32)

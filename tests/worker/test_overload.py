@@ -12,8 +12,9 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from fairlane import Fairlane, Lane
-from fairlane.cli.commands.doctor import run_checks
-from fairlane.cli.diagnosis.snapshot import take_snapshot
+from fairlane.app.doctor_settings import DoctorSettings
+from fairlane.diagnosis.checks import run_checks
+from fairlane.diagnosis.snapshot import take_snapshot
 from fairlane.model.instants import SECOND
 from fairlane.store.contract.registry import RegisterRequest, WorkerRecord
 from fairlane.worker import overload
@@ -154,7 +155,8 @@ async def test_doctor_says_what_the_jobs_of_several_tenants_wait_for(place: str)
             await world.store.registry.register(
                 RegisterRequest(scope=ALL, record=record, renew_every=4 * SECOND)
             )
-            findings = run_checks(await take_snapshot(app), version("fairlane"))
+            snapshot = await take_snapshot(app.client.store, app.client.clock)
+            findings = run_checks(snapshot, version("fairlane"), DoctorSettings())
         finally:
             await world.aclose()
     assert [(one.level, one.what) for one in findings if one.check == "capacity"] == [

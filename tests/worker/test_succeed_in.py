@@ -98,7 +98,7 @@ async def test_a_handler_that_lost_its_claim_hears_of_it(
     """S36: another has the job by now, and the transaction is rolled back."""
     heard: list[ClaimLost] = []
 
-    @app.task(name="pay", max_attempts=1)
+    @app.task(name="pay", at_most_once=True)
     async def pay(ctx: Context) -> None:
         store = SqliteStore(world.url, lambda: world.now() + 1_000_000 * SECOND)
         await store.claims.reclaim(ReclaimRequest(scope=Scope.all()))

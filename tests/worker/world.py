@@ -21,7 +21,7 @@ from fairlane.model.instants import SECOND, Instant, Micros
 from fairlane.model.job import JobRecord
 from fairlane.model.scope import Scope
 from fairlane.runtime.clock import MachineClock
-from fairlane.store.contract import Store
+from fairlane.store.contract import FACETS, Store
 from fairlane.store.contract.jobs import GetRequest
 from fairlane.store.opening import StoreClock, open_store, register_scheme
 from fairlane.worker.worker import WorkerRuntime
@@ -109,12 +109,12 @@ class _Facet:
 
 class _WatchedStore:
     def __init__(self, store: Store, world: World) -> None:
-        for name in ("jobs", "claims", "policies", "registry", "dead", "upkeep"):
+        for name in FACETS:
             setattr(self, name, _Facet(getattr(store, name), world))
 
 
-CLAIMS = {"claim", "renew", "settle", "cancel_asked", "reclaim", "promote", "expire"}
-REGISTRY = {"heartbeat", "register", "lead", "status", "wait", "prune"}
+CLAIMS = {"claim", "renew", "settle", "cancel_asked", "reclaim", "take_stuck", "promote", "expire"}
+REGISTRY = {"heartbeat", "register", "lead", "duties", "status", "wait", "prune"}
 ALL_VERBS = frozenset(CLAIMS | REGISTRY)
 """What a worker and its duties ask."""
 

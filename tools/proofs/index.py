@@ -27,6 +27,7 @@ _OTHERS: Final = {
     "postgres-backlog": "what a claim costs while ten million jobs wait on PostgreSQL",
     "redis-bounds": "how long one script holds a Redis or Valkey server",
     "redis-losses": "what a Redis or Valkey server loses by a kill, a power cut and a failover",
+    "dst": "schedules around every change of every zone's clock, compared with a reference minute by minute",
     "simulation": "broken promises that the simulation finds, and after how many seeds",
     "faults": "workers, servers, networks and disks harmed on purpose, and what was lost: nothing, how often",
     "experiments": "measurements behind decisions: what was tried, what it gained, what was rejected",

@@ -40,7 +40,7 @@ def measured(store: Store) -> Iterator[NewUrl]:
     if store == "sqlite":
         yield lambda _: None
         return
-    with _server(store) as server:
+    with server_for(store) as server:
 
         def new(name: str) -> str:
             url = own_url(server, name)
@@ -54,8 +54,10 @@ def measured(store: Store) -> Iterator[NewUrl]:
             asyncio.run(clean(server))
 
 
-def _server(store: Store) -> AbstractContextManager[str]:
-    given = os.environ.get(f"FAIRLANE_PROOFS_{store.upper()}_URL")
+def server_for(store: Store) -> AbstractContextManager[str]:
+    """Provide the server that the environment names, or a private one."""
+    # Taken out: the programs that are measured refuse variables of Fairlane that they do not know.
+    given = os.environ.pop(f"FAIRLANE_PROOFS_{store.upper()}_URL", None)
     if given:
         return _given(given)
     return _postgres() if store == "postgres" else _valkey()

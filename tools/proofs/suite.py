@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from fairlane.lab.bench.report import Measure
-from tools.proofs import bench_page, peers_page, snapshot_page, worker_page
+from tools.proofs import bench_page, figures_page, peers_page, snapshot_page, worker_page
 from tools.proofs.measurement import PLOTS, ROOT, Measurement
 from tools.proofs.stores import STORES, Store, prefix
 
@@ -60,6 +60,19 @@ def pages_of(store: Store) -> tuple[Page, ...]:
             ("--plot", str(plots.relative_to(ROOT)), "--json"),
             partial(bench_page.page, name=whole, title=f"{title}{on}", about=about),
             bench_page.figures,
+            store,
+        )
+
+    def several(name: str, title: str, about: str, command: str, full: str, small: str) -> Page:
+        whole = f"{prefix(store)}{name}"
+        return Page(
+            whole,
+            tuple(command.split()),
+            full,
+            f"{small} --rounds 1",
+            ("--json",),
+            partial(figures_page.page, name=whole, title=f"{title}{on}", about=about),
+            figures_page.figures,
             store,
         )
 
@@ -114,6 +127,36 @@ def pages_of(store: Store) -> tuple[Page, ...]:
             "fairness",
             "--seconds 3",
             "--seconds 1",
+        ),
+        several(
+            "failing",
+            "When work fails",
+            "*storm*: all jobs of one tenant fail with one cause, are retried and die, beside ten small"
+            "\ntenants; *calm* is the same with jobs that succeed. *letters*: what people ask of many dead"
+            "\nletters, and one cause run again, as `app.dead` does it. *round trips*: what a settlement of"
+            "\n50 jobs sends to a server.",
+            "benchmarks.failing",
+            "--jobs 100000 --letters 100000 --again 10000 --rounds 3",
+            "--jobs 1000 --letters 1000 --again 50",
+        ),
+        several(
+            "children",
+            "Handlers in child processes",
+            "*throughput*: jobs that do nothing, in two children. *start*: from an enqueue to the handler.\n"
+            "*cores*: handlers that compute, in one child and in two. *memory*: a worker with its children.",
+            "benchmarks.children",
+            "--rounds 3",
+            "--jobs 500 --computing 20 --most 1000",
+        ),
+        several(
+            "web",
+            "The dashboard",
+            "*pages*: every page of a store with a million finished jobs, 100,000 dead letters and 10,000\n"
+            "tenants, each with a job that waits, and searches in it. *viewers*: a worker beside open\n"
+            "dashboards. *start*: from the start of the process to the first page with its assets.",
+            "benchmarks.web",
+            "--rounds 1",
+            "--jobs 2000 --tenants 20 --asks 5 --viewers 5 --work 1000",
         ),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
@@ -36,6 +37,11 @@ class Patch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     old: str
     new: str
     tests: tuple[str, ...]
+
+    @property
+    def digest(self) -> str:
+        """Identify the patch as it is written: a change of any field makes another."""
+        return sha256(msgspec.json.encode(self)).hexdigest()[:12]
 
     def applied(self, text: str) -> str:
         """Return the broken text; `MisfitError` unless the old text occurs exactly once.

@@ -20,7 +20,10 @@ class RedTest(msgspec.Struct, frozen=True):
 
 
 class PatchVerdict(msgspec.Struct, frozen=True):
-    """The verdict on one patch: caught if `why` is empty."""
+    """The verdict on one patch: caught if `why` is empty.
+
+    `patch` is the digest of the patch that was tried, `commit` the commit that it was tried at.
+    """
 
     name: str
     promise: str
@@ -30,6 +33,8 @@ class PatchVerdict(msgspec.Struct, frozen=True):
     seconds: float = 0.0
     red: tuple[RedTest, ...] = ()
     why: str = ""
+    patch: str = ""
+    commit: str = ""
 
     @property
     def is_caught(self) -> bool:
@@ -54,7 +59,8 @@ def judge(patch: Patch, ran: PytestRun, green: Collection[str], seconds: float) 
 
 def unfit(patch: Patch, why: str) -> PatchVerdict:
     """Return the verdict on a patch that could not be tried."""
-    return PatchVerdict(patch.name, patch.promise, patch.rules, patch.concerns, patch.file, why=why)
+    fields = (patch.name, patch.promise, patch.rules, patch.concerns, patch.file)
+    return PatchVerdict(*fields, why=why, patch=patch.digest)
 
 
 def _complaint(test: str, seen: list[RecordedTest], ran: PytestRun, *, is_green_before: bool) -> str:

@@ -7,7 +7,7 @@ acts for no tenant is refused unless it uses `as_system`. Asks no store.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from logging import getLogger
 from typing import Any, Final
@@ -15,6 +15,8 @@ from typing import Any, Final
 import msgspec
 
 from fairlane.app.job import Job
+from fairlane.app.journal_buffer import JournalBuffer
+from fairlane.app.refusal_entries import as_system_entry, foreign_tenant
 from fairlane.model.errors import InsideTenant, OutsideTenant, TenantMismatch
 from fairlane.model.names import invalid_name, tenant_hint, text_hint
 from fairlane.model.scope import SYSTEM, Scope
@@ -23,11 +25,20 @@ _log: Final = getLogger("fairlane")
 
 
 class Ambient(msgspec.Struct, frozen=True):
-    """A tenant, a function that returns the running job, and whether the code may act for any tenant (S8)."""
+    """A tenant, a function that returns the running job, and whether the code may act for any tenant (S8).
+
+    `journals` is where refusals are noted: that of the application which has set this tenant.
+    """
 
     tenant: str
     show: Callable[[], Job[Any]] | None = None
     spans_tenants: bool = False
+    journals: JournalBuffer | None = None
+
+    @property
+    def is_handler(self) -> bool:
+        """Whether the code runs in a handler."""
+        return self.show is not None
 
     @property
     def job(self) -> Job[Any] | None:
@@ -35,9 +46,14 @@ class Ambient(msgspec.Struct, frozen=True):
         return None if self.show is None else self.show()
 
     def allow(self, tenant: str) -> None:
-        """Raise `TenantMismatch` unless this tenant may be named here."""
-        if tenant != self.tenant and not self.spans_tenants:
-            raise TenantMismatch(tenant, self.tenant)
+        """Raise `TenantMismatch` unless this tenant may be named here; a refusal is noted for the audit."""
+        if tenant == self.tenant or self.spans_tenants:
+            return
+        if self.journals is not None:
+            with suppress(ValueError):  # an actor of the environment that cannot be stored
+                for journal, entry in foreign_tenant(self.tenant, self.job, tenant):
+                    self.journals.note(journal, entry)
+        raise TenantMismatch(tenant, self.tenant)
 
 
 _ambient: Final[ContextVar[Ambient | None]] = ContextVar("fairlane_ambient", default=None)
@@ -103,7 +119,7 @@ def acting_as(ambient: Ambient) -> Generator[None]:
 
 
 @contextmanager
-def as_tenant(name: str) -> Generator[None]:
+def as_tenant(name: str, journals: JournalBuffer | None = None) -> Generator[None]:
     """Act for one tenant; `TenantMismatch` inside another one, since that would break isolation."""
     hint = tenant_hint(name)
     if hint is not None:
@@ -112,17 +128,17 @@ def as_tenant(name: str) -> Generator[None]:
     if outer is not None:
         outer.allow(name)
     if outer is None:
-        outer = Ambient(name)
+        outer = Ambient(name, journals=journals)
     elif outer.tenant != name:
-        outer = Ambient(name, outer.show)
+        outer = Ambient(name, outer.show, journals=outer.journals)
     # Inside the same tenant nothing changes: a handler keeps its job and its permissions.
     with acting_as(outer):
         yield
 
 
 @contextmanager
-def as_system(reason: str) -> Generator[None]:
-    """Act for all tenants. The only way to widen a scope; logged with its reason (S9)."""
+def as_system(reason: str, journals: JournalBuffer | None = None) -> Generator[None]:
+    """Act for all tenants. The only way to widen a scope; logged and audited with its reason (S9, S60)."""
     hint = text_hint(reason)
     if hint is not None:
         message = f"as_system(reason=...) cannot be logged; {hint}"
@@ -135,7 +151,11 @@ def as_system(reason: str) -> Generator[None]:
     about = {"reason": reason, "tenant": outer and outer.tenant, "job": job and str(job.id)}
     _log.warning("acting for all tenants: %s", reason, extra={"event": "as_system", **about})
     show = None if outer is None else outer.show
-    with acting_as(Ambient(SYSTEM, show, spans_tenants=True)):
+    journals = journals if outer is None or outer.journals is None else outer.journals
+    if journals is not None:
+        with suppress(ValueError):  # as in `allow`
+            journals.note("audit", as_system_entry(None if outer is None else outer.tenant, job, reason))
+    with acting_as(Ambient(SYSTEM, show, spans_tenants=True, journals=journals)):
         yield
 
 

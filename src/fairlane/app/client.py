@@ -10,7 +10,7 @@ import asyncio
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, suppress
 from enum import Enum
 from logging import getLogger
 from random import SystemRandom
@@ -20,6 +20,7 @@ from uuid import UUID
 import msgspec
 
 from fairlane.app import ambient
+from fairlane.app.admin.operations import operation
 from fairlane.app.admin.validation import text_of
 from fairlane.app.config.configuration import Configuration
 from fairlane.app.enqueue.call import Call
@@ -32,9 +33,14 @@ from fairlane.app.enqueue.log_warnings import (
 )
 from fairlane.app.enqueue.refusals import refusal_error
 from fairlane.app.enqueue.unconfirmed import unknown
+from fairlane.app.guards.breaker_memory import BreakerMemory
 from fairlane.app.job import Job, job_of
+from fairlane.app.journal_buffer import JournalBuffer
 from fairlane.app.open_stores import OpenStores
 from fairlane.app.portal import Portal
+from fairlane.app.refusal_entries import queue_full
+from fairlane.app.resources import Resources
+from fairlane.app.schedules.declarations import ScheduleRegistry
 from fairlane.app.settings import Settings
 from fairlane.app.task.context import Context
 from fairlane.app.task.declaration import TaskRegistry
@@ -42,10 +48,13 @@ from fairlane.model.errors import EnqueueUnknown, JobNotFound, StoreError
 from fairlane.model.identifiers import IdMaker
 from fairlane.model.instants import SECOND, Micros
 from fairlane.model.job import JobRecord, NewJob
+from fairlane.model.journal.operations import Operation
+from fairlane.model.lifecycle.admission import Refusal, RefusalKind
 from fairlane.model.lifecycle.states import CancelReply
 from fairlane.model.payload.enums import NO_ENUMS
 from fairlane.model.scope import SYSTEM, Scope
 from fairlane.runtime.clock import Clock, MachineClock
+from fairlane.runtime.loops import start_in_background
 from fairlane.store.contract import Store
 from fairlane.store.contract.jobs import Enqueued, EnqueueReply, EnqueueRequest, GetRequest, StopRequest
 from fairlane.store.opening import StoreClock, open_store
@@ -57,6 +66,8 @@ TenantContext: TypeAlias = Callable[[Context], AbstractContextManager[Any] | Abs
 
 _FIRST_POLL: Final[Micros] = SECOND // 20
 _SLOWEST_POLL: Final[Micros] = SECOND
+_SEND_WITHIN: Final = 1.0
+"""Seconds."""
 
 _log: Final = getLogger("fairlane")
 
@@ -67,9 +78,14 @@ class Client:
     def __init__(self, configuration: Configuration, registry: TaskRegistry) -> None:
         self.configuration = configuration
         self.registry = registry
+        self.schedule_registry = ScheduleRegistry()
         self.portal = Portal()
         self.clock: Clock = MachineClock()
+        self.journals = JournalBuffer(lambda: self.clock.elapsed())  # noqa: PLW0108 (tests give it another clock)
+        self._sending: asyncio.Task[None] | None = None
+        self.breaker_memory = BreakerMemory(lambda: self.clock.elapsed())  # noqa: PLW0108 (as above)
         self.tenant_context: TenantContext | None = None
+        self.resources = Resources()
         self.has_worker = False
         self.has_reported_default_store = False
         self._stores = OpenStores(self._open)
@@ -99,7 +115,10 @@ class Client:
     @property
     def store(self) -> Store:
         """The store of the running event loop."""
-        return self._stores.here()
+        store = self._stores.here()
+        if self.journals.is_due and not self.has_worker and (self._sending is None or self._sending.done()):
+            self._sending = start_in_background(self.journals.send(store))
+        return store
 
     @property
     def connection_store(self) -> Store:
@@ -109,12 +128,17 @@ class Client:
     # ── enqueue ───────────────────────────────────────────────────────────────
 
     async def aenqueue(
-        self, calls: Iterable[Call[Any]], connection: Any = None, *, is_batch: bool = True
+        self,
+        calls: Iterable[Call[Any]],
+        connection: Any = None,
+        *,
+        is_batch: bool = True,
+        done: Operation | None = None,
     ) -> list[Job[Any]]:
         """Enqueue all calls atomically: each is stored or answered by an existing job, or none is (S12).
 
         With a connection, given here or as an option of the calls, the jobs are part of its open transaction.
-        `is_batch` False makes errors speak of one job instead of item 0.
+        `is_batch` False makes errors speak of one job instead of item 0. `done` is audited with each new job.
         """
         batch = take_batch(calls)
         jobs = self.new_jobs(batch, connection, is_batch=is_batch)
@@ -122,7 +146,7 @@ class Client:
             return []
         if jobs[0].tenant != SYSTEM:
             self._missing_tenant.has_others = True
-        request = self._request(ambient.scope_for(None), jobs)
+        request = msgspec.structs.replace(self._request(ambient.scope_for(None), jobs), operation=done)
         connection = connection_of(batch, connection)
         if connection is None:
             reply = await self._send(request, is_batch=is_batch)
@@ -131,6 +155,12 @@ class Client:
         else:
             reply = await self.connection_store.jobs.enqueue_in(connection, request)
         return self._answered(reply, jobs, is_batch=is_batch)
+
+    async def asend(self, jobs: tuple[NewJob, ...], done: Operation | None) -> list[Job[Any]]:
+        """Store jobs that were built from stored ones, of tenants that the caller's scope contains."""
+        request = msgspec.structs.replace(self._request(ambient.scope_for(None), jobs), operation=done)
+        reply = await self._send(request, is_batch=len(jobs) > 1)
+        return self._answered(reply, jobs, is_batch=len(jobs) > 1)
 
     async def arepeat(self, jobs: tuple[NewJob, ...], *, is_batch: bool) -> list[Job[Any]]:
         """Send jobs again whose enqueue was not confirmed; the current caller's scope applies (S15, S9)."""
@@ -168,14 +198,26 @@ class Client:
         must_be_declared = self.settings.tenancy == "declared"
         return EnqueueRequest(scope=scope, jobs=jobs, must_be_declared=must_be_declared)
 
+    def next_id(self) -> UUID:
+        """Return the id of a new job."""
+        return self._next_ids(1)[0]
+
     def _next_ids(self, count: int) -> list[UUID]:
         return self._id_makers.maker.many(self.clock.wall(), count)
 
     def _answered(self, reply: EnqueueReply, jobs: Sequence[NewJob], *, is_batch: bool) -> list[Job[Any]]:
         if reply.refused:
+            self._note_full_queues(reply.refused)
             raise refusal_error(reply.refused, jobs, is_batch=is_batch)
         log_over_limit(reply.over)
         return [job_of(one, self) for one in reply.enqueued]
+
+    def _note_full_queues(self, refused: Sequence[Refusal]) -> None:
+        full = [one for one in refused if one.kind is RefusalKind.QUEUE_FULL]
+        for queue in dict.fromkeys(one.queue for one in full):
+            same = [one for one in full if one.queue == queue]
+            entry = queue_full(queue, same[0].waiting, same[0].limit, len(same))
+            self.journals.note("events", entry)
 
     async def _send(self, request: EnqueueRequest, *, is_batch: bool) -> EnqueueReply:
         """Send a request; if its outcome is unknown, send it once more with the same ids."""
@@ -222,7 +264,12 @@ class Client:
     async def acancel(self, job: Job[Any], reason: str) -> CancelReply:
         """Cancel one job, or ask it to stop."""
         why = text_of("reason", reason)
-        request = StopRequest(scope=_scope_around(job), ids=(job.id,), reason=why)
+        request = StopRequest(
+            scope=_scope_around(job),
+            ids=(job.id,),
+            reason=why,
+            operation=operation("jobs.cancel", note=why),
+        )
         replies = await self.store.jobs.cancel(request)
         if job.id not in replies:
             raise JobNotFound(job.id)
@@ -243,25 +290,44 @@ class Client:
             await self.clock.wait(pause if left is None else min(pause, left))
             pause = min(2 * pause, _SLOWEST_POLL)
 
+    async def asend_journals(self) -> None:
+        """Append to the journals what is due, for a process whose calls do not; best effort, bounded."""
+        with suppress(TimeoutError, StoreError):
+            async with asyncio.timeout(_SEND_WITHIN):
+                await self.journals.send(self._stores.here())
+
     # ── end ───────────────────────────────────────────────────────────────────
+
+    @property
+    def is_open_here(self) -> bool:
+        """Whether this event loop has an open store."""
+        return self._stores.is_open_here
 
     async def aclose_here(self) -> None:
         """Close the store of this event loop."""
-        await self._stores.aclose()
+        try:
+            if self._stores.is_open_here:
+                sending = self._sending
+                if sending is not None and sending.get_loop() is asyncio.get_running_loop():
+                    await asyncio.wait([sending])
+                if not self.journals.is_empty:
+                    await self.journals.send(self._stores.here(), is_last=True)
+        finally:
+            await self._stores.aclose()
 
     async def aclose(self) -> None:
         """Close the stores of this event loop and of blocking callers."""
         self._refuse_at_work()
         await self.aclose_here()
         if self.portal.is_open:
-            await asyncio.wrap_future(self.portal.submit(self._stores.aclose()))
+            await asyncio.wrap_future(self.portal.submit(self.aclose_here()))
             self.portal.close()
 
     def close(self) -> None:
         """Close the store of blocking callers; an event loop closes its own with `aclose`."""
         self._refuse_at_work()
         if self.portal.is_open:
-            self.portal.run(self._stores.aclose())
+            self.portal.run(self.aclose_here())
             self.portal.close()
 
     def _refuse_at_work(self) -> None:

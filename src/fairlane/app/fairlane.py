@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Self
 
+from fairlane.app.access.sessions import Sessions
+from fairlane.app.access.tokens import Tokens
+from fairlane.app.access.users import Users
+from fairlane.app.acting import as_actor
+from fairlane.app.admin.breakers import Breakers
+from fairlane.app.admin.budgets import Budgets
+from fairlane.app.admin.duties import ReportedDuties
 from fairlane.app.admin.gates import Gates
 from fairlane.app.admin.jobs import Jobs
 from fairlane.app.admin.published_tasks import PublishedTasks
@@ -16,15 +23,23 @@ from fairlane.app.admin.workers import Workers
 from fairlane.app.ambient import as_system, as_tenant
 from fairlane.app.client import Client, TenantContext
 from fairlane.app.config.configuration import Configuration
+from fairlane.app.dead.dead_letters import DeadLetters
 from fairlane.app.enqueue.by_name import call_by_name
 from fairlane.app.enqueue.call import Call
 from fairlane.app.enqueue.job_builder import connection_of, take_batch
+from fairlane.app.guards.breaker_block import BreakerBlock
+from fairlane.app.guards.declared import declared_breakers, find_breaker
+from fairlane.app.history.history import History
 from fairlane.app.job import Job
+from fairlane.app.journals.audit import Audit
+from fairlane.app.journals.events import Events
 from fairlane.app.portal import run_here
-from fairlane.app.settings import Direction, PayloadSettings, Settings, settings_of
+from fairlane.app.resources import F, MakeResource, T
+from fairlane.app.schedules.schedules import Schedules
+from fairlane.app.settings import Direction, ErrorSettings, PayloadSettings, Settings, settings_of
 from fairlane.app.task.tasks import Tasks
 from fairlane.model.errors import ConfigError
-from fairlane.model.policy.declared import Gate, Lane, Queue, Tenancy
+from fairlane.model.policy.declared import Breaker, Budget, Gate, Lane, Queue, Tenancy
 
 
 class Fairlane(Tasks):
@@ -44,7 +59,18 @@ class Fairlane(Tasks):
     tenants: Tenants
     tasks: PublishedTasks
     gates: Gates
+    breakers: Breakers
+    budgets: Budgets
     workers: Workers
+    duties: ReportedDuties
+    schedules: Schedules
+    dead: DeadLetters
+    history: History
+    audit: Audit
+    events: Events
+    users: Users
+    tokens: Tokens
+    sessions: Sessions
 
     def __init__(
         self,
@@ -55,12 +81,15 @@ class Fairlane(Tasks):
         queues: Sequence[Queue] = (),
         lanes: Sequence[Lane] = (),
         gates: Sequence[Gate] = (),
+        breakers: Sequence[Breaker] = (),
+        budgets: Sequence[Budget] = (),
         tenancy: Tenancy = "open",
         imports: Sequence[str] = (),
         fixed_queues: bool = False,
         priority: Direction = "higher_first",
         priority_default: int = 0,
         payload: PayloadSettings | None = None,
+        errors: ErrorSettings | None = None,
     ) -> None:
         super().__init__()
         code = settings_of(
@@ -69,21 +98,39 @@ class Fairlane(Tasks):
             queues=queues,
             lanes=lanes,
             gates=gates,
+            breakers=breakers,
+            budgets=budgets,
             tenancy=tenancy,
             imports=imports,
             fixed_queues=fixed_queues,
             priority=priority,
             priority_default=priority_default,
             payload=payload,
+            errors=errors,
         )
         self.configuration = Configuration(code, config)
+        self.import_path: str | None = None  # MODULE:NAME, if a command line named it
         self.join(Client(self.configuration, self.registry))
+        self._make_namespaces()
+
+    def _make_namespaces(self) -> None:
         self.jobs = Jobs(self.client)
         self.queues = Queues(self.client)
         self.tenants = Tenants(self.client)
         self.tasks = PublishedTasks(self.client)
         self.gates = Gates(self.client)
+        self.breakers = Breakers(self.client)
+        self.budgets = Budgets(self.client)
         self.workers = Workers(self.client)
+        self.duties = ReportedDuties(self.client)
+        self.schedules = Schedules(self.client)
+        self.dead = DeadLetters(self.client)
+        self.history = History(self.client)
+        self.audit = Audit(self.client)
+        self.events = Events(self.client)
+        self.users = Users(self.client)
+        self.tokens = Tokens(self.client)
+        self.sessions = Sessions(self.client)
 
     @property
     def settings(self) -> Settings:
@@ -137,14 +184,22 @@ class Fairlane(Tasks):
 
         Raises `TenantMismatch` inside another tenant's block or handler.
         """
-        return as_tenant(name)
+        return as_tenant(name, self.client.journals)
 
     def as_system(self, *, reason: str) -> AbstractContextManager[None]:
-        """Act for all tenants inside a `with` block; the reason is logged.
+        """Act for all tenants inside a `with` block; the reason is logged and audited.
 
         This is the only way for a handler to leave its tenant. Danger: nothing inside the block is scoped.
         """
-        return as_system(reason)
+        return as_system(reason, self.client.journals)
+
+    def acting_as(self, name: str, /) -> AbstractContextManager[None]:
+        """Record what a `with` block changes with this name: who acts, in the audit and in policies.
+
+        Without it that is `FAIRLANE_ACTOR`, else the user and the host of this process. Inside a handler it
+        is the handler's task.
+        """
+        return as_actor(name)
 
     def tenant_context(self, enter: TenantContext, /) -> TenantContext:
         """Register a function that returns a context manager, plain or async, to wrap around every attempt.
@@ -157,6 +212,53 @@ class Fairlane(Tasks):
             raise ConfigError("there is one already; let it do both", key="tenant_context")
         self.client.tenant_context = enter
         return enter
+
+    def breaker(self, name: str, /) -> BreakerBlock:
+        """Pass a breaker for a `with` or `async with` block, which counts how the block ends (S110).
+
+        Raises `BreakerOpen` while the breaker lets nobody pass; in a handler the job then comes back later,
+        or the attempt fails, as the breaker says. `ConfigError` if no such breaker is declared.
+        """
+        return BreakerBlock(self.client, self._breaker(name))
+
+    def _breaker(self, name: str) -> Breaker:
+        found = self.client.breaker_memory.declared.get(name)
+        if found is None:
+            declared = declared_breakers(self.settings, self.client.registry)
+            found = self.client.breaker_memory.declared[name] = find_breaker(name, declared, "app.breaker")
+        return found
+
+    def resource(self, kind: type[T], /) -> Callable[[MakeResource[T]], MakeResource[T]]:
+        """Decorate the function that makes the resource of this kind, once in each process that runs jobs.
+
+        It is a generator, plain or async, that yields the resource and closes it afterwards, or it returns a
+        context manager. A worker opens all resources before it claims anything and closes them after its last
+        job, in reverse order. Handlers get them by `ctx.resource(kind)`.
+        """
+
+        def decorate(make: MakeResource[T]) -> MakeResource[T]:
+            self.client.resources.declare(kind, make)
+            return make
+
+        return decorate
+
+    def on_startup(self, hook: F, /) -> F:
+        """Run a function, plain or async, in each process that runs jobs, before its first job.
+
+        It runs after all resources are open. If it raises, the worker does not start.
+        """
+        resources = self.client.resources
+        resources.add_hook(resources.startups, "on_startup", hook)
+        return hook
+
+    def on_shutdown(self, hook: F, /) -> F:
+        """Run a function, plain or async, in each process that runs jobs, after its last job.
+
+        It runs before the resources are closed; the function that was declared last runs first.
+        """
+        resources = self.client.resources
+        resources.add_hook(resources.shutdowns, "on_shutdown", hook)
+        return hook
 
     def close(self) -> None:
         """Close the connections of blocking calls and stop their thread. A later call opens new ones."""

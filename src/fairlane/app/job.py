@@ -23,6 +23,7 @@ from fairlane.model.instants import Duration, Instant, Micros, to_datetime, to_m
 from fairlane.model.job import AttemptOutcome, AttemptRecord, JobRecord, Progress
 from fairlane.model.lifecycle.states import CancelReply, State, is_finished
 from fairlane.model.payload.encoding import decode_arguments, decode_result, verify
+from fairlane.model.schedule.origin import ScheduledSlot, scheduled_slot
 from fairlane.model.scheduling.priority import at_edge
 
 R = TypeVar("R")
@@ -146,6 +147,22 @@ class Job(Generic[R_co]):
     def is_finished(self) -> bool:
         """Whether the job has ended: succeeded, dead or cancelled."""
         return is_finished(self.state)
+
+    @property
+    def schedule(self) -> str | None:
+        """The schedule that led to the job; None if none did."""
+        origin = self._origin
+        return None if origin is None else origin.schedule
+
+    @property
+    def slot(self) -> datetime | None:
+        """The instant of its schedule that the job is for, in UTC; it may have been enqueued later."""
+        origin = self._origin
+        return None if origin is None else to_datetime(origin.slot)
+
+    @property
+    def _origin(self) -> ScheduledSlot | None:
+        return scheduled_slot(self.tenant, self.created_by, self.correlation_id)
 
     @property
     def arguments(self) -> Mapping[str, Any]:

@@ -38,6 +38,12 @@ class OpenStores:
             opened = self._by_loop[loop] = self._open(loop)
         return opened.store
 
+    @property
+    def is_open_here(self) -> bool:
+        """Whether the running loop has an open store."""
+        opened = self._by_loop.get(asyncio.get_running_loop())
+        return opened is not None and opened.pid == os.getpid()
+
     def connection_store(self) -> Store:
         """Return a store for work on the caller's own connection, with or without a running loop."""
         try:

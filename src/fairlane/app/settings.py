@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, Literal, NoReturn, TypeAlias, TypedDict, get_args
+from typing import Any, Final, Literal, NoReturn, TypeAlias, TypedDict, cast, get_args
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from fairlane.app.archive_settings import NO_ARCHIVE, ArchiveSettings
+from fairlane.app.doctor_settings import DoctorSettings
+from fairlane.app.journal_settings import AuditSettings, DeadLetterSettings, EventSettings
+from fairlane.app.web_settings import WebSettings
 from fairlane.app.worker_settings import WorkerSettings
 from fairlane.model.checking import flag, instance, is_listed, is_text, shown
 from fairlane.model.errors import ConfigError
+from fairlane.model.failure import MESSAGE_CHARS, TRACEBACK_CHARS, ErrorBounds
 from fairlane.model.instants import Duration
+from fairlane.model.job import OnStuck
 from fairlane.model.names import name_hint
 from fairlane.model.payload.encoding import PayloadRules
 from fairlane.model.payload.sensitive import SensitivePolicy
-from fairlane.model.policy.declared import Gate, Lane, Queue, Tenancy
+from fairlane.model.policy.declared import Breaker, Budget, Gate, Lane, Queue, Tenancy
 from fairlane.model.policy.limits import Rate
 from fairlane.model.policy.overrides import TenantRules
 from fairlane.model.policy.retention import Retention
@@ -28,6 +34,12 @@ DEFAULT_QUEUE: Final = "default"
 
 Direction: TypeAlias = Literal["higher_first", "lower_first"]
 """Which priorities run first (S19)."""
+
+ERROR_CHARS: Final[Mapping[str, tuple[int, int]]] = {
+    "message": (100, MESSAGE_CHARS),
+    "traceback": (0, TRACEBACK_CHARS),
+}
+"""The bounds of each key of `[errors]`."""
 
 Required: TypeAlias = Literal["correlation_id", "idempotency_key"]
 
@@ -41,6 +53,14 @@ class PayloadSettings(TypedDict, total=False):
     check_types: bool
     sensitive: SensitivePolicy
     require: Sequence[Required]
+    categories: Mapping[str, Sequence[str]]
+
+
+class ErrorSettings(TypedDict, total=False):
+    """The table `[errors]` of fairlane.toml as a dict; numbers of characters."""
+
+    message: int
+    traceback: int
 
 
 class TaskSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,11 +68,17 @@ class TaskSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     timeout: Duration | UnsetType | None = UNSET
     soft_timeout: Duration | UnsetType | None = UNSET
+    stuck_after: Duration | UnsetType = UNSET
+    on_stuck: OnStuck | UnsetType = UNSET
     max_attempts: int | UnsetType = UNSET
     retry: RetryPolicy | UnsetType = UNSET
     gate: str | UnsetType = UNSET
+    breaker: str | UnsetType = UNSET
+    budget: str | UnsetType = UNSET
     rate: Rate | UnsetType = UNSET
     on_bad_result: Literal["drop", "dead"] | UnsetType = UNSET
+    isolation: Literal["auto", "process"] | UnsetType = UNSET
+    max_memory: int | UnsetType | None = UNSET
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +86,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     `is_default_url`: no store is configured, so it is a file in the working directory. `has_open_queues`: no
     queues are declared, so tasks declare theirs by naming them, with the values of `queue_defaults`. The
-    entry `*` of `tenants` is for undeclared tenants.
+    entry `*` of `tenants` is for undeclared tenants. `schedules` has what the file says of each, by word.
     """
 
     url: str | None
@@ -72,6 +98,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     has_open_queues: bool
     lanes: tuple[Lane, ...]
     gates: tuple[Gate, ...]
+    breakers: tuple[Breaker, ...] = ()
+    budgets: tuple[Budget, ...] = ()
     tenancy: Tenancy
     imports: tuple[str, ...]
     fixed_queues: bool
@@ -80,11 +108,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     payload: PayloadRules
     sensitive: SensitivePolicy
     require: tuple[Required, ...]
+    categories: Mapping[str, tuple[str, ...]] = {}
+    errors: ErrorBounds = ErrorBounds()
     check_types: bool = True
     tasks: Mapping[str, TaskSettings] = {}
     tenants: Mapping[str, TenantRules] = {}
+    schedules: Mapping[str, Mapping[str, Any]] = {}
     worker: WorkerSettings = WorkerSettings()
     retention: Retention = Retention()
+    archive: ArchiveSettings = NO_ARCHIVE
+    dead_letters: DeadLetterSettings = DeadLetterSettings()
+    events: EventSettings = EventSettings()
+    audit: AuditSettings = AuditSettings()
+    web: WebSettings = WebSettings()
+    doctor: DoctorSettings = DoctorSettings()
 
     def __repr__(self) -> str:
         """Show the name only; the URL may hold a password."""
@@ -102,12 +139,15 @@ def settings_of(
     queues: Sequence[Queue] = (),
     lanes: Sequence[Lane] = (),
     gates: Sequence[Gate] = (),
+    breakers: Sequence[Breaker] = (),
+    budgets: Sequence[Budget] = (),
     tenancy: Tenancy = "open",
     imports: Sequence[str] = (),
     fixed_queues: bool = False,
     priority: Direction = "higher_first",
     priority_default: int = 0,
     payload: PayloadSettings | None = None,
+    errors: ErrorSettings | None = None,
 ) -> Settings:
     """Return checked settings; `ConfigError` names the first wrong key."""
     if url is not None and not is_text(url):
@@ -115,7 +155,14 @@ def settings_of(
     hint = name_hint(name)
     if hint is not None:
         _refuse("name", f"{shown(name)} is not a legal name", hint)
-    for key, values, kind in (("queues", queues, Queue), ("lanes", lanes, Lane), ("gates", gates, Gate)):
+    kinds = (
+        ("queues", queues, Queue),
+        ("lanes", lanes, Lane),
+        ("gates", gates, Gate),
+        ("budgets", budgets, Budget),
+        ("breakers", breakers, Breaker),
+    )
+    for key, values, kind in kinds:
         _all_of(key, values, kind, f"a list of {kind.__name__}(...)")
     _all_of("imports", imports, str, "a list of module names")
     flag("fixed_queues", fixed_queues)
@@ -127,6 +174,8 @@ def settings_of(
     _once("queues", [queue.name for queue in queues])
     _once("lanes", [lane.name for lane in lanes])
     _once("gates", [gate.name for gate in gates])
+    _once("breakers", [one.name for one in breakers])
+    _once("budgets", [budget.name for budget in budgets])
     known = {DEFAULT_QUEUE: Queue(DEFAULT_QUEUE), **{queue.name: queue for queue in queues}}
     if queues:
         _served("lanes", lanes, known)
@@ -138,6 +187,8 @@ def settings_of(
         has_open_queues=not queues,
         lanes=tuple(lanes),
         gates=tuple(gates),
+        breakers=tuple(breakers),
+        budgets=tuple(budgets),
         tenancy=tenancy,
         imports=tuple(imports),
         fixed_queues=fixed_queues,
@@ -146,6 +197,8 @@ def settings_of(
         payload=rules,
         sensitive=sensitive,
         require=require,
+        errors=_errors(errors),
+        categories=_categories((payload or {}).get("categories", {})),
         check_types=_flag("payload.check_types", (payload or {}).get("check_types", True)),
     )
 
@@ -172,6 +225,39 @@ def _payload(table: PayloadSettings) -> tuple[PayloadRules, SensitivePolicy, tup
         return PayloadRules(**sizes), sensitive, tuple(require)
     except ValueError as error:
         raise ConfigError(str(error), key="payload.max_depth") from None
+
+
+def _errors(table: object) -> ErrorBounds:
+    """Return how much of an error is stored."""
+    if table is None:
+        return ErrorBounds()
+    wanted = ", ".join(f"{key}: {least} to {most}" for key, (least, most) in ERROR_CHARS.items())
+    if not isinstance(table, Mapping):
+        _refuse("errors", f"it is {shown(table)}", wanted)
+    bounds: dict[str, int] = {}
+    for key, value in cast("Mapping[object, object]", table).items():
+        if not isinstance(key, str) or key not in ERROR_CHARS:
+            _refuse(f"errors.{shown(key)}", "there is no such key", ", ".join(ERROR_CHARS))
+        least, most = ERROR_CHARS[key]
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            _refuse(f"errors.{key}", f"it is {shown(value)}", f"a whole number, {least} to {most}")
+        bounds[key] = value
+    return ErrorBounds(**bounds)
+
+
+def _categories(table: object) -> dict[str, tuple[str, ...]]:
+    """Return the required arguments of each category of payloads."""
+    key, wanted = "payload.categories", "names of categories, each with a list of argument names"
+    if not isinstance(table, Mapping):
+        _refuse(key, f"it is {shown(table)}", wanted)
+    categories: dict[str, tuple[str, ...]] = {}
+    for name, fields in cast("Mapping[object, object]", table).items():
+        hint = name_hint(name)
+        if hint is not None:
+            _refuse(key, f"{shown(name)} is not a legal name", hint)
+        _all_of(f"{key}.{name}", fields, str, "a list of argument names")
+        categories[str(name)] = tuple(cast("Sequence[str]", fields))
+    return categories
 
 
 def _flag(key: str, value: object) -> bool:

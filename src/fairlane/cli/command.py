@@ -43,6 +43,11 @@ def shared_options(*, hidden: bool) -> list[click.Parameter]:
             "The configuration file [env: FAIRLANE_CONFIG; default: fairlane.toml].",
             {"metavar": "FILE"},
         ),
+        (
+            ("--as", "actor"),
+            "Who makes a change, for the audit [env: FAIRLANE_ACTOR; default: user@host].",
+            {"metavar": "NAME"},
+        ),
         (("--json", "is_json"), "Print JSON; a list is printed as one object per line.", {"is_flag": True}),
         (("--color/--no-color", "has_color"), "Use colours on a terminal.", {"default": True}),
         (("--debug", "is_debug"), "Show the traceback of an error.", {"is_flag": True}),
@@ -65,19 +70,23 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """A command with subcommands. With `lists` it runs `list` when no subcommand is given."""
+    """A command with subcommands. With `lists` it runs `list` when no subcommand is given.
+
+    With `runs_alone` it does what it has to do itself then.
+    """
 
     command_class = Command
 
-    def __init__(self, *args: Any, lists: bool = False, **settings: Any) -> None:
-        settings["invoke_without_command"] = lists
+    def __init__(self, *args: Any, lists: bool = False, runs_alone: bool = False, **settings: Any) -> None:
+        settings["invoke_without_command"] = lists or runs_alone
         super().__init__(*args, **settings)
         self.params += shared_options(hidden=True)
+        self._lists = lists
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the given subcommand, or `list`."""
         answer = super().invoke(ctx)
-        if ctx.invoked_subcommand is None:
+        if ctx.invoked_subcommand is None and self._lists:
             return ctx.invoke(self.commands["list"])
         return answer
 
@@ -107,6 +116,7 @@ class Root(click.Group):
         """Run a command line, then exit with its exit code."""
         arguments = list(sys.argv[1:] if args is None else args)
         invocation = Invocation()
+        invocation.arguments = list(arguments)  # click consumes those that it is given
         try:
             code = self._run(arguments, invocation)
             sys.stdout.flush()

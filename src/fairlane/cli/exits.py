@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Final
 
+from fairlane.model.access_errors import SessionNotFound, TokenNotFound, UserNotFound
 from fairlane.model.errors import (
     ConfigError,
     EnqueueUnknown,
@@ -15,6 +16,9 @@ from fairlane.model.errors import (
     UnknownTask,
     UnknownTenant,
 )
+from fairlane.model.journal.errors import EntryNotFound
+from fairlane.model.schedule.errors import ScheduleNotFound
+from fairlane.model.worker_errors import StartupFailed, WorkerNotFound
 from fairlane.runtime import exits
 
 
@@ -29,6 +33,7 @@ class Exit(IntEnum):
     CONFIG = 5
     UNKNOWN = 6
     STALLED = exits.EVENT_LOOP_BLOCKED
+    REPLACE = exits.REPLACE
     INTERRUPTED = 130
     CLOSED = 141
 
@@ -37,11 +42,14 @@ MEANING: Final[Mapping[Exit, str]] = {
     Exit.OK: "success; for `doctor`, nothing is bad",
     Exit.REFUSED: "not done: a policy refused it, it came too late, or `doctor` or a check found a problem",
     Exit.USAGE: "the command line is wrong; nothing was done",
-    Exit.NOT_FOUND: "the named job, task or tenant does not exist",
+    Exit.NOT_FOUND: "the named job, task, tenant, schedule, worker, entry, user, token or session is missing",
     Exit.STORE: "the store cannot be used: missing, unreachable, busy, full, damaged, or of another version",
-    Exit.CONFIG: "a setting is wrong, or the application could not be imported",
+    Exit.CONFIG: "a setting is wrong, or the application could not be imported or started",
     Exit.UNKNOWN: "sent but not confirmed: it may have happened or not; check, or repeat with the same key",
-    Exit.STALLED: "a worker ended because its event loop was blocked or its own code failed; start it again",
+    Exit.STALLED: "a worker ended because its event loop was blocked or its own code failed, or a supervisor "
+    "because no process could be started or one had to be killed; start it again",
+    Exit.REPLACE: "a worker without supervisor has stopped in good order and asks to be replaced "
+    "(`max_jobs`, `max_memory`); start it again",
     Exit.INTERRUPTED: "stopped by Ctrl-C",
     Exit.CLOSED: "the reader of the output stopped reading, as `head` does",
 }
@@ -49,9 +57,16 @@ MEANING: Final[Mapping[Exit, str]] = {
 
 _BY_ERROR: Final[tuple[tuple[type[FairlaneError], Exit], ...]] = (
     (ConfigError, Exit.CONFIG),
+    (StartupFailed, Exit.CONFIG),
     (EnqueueUnknown, Exit.UNKNOWN),
     (StoreError, Exit.STORE),
     (JobNotFound, Exit.NOT_FOUND),
+    (ScheduleNotFound, Exit.NOT_FOUND),
+    (WorkerNotFound, Exit.NOT_FOUND),
+    (EntryNotFound, Exit.NOT_FOUND),
+    (UserNotFound, Exit.NOT_FOUND),
+    (TokenNotFound, Exit.NOT_FOUND),
+    (SessionNotFound, Exit.NOT_FOUND),
     (UnknownTask, Exit.NOT_FOUND),
     (UnknownTenant, Exit.NOT_FOUND),
 )

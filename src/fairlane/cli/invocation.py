@@ -37,10 +37,13 @@ class Invocation:
         self.application: str | None = None
         self.url: str | None = None
         self.config: str | None = None
+        self.actor: str | None = None
         self.is_json = False
         self.has_color = "NO_COLOR" not in os.environ
         self.is_debug = False
         self.is_logging = False
+        self.arguments: list[str] = []
+        self.settings: dict[str, tuple[str, Any]] = {}
 
     @cached_property
     def output(self) -> Output:
@@ -59,6 +62,7 @@ class Invocation:
         refuse_in_handler("the command line acts for all tenants")
         app = self._configured(Fairlane() if self.application is None else load(self.application))
         if self.application is not None:
+            app.import_path = self.application
             import_tasks(app)
         _ = app.settings  # report configuration errors before anything else
         return app
@@ -76,7 +80,10 @@ class Invocation:
 
     def _configured(self, app: Fairlane, *, is_quiet: bool = False) -> Fairlane:
         """Pass the command line's options to an application before it reads its configuration (S55)."""
-        options = {} if self.url is None else {"--url": ("app.url", self.url)}
+        options: dict[str, tuple[str, Any]] = {}
+        if self.url is not None:
+            options["--url"] = ("app.url", self.url)
+        options |= self.settings
         file = None if self.config is None else Path(self.config)
         app.configuration.use(file=file, options=options, is_quiet=is_quiet)
         return app
@@ -84,6 +91,8 @@ class Invocation:
     def run(self, work: Callable[[Fairlane], Coroutine[Any, Any, T]], *, makes_store: bool = False) -> T:
         """Run `work` with the store open. A missing store is an error, unless `makes_store`."""
         import asyncio
+
+        from fairlane.app.acting import from_origin
 
         app = self.app
         settings = app.settings
@@ -98,7 +107,8 @@ class Invocation:
             async with app:
                 return await work(app)
 
-        return asyncio.run(inside())
+        with from_origin("cli", self.who):
+            return asyncio.run(inside())
 
     def missing_file(self) -> Path | None:
         """Return the store's file if it does not exist yet; None if it does, or for a store on a server."""
@@ -115,21 +125,32 @@ class Invocation:
 
     @cached_property
     def who(self) -> str:
-        """The user and host that changes are recorded with."""
-        from fairlane.app.admin.validation import actor
-        from fairlane.runtime.identity import host
+        """Who changes something: as the command line or the environment says, else user and host."""
+        from fairlane.app.acting import checked_actor, current_actor
 
-        return f"{actor(None)}@{host()}"
+        try:
+            return current_actor() if self.actor is None else checked_actor("--as", self.actor)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from None
 
     def confirm(self, question: str, *, yes: bool) -> None:
         """Ask before an action that cannot be undone. Without a terminal `--yes` is required."""
         if yes:
             return
-        if not sys.stdin.isatty():
-            message = "this cannot be undone; confirm with --yes"
-            raise click.UsageError(message)
+        self.refuse_without_terminal("this cannot be undone")
         if not click.confirm(question, err=True):
             raise click.exceptions.Exit(Exit.REFUSED)
+
+    def refuse_without_terminal(self, why: str) -> None:
+        """Refuse what must be confirmed where nobody can be asked."""
+        if not sys.stdin.isatty():
+            message = f"{why}; confirm with --yes"
+            raise click.UsageError(message)
+
+    def set_setting(self, option: str, key: str, value: Any) -> None:
+        """Let an option of the command line decide a key of the configuration, if it was given (S55)."""
+        if value is not None:
+            self.settings[option] = (key, value)
 
     def set_options(self, options: Mapping[str, Any]) -> None:
         """Store the given options."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
 import click
 
 from fairlane.cli import value_types
+from fairlane.cli.invocation import Invocation
+from fairlane.model.errors import ConfigError
 from fairlane.model.instants import Instant, to_instant, to_micros
 from fairlane.model.names import name_hint, task_hint, tenant_hint
 from fairlane.model.policy.overrides import Subject, SubjectKind
@@ -20,6 +23,7 @@ _HINTS: Final = {
     SubjectKind.TENANT: tenant_hint,
     SubjectKind.TASK: task_hint,
     SubjectKind.GATE: name_hint,
+    SubjectKind.BREAKER: name_hint,
 }
 
 required_note: Final = click.option(
@@ -37,6 +41,39 @@ log: Final = click.option(
 log_tracebacks: Final = click.option(
     "--log-tracebacks", is_flag=True, help="Log the traceback of every failed attempt."
 )
+
+
+def paged(what: str, most: int | None = None) -> Callable[[F], F]:
+    """Add --limit and --cursor of a list."""
+
+    def decorate(command: F) -> F:
+        cursor = click.option("--cursor", help="Continue where the previous page ended.")(command)
+        text = f"The maximum number of {what}."
+        limit = click.option(
+            "--limit", type=click.IntRange(1, most), default=50, show_default=True, help=text
+        )
+        return limit(cursor)
+
+    return decorate
+
+
+@contextmanager
+def refuse_cursor() -> Generator[None]:
+    """Report a cursor from elsewhere by its option; every other value was checked before."""
+    try:
+        yield
+    except ConfigError:
+        raise
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--cursor") from None
+
+
+def write_to(file: str, invocation: Invocation, write: Callable[[Any], int]) -> int:
+    """Write into a file, or to standard output if it is `-`; return how many lines were written."""
+    try:
+        return write(invocation.output.out if file == "-" else file)
+    except OSError as error:
+        raise click.FileError(file, error.strerror) from None
 
 
 def subject_arguments(*allowed: SubjectKind) -> Callable[[F], F]:
@@ -74,3 +111,20 @@ def end_of(until: datetime | None, duration: float | None, now: Instant) -> Inst
     if duration is not None:
         return now + to_micros(duration)
     return None if until is None else to_instant(until)
+
+
+def _label(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not separator:
+        message = f"{text[:40]!r} is not KEY=VALUE"
+        raise ValueError(message)
+    return key, value
+
+
+labels_option: Final = click.option(
+    "--label",
+    "labels",
+    type=value_types.ValueType("key=value", _label),
+    multiple=True,
+    help="With this label.",
+)

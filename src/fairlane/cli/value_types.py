@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Generic, TypeVar
 
 import click
+import msgspec
 
 from fairlane.cli.render.times import parse_duration, parse_time
 from fairlane.model.identifiers import parse_id
@@ -67,6 +68,34 @@ def _time_or_age(text: str) -> datetime:
     return max(_EPOCH, datetime.now(UTC) - timedelta(seconds=seconds))
 
 
+def _time_or_duration(text: str) -> datetime | timedelta:
+    """Parse a time, or a duration that is counted back from the store's now."""
+    try:
+        return timedelta(seconds=parse_duration(text))
+    except ValueError:
+        return parse_time(text)
+
+
+def _pair(text: str) -> tuple[str, Any]:
+    """Parse a pair whose value is JSON where it can be, else text.
+
+    >>> _pair("step=3"), _pair("plan=pro"), _pair("zip=007"), _pair('count="3"')
+    (('step', 3), ('plan', 'pro'), ('zip', '007'), ('count', '3'))
+    """
+    name, separator, rest = text.partition("=")
+    if not separator or not name:
+        message = f"{text[:40]!r} is not KEY=VALUE"
+        raise ValueError(message)
+    try:
+        value = msgspec.json.decode(rest)
+    except (msgspec.MsgspecError, RecursionError, UnicodeEncodeError):
+        return name, rest
+    if isinstance(value, list | dict):
+        message = f"{name[:40]}: use text, a number, true, false or null"
+        raise ValueError(message)  # noqa: TRY004 (one error for every wrong value)
+    return name, value
+
+
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _text: Final = _checked(text_hint, "a text of {size:,} characters cannot be stored")
 _label: Final = _checked(label_hint, "{text!r} is not a valid correlation id, creator or tag")
@@ -74,12 +103,16 @@ _label: Final = _checked(label_hint, "{text!r} is not a valid correlation id, cr
 JOB: Final = ValueType("id", parse_id)
 QUEUE: Final = _named("queue", name_hint)
 GATE: Final = _named("gate", name_hint)
+BREAKER: Final = _named("breaker", name_hint)
+BUDGET: Final = _named("budget", name_hint)
 TENANT: Final = _named("tenant", tenant_hint)
 TASK: Final = _named("task", task_hint)
 LABEL: Final = ValueType("text", _label)
 TEXT: Final = ValueType("text", _text)
 REASON: Final = ValueType("text", _reason)
+PAIR: Final = ValueType("KEY=VALUE", _pair)
 DURATION: Final = ValueType("duration", parse_duration)
 TIME: Final = ValueType("time", parse_time)
 TIME_OR_AGE: Final = ValueType("time or age", _time_or_age)
+TIME_OR_DURATION: Final = ValueType("time or age", _time_or_duration)
 STATE: Final = click.Choice([state.value for state in State])

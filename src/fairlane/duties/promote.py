@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from fairlane.duties.pass_result import Pause, counted
 from fairlane.model.instants import SECOND, Micros
 from fairlane.model.scope import Scope
 from fairlane.store.contract import Store
@@ -18,6 +19,7 @@ SOON: Final[Micros] = SECOND
 async def promote(store: Store) -> Micros:
     """Take one pass; return the pause before the next: zero if there was more, short if something was due."""
     reply = await store.claims.promote(PassRequest(scope=Scope.all()))
+    did = counted(reply.promoted, "made ready")
     if reply.is_partial:
-        return 0
-    return SOON if reply.promoted or reply.next_due_at is not None else EVERY
+        return Pause(0, did)
+    return Pause(SOON if reply.promoted or reply.next_due_at is not None else EVERY, did)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from logging import getLogger
 from typing import Final
 
 from fairlane.app.worker_settings import WorkerSettings
-from fairlane.model.instants import SECOND, Instant, Micros
-from fairlane.model.lifecycle.outage import REST_MARGIN, is_jump, rests_until
+from fairlane.duties.pass_result import Pause, counted
+from fairlane.duties.rest import OutageRest
+from fairlane.model.instants import SECOND, Micros
+from fairlane.model.journal.facts import worker_lost
+from fairlane.model.policy.retention import Retention
 from fairlane.model.scope import Scope
 from fairlane.runtime.clock import Clock
 from fairlane.store.contract import Store
 from fairlane.store.contract.claims import LostClaim, ReclaimRequest
-from fairlane.store.contract.registry import StoreStatus
+from fairlane.store.contract.journal import AppendRequest
 from fairlane.store.contract.request import Request
 
 EVERY: Final[Micros] = SECOND
@@ -24,42 +28,42 @@ _log: Final = getLogger("fairlane.duties")
 
 
 class Reclaim:
-    """Reclaims expired claims. Compares the store's clock with the local one to notice a jump."""
+    """Reclaims expired claims, unless that rests."""
 
-    def __init__(self, clock: Clock, settings: WorkerSettings) -> None:
-        self._clock = clock
-        self._renew_every = settings.renew_every
+    def __init__(self, clock: Clock, settings: WorkerSettings, retention: Retention) -> None:
+        self._retention = retention
         self._idle = max(QUIET, settings.lease - QUIET)
-        self._last_look: tuple[Instant, Micros] | None = None
-        self._rests_until: Micros = 0
+        self._rest = OutageRest(clock, settings.renew_every)
 
     async def __call__(self, store: Store) -> Micros:
         """Take one pass unless reclaiming rests; return the pause before the next, zero if there was more."""
         status = await store.registry.status(Request(scope=Scope.all()))
-        rest = self._rest(status)
+        rest = self._rest.left(status)
         if rest > 0:
-            return min(rest, EVERY)
+            return Pause(min(rest, EVERY), "rests after an outage")
         # The store may freeze between the two calls: who could have renewed since `status.now` is not known.
-        request = ReclaimRequest(scope=Scope.all(), expired_by=status.now)
+        request = ReclaimRequest(
+            scope=Scope.all(), expired_by=status.now, attempts_kept=self._retention.attempts
+        )
         reply = await store.claims.reclaim(request)
         for lost in reply.lost:
             _log_lost(lost)
+        await _tell(store, reply.lost)
+        if reply.lost:
+            return Pause(0 if reply.is_partial else EVERY, counted(len(reply.lost), "taken back"))
         if reply.is_partial:
             return 0
-        if reply.lost:
-            return EVERY
         return self._idle if reply.is_idle else QUIET
 
-    def _rest(self, status: StoreStatus) -> Micros:
-        """Return how long reclaiming still rests: after an outage, or after the store's clock has jumped."""
-        local = self._clock.elapsed()
-        last, self._last_look = self._last_look, (status.now, local)
-        if last is not None and is_jump(status.now - last[0], local - last[1]):
-            self._rests_until = local + self._renew_every + REST_MARGIN
-            text = "the store's clock has jumped; reclaiming rests"
-            _log.warning(text, extra={"event": "reclaim_rests", "cause": "jump"})
-        until = rests_until(status.now, status.beat_at, status.resumed_at, self._renew_every)
-        return max(self._rests_until - local, 0 if until is None else until - status.now)
+
+async def _tell(store: Store, lost: Iterable[LostClaim]) -> None:
+    """Append an event for each worker that has lost claims (S76)."""
+    queues: dict[str, list[str]] = {}
+    for one in lost:
+        queues.setdefault(one.worker, []).append(one.queue)
+    entries = tuple(worker_lost(worker, len(of), of) for worker, of in queues.items())
+    if entries:
+        await store.journal.append(AppendRequest(scope=Scope.all(), journal="events", entries=entries))
 
 
 def _log_lost(lost: LostClaim) -> None:

@@ -178,13 +178,17 @@ class Withdrawn(_Line, frozen=True, kw_only=True):
 
 
 class Found(_Line, frozen=True, kw_only=True):
-    """One row of the final reading: its home, its state and its counters (S24)."""
+    """One row of the final reading: its home, its state and its counters (S24).
+
+    A ledger of before has no ``crashes``.
+    """
 
     job: str
     home: Home
     state: State
     attempt: Natural
     failures: Natural
+    crashes: Natural | None = None
     tenant: str | None = None
 
 
@@ -201,7 +205,7 @@ class Bound(_Line, frozen=True, kw_only=True):
 
     Its subject is the jobs that match every field given: (queue, tenant) for a running limit (S45), a
     gate (S43), and queue, (queue, tenant) or task for a rate (S44). With ``per`` it is a rate of ``limit``
-    starts in so many microseconds, else a number of claims held at once. ``slack`` is the longest time
+    starts in that many microseconds, else a number of claims held at once. ``slack`` is the longest time
     from a claim to its `Started` line, stalls that the campaign itself makes included.
     """
 

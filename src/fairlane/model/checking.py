@@ -45,7 +45,7 @@ def legal(what: str, name: object) -> None:
     """Refuse an illegal name of a queue, gate, lane and so on (S3)."""
     hint = name_hint(name)
     if hint is not None:
-        error = ConfigError(f"{shown(name)} is no legal {what} name; {hint}")
+        error = ConfigError(f"{shown(name)} is not a legal {what} name; {hint}")
         error.key, error.allowed = "name", hint
         raise error
 

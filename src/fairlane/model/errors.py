@@ -16,12 +16,22 @@ FairlaneError
 │   ├── IdempotencyMismatch    .existing
 │   ├── TenantMismatch         .tenant .scope
 │   │   └── InsideTenant       a call for all tenants, or for operators, from inside one
-│   └── OutsideTenant          a call from no tenant, in a worker
+│   ├── OutsideTenant          a call from no tenant, in a worker
+│   ├── UserExists             .name
+│   ├── WrongState             .id .state; a job cannot be changed so in its state
+│   └── QueueNotEmpty          .queue .jobs; a queue cannot be removed yet
 ├── JobNotFound (LookupError)
 ├── JobFailed                  .job; from result() of a dead job
 ├── JobCancelled               .job
 ├── ResultGone                 .job
 ├── ClaimLost                  from succeed_in(): the attempt no longer holds its job
+├── WorkerNotFound (LookupError)
+├── WorkerSilent               a worker that was asked has not answered in time
+├── UserNotFound (LookupError)
+├── TokenNotFound (LookupError)
+├── SessionNotFound (LookupError)
+├── TooManyAttempts            .retry_after; to sign in
+├── StartupFailed              from a worker: a resource or start-up function raised
 └── StoreError                 .retry_safe: may the same call be repeated?
     ├── StoreUnavailable
     ├── StoreBusy
@@ -96,10 +106,7 @@ class InvalidJob(FairlaneError, ValueError):
     def __init__(
         self, problems: Iterable[Problem], text: str | None = None, *, is_batch: bool = False
     ) -> None:
-        """Show all problems, one per line, or `text` instead.
-
-        In a batch each line begins with the index of its item.
-        """
+        """Show all problems, one per line (in a batch with the index of its item), or `text` instead."""
         self.problems: Sequence[Problem] = tuple(problems)
         lines = "\n".join(f"  {problem if is_batch else problem.text}" for problem in self.problems)
         super().__init__(text or f"nothing was enqueued, {len(self.problems)} problem(s):\n{lines}")
@@ -237,6 +244,16 @@ class OutsideTenant(Refused):
             "this code runs in a worker, but inside no tenant; run it in the handler's own context "
             "(contextvars.copy_context().run), or say why it may act for all with app.as_system(reason=...)"
         )
+
+
+class WrongState(Refused):
+    """The job's state does not allow the change. Nothing was changed."""
+
+    def __init__(self, id: UUID, state: str, what: str, todo: str) -> None:
+        """Name the job, its state, the rule and what to do instead."""
+        super().__init__(f"job {id} is {state}: {what}; {todo}")
+        self.id = id
+        self.state = state
 
 
 class JobNotFound(FairlaneError, LookupError):

@@ -59,12 +59,37 @@ BUILT_IN: Final[ClassMap] = {
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """The record of a failed attempt: bounded text, and the class that decides what follows."""
+    """The record of a failed attempt: bounded text, and the class that decides what follows.
+
+    `fingerprint` is the same for failures with one cause; see `model.fingerprint`.
+    """
 
     error_class: ErrorClass
     error_type: str
     message: str
     traceback: str | None = None
+    fingerprint: str = ""
+
+
+class ErrorBounds(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of an error is stored: characters of its message and of its traceback; 0 stores none."""
+
+    message: int = MESSAGE_CHARS
+    traceback: int = TRACEBACK_CHARS
+
+    def cut(self, failure: Failure) -> Failure:
+        """Return a failure within these bounds: the beginning of its message, the end of its traceback.
+
+        >>> failure = Failure(ErrorClass.CRASH, "E", "too long", "line: no")
+        >>> cut = ErrorBounds(message=5, traceback=4).cut(failure)
+        >>> cut.message, cut.traceback
+        ('too l', ': no')
+        """
+        trace = failure.traceback
+        if len(failure.message) <= self.message and len(trace or "") <= self.traceback:
+            return failure
+        kept = trace[-self.traceback :] if trace is not None and self.traceback else None
+        return msgspec.structs.replace(failure, message=failure.message[: self.message], traceback=kept)
 
 
 class Classified(msgspec.Struct, frozen=True):

@@ -17,6 +17,7 @@ Duration: TypeAlias = timedelta | float
 LAST_INSTANT: Final[Instant] = 2**53
 """The largest instant a store accepts, in 2255: up to here a float represents each exactly."""
 
+MILLISECOND: Micros = 1000
 SECOND: Micros = 1_000_000
 MINUTE: Micros = 60 * SECOND
 HOUR: Micros = 60 * MINUTE
@@ -60,3 +61,15 @@ def to_micros(duration: Duration) -> Micros:
     except (OverflowError, ValueError):
         message = f"a duration is a finite number of seconds, not {duration!r}"
         raise ValueError(message) from None
+
+
+def iso(at: datetime | Instant | None) -> str | None:
+    """Format an instant for programs.
+
+    >>> iso(1), iso(datetime(1970, 1, 1, 1, tzinfo=UTC)), iso(None)
+    ('1970-01-01T00:00:00.000001Z', '1970-01-01T01:00:00.000000Z', None)
+    """
+    if at is None:
+        return None
+    moment = to_datetime(at) if isinstance(at, int) else at.astimezone(UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S.%f}Z"

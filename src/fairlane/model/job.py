@@ -18,8 +18,13 @@ DedupUntil: TypeAlias = Literal["started", "settled"]
 OnDuplicate: TypeAlias = Literal["return", "raise", "replace_dead"]
 """What a repeated idempotency key does (S13)."""
 
-MAX_STORED_ATTEMPTS = 10
-"""How many ended attempts a job's record holds (S24)."""
+OnStuck: TypeAlias = Literal["dead", "requeue"]
+"""What becomes of a job whose claim is stuck (S31)."""
+
+ATTEMPTS_KEPT = 10
+"""How many ended attempts a job's record keeps (S24), unless the configuration says otherwise."""
+
+MAX_ATTEMPTS_KEPT = 100
 
 
 class NewJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -28,7 +33,7 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     `run_at` and `delay` exclude each other, as do `expires_at` and `expires_in`; relative times count from
     the store's own now. Without `idempotency_key` the id is the key and costs nothing; without
     `correlation_id` the id takes its place. `created_by` names who asked for the job (S22): a user, an API
-    token, a service; None if nobody said.
+    token, a service; None if nobody said. Without `stuck_after` a claim is stuck at twice its timeout (S31).
     """
 
     id: UUID
@@ -56,6 +61,8 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     tags: tuple[str, ...] = ()
     metadata: bytes = b"{}"
     created_by: str | None = None
+    stuck_after: Micros | None = None
+    on_stuck: OnStuck = "dead"
 
 
 class AttemptRecord(msgspec.Struct, frozen=True):
@@ -129,26 +136,30 @@ class JobRecord(msgspec.Struct, frozen=True, gc=False):
     progress: Progress | None = None
     result: bytes | None = None
     attempts: tuple[AttemptRecord, ...] = ()
+    stuck_after: Micros | None = None
+    on_stuck: OnStuck = "dead"
 
 
 class Claim(msgspec.Struct, frozen=True):
     """A worker's exclusive, leased, fenced right to run one attempt.
 
-    `is_alone`: the attempt must run alone in a child process of the worker (S39).
+    If `job.is_suspect`, the attempt runs alone in a child process of the worker (S39). If it
+    `is_over_budget`, its handler is not entered (S59).
     """
 
     job: JobRecord
     fence: int
     lease_until: Instant
-    is_alone: bool = False
+    is_over_budget: bool = False
 
 
 class Settlement(msgspec.Struct, frozen=True, kw_only=True):
     """How an attempt ended. `decide_settlement` makes it, a store applies it (S1: a delay, never an instant).
 
-    The counters are the job's new ones. `failure` and `log` go into the attempt's record. An attempt that
-    `is_unstarted` is handed back as if it had not been claimed (S68): no record, its number and the tenant's
-    charge given back.
+    The counters are the job's new ones, and so is `metadata`; None if the handler has not changed it.
+    `failure` and `log` go into the attempt's record. An attempt that `is_unstarted` is handed back as if it
+    had not been claimed (S68): no record, its number and the tenant's charge given back. `spent` is the sum
+    of what its handler has reported (S113).
     """
 
     id: UUID
@@ -166,3 +177,5 @@ class Settlement(msgspec.Struct, frozen=True, kw_only=True):
     result: bytes | None = None
     failure: Failure | None = None
     log: str | None = None
+    metadata: bytes | None = None
+    spent: int = 0

@@ -14,3 +14,9 @@ INTERNAL_ERROR: Final = 70
 
 EVENT_LOOP_BLOCKED: Final = 70
 """A handler blocked the worker's event loop (S31); a supervisor restarts it."""
+
+REPLACE: Final = 75
+"""The worker has drained and asks to be replaced, by an equal one and at once.
+
+It has started `max_jobs` jobs, grown past `max_memory`, or found that it can no longer work well.
+"""

@@ -16,7 +16,7 @@ _STANDARD_FIELDS: Final = frozenset(LogRecord("", 0, "", 0, "", (), None).__dict
 }
 """What every record has; anything else was given as `extra`."""
 
-_FREE_TEXTS: Final = frozenset({"message", "error", "traceback"})
+_FREE_TEXTS: Final = frozenset({"message", "error", "traceback", "stacks"})
 """Texts that may contain a secret: only the secret part is redacted."""
 
 

@@ -6,10 +6,10 @@ Knows no store and no job. Nothing here swallows a cancellation.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from contextvars import Context
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from fairlane.model.instants import SECOND, Micros
 
@@ -54,6 +54,16 @@ async def run_all(*works: Coroutine[Any, Any, None]) -> None:
             group.create_task(work)
 
 
+async def read_together(*reads: Coroutine[Any, Any, Any]) -> Sequence[Any]:
+    """Return what several readings find, made at the same time. The first error ends all of them."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one) for one in reads]
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return [task.result() for task in tasks]
+
+
 async def run_with_background(main: Coroutine[Any, Any, T], *background: Coroutine[Any, Any, None]) -> T:
     """Run `main` to its end and return its result; the background is cancelled then. If one fails, all do."""
     async with asyncio.TaskGroup() as group:
@@ -75,6 +85,18 @@ async def wait_for(event: asyncio.Event) -> None:
 def call_soon(callback: Callable[..., None], *args: Any, context: Context) -> None:
     """Call a function in the running loop's next iteration, in a given context and not in the caller's."""
     asyncio.get_running_loop().call_soon(callback, *args, context=context)
+
+
+_in_background: Final[set[asyncio.Task[None]]] = set()
+"""Referenced until they have ended: a loop holds its tasks only weakly."""
+
+
+def start_in_background(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    """Start what nobody waits for, in the running loop. It is cancelled if the loop ends before it."""
+    task = asyncio.get_running_loop().create_task(work)
+    _in_background.add(task)
+    task.add_done_callback(_in_background.discard)
+    return task
 
 
 def start_task(work: Coroutine[Any, Any, None], context: Context) -> asyncio.Task[None]:

@@ -14,11 +14,14 @@ STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 @contextmanager
-def on_stop(callback: Callable[[], None]) -> Generator[None]:
-    """Call back in the running loop for every SIGTERM and SIGINT; afterwards they act as usual."""
+def on_stop(callback: Callable[[], None], on_interrupt: Callable[[], None] | None = None) -> Generator[None]:
+    """Call back in the running loop for every SIGTERM and SIGINT; afterwards they act as usual.
+
+    `on_interrupt`, if given, is called for SIGINT instead.
+    """
     loop = asyncio.get_running_loop()
     for number in STOP_SIGNALS:
-        loop.add_signal_handler(number, callback)
+        loop.add_signal_handler(number, (on_interrupt or callback) if number == signal.SIGINT else callback)
     try:
         yield
     finally:

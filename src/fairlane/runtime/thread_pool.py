@@ -53,6 +53,8 @@ class ThreadPool:
 
     def abandon(self, call: ThreadCall) -> None:
         """Stop counting on the thread of a call; if the call ever ends, the thread ends with it."""
+        if call.is_abandoned:
+            return
         with self._ending:
             call.is_abandoned = True
             if not call.is_done:

@@ -42,7 +42,7 @@ _SHIPPED: Final = {
 def register_scheme(scheme: str, opener: Opener) -> None:
     """Register the opener of a URL scheme; it replaces an earlier one."""
     if not _SCHEME.fullmatch(scheme):
-        message = f"{scheme!r} is no scheme of a URL; use a-z, then a-z, 0-9, + . -"
+        message = f"{scheme!r} is not a scheme of a URL; use a-z, then a-z, 0-9, + . -"
         raise ValueError(message)
     _openers[scheme] = opener
 

@@ -8,9 +8,11 @@ from typing import Any, Final
 import msgspec
 
 from fairlane.model.instants import Instant
+from fairlane.model.policy.budget import BudgetRules
 from fairlane.model.policy.overrides import (
     DEFAULTS,
     EVERY,
+    BreakerRules,
     GateRules,
     Hold,
     Override,
@@ -32,6 +34,8 @@ _RULES: Final[dict[SubjectKind, Any]] = {
     SubjectKind.TENANT: msgspec.msgpack.Decoder(TenantRules),
     SubjectKind.TASK: msgspec.msgpack.Decoder(TaskRules),
     SubjectKind.GATE: msgspec.msgpack.Decoder(GateRules),
+    SubjectKind.BREAKER: msgspec.msgpack.Decoder(BreakerRules),
+    SubjectKind.BUDGET: msgspec.msgpack.Decoder(BudgetRules),
 }
 _OVERRIDE: Final = msgspec.msgpack.Decoder(Override)
 _HOLD: Final = msgspec.msgpack.Decoder(Hold)

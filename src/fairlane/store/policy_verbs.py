@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 from fairlane.model.instants import Instant
-from fairlane.model.policy.overrides import Hold, Override, Subject
+from fairlane.model.policy.overrides import Hold, Override
 from fairlane.store.contract.policies import (
     HoldRequest,
     OverrideRequest,
@@ -24,6 +24,9 @@ from fairlane.store.contract.policies import (
 PolicyPart: TypeAlias = Literal["declared", "override", "paused", "closed"]
 """A field of `StoredPolicy`."""
 
+PolicyRequest: TypeAlias = HoldRequest | OverrideRequest | SubjectRequest
+"""A request that names one subject, and may have an `operation`."""
+
 MakePart: TypeAlias = Callable[[Instant], object]
 """Returns the new value of a part, given the store's own now. A store may call it more than once."""
 
@@ -33,31 +36,33 @@ class PolicyVerbs(ABC):
 
     async def override(self, request: OverrideRequest) -> PolicyView:
         check_override(request)
-        return await self._change(request.subject, "override", lambda now: _override(request, now))
+        return await self._change(request, "override", lambda now: _override(request, now))
 
     async def reset(self, request: SubjectRequest) -> PolicyView:
         check_subject(request, request.subject)
-        return await self._change(request.subject, "override", nothing)
+        return await self._change(request, "override", nothing)
 
     async def pause(self, request: HoldRequest) -> PolicyView:
         check_hold(request)
-        return await self._change(request.subject, "paused", lambda now: _hold(request, now))
+        return await self._change(request, "paused", lambda now: _hold(request, now))
 
     async def resume(self, request: SubjectRequest) -> PolicyView:
         check_subject(request, request.subject)
-        return await self._change(request.subject, "paused", nothing)
+        return await self._change(request, "paused", nothing)
 
     async def close(self, request: HoldRequest) -> PolicyView:
         check_hold(request)
-        return await self._change(request.subject, "closed", lambda now: _hold(request, now))
+        return await self._change(request, "closed", lambda now: _hold(request, now))
 
     async def reopen(self, request: SubjectRequest) -> PolicyView:
         check_subject(request, request.subject)
-        return await self._change(request.subject, "closed", nothing)
+        return await self._change(request, "closed", nothing)
 
     @abstractmethod
-    async def _change(self, subject: Subject, part: PolicyPart, make: MakePart) -> PolicyView:
+    async def _change(self, request: PolicyRequest, part: PolicyPart, make: MakePart) -> PolicyView:
         """Replace one part of a subject's stored policy in one step, and return the new view.
+
+        Appends what `audit_entries.policy_entries` returns in the same step.
 
         Unless `is_only_for_new_jobs(part)`, claims then wake what was parked because of the subject, and
         the queues concerned get a hint.

@@ -25,6 +25,9 @@ Plain `def` handlers run in a pool of daemon threads (`runtime.thread_pool`), on
 thread cannot be ended: a handler that ignores its timeout is abandoned with its thread, and a new one takes
 its place.
 
+Handlers of tasks with `isolation="process"`, and all suspects, run in child processes (`children`), one job
+at a time in each. The worker's loop speaks with them; a guardian process kills them if the worker is gone.
+
 Who owns what
 -------------
 =====================================  ================================================  ===================
@@ -37,10 +40,12 @@ owner                                  what it owns                             
 `settle.Settler`                       the store's answers: log, count, forget           worker's loop
 `timeouts.Timeouts`                    soft and hard timeouts; stops handlers            worker's loop
 `shutdown.Shutdown`                    draining, the end of each lane and of the worker  worker's loop
+`children.children.Children`           child processes and the guardian                  worker's loop
 `hints.HintListener`                   the store's wake-up hints, while a lane is idle   loop, then portal
 `overload.OverloadMonitor`             lanes with more work than they can do: logs it    loop, then portal
 `keepalive.KeepAlive`                  renewals, heartbeats, cancels, the guard, duties  portal thread
 `attempts.live_attempts.LiveAttempts`  all attempts that are held                        both
+`inspection.inspector.Inspector`       what the worker does now, for operators           portal, dump thread
 =====================================  ================================================  ===================
 
 `WorkerRuntime` creates these parts and ends them in order; `command` makes a process of it. `startup` is
@@ -55,10 +60,12 @@ that their leases are renewed even if the loop is blocked just then. The loop ta
 Lost leases and cancels arrive as callbacks (`call_soon_threadsafe`); the handler's own flag
 (`AttemptControl`) is set at once, because a handler in a thread may look at it while the loop is blocked.
 
-Handler thread to loop: ends are appended to a deque, and one callback collects all that have accumulated.
+Handler thread to loop: ends are appended to a deque, and one callback collects all that have accumulated. A
+thread whose handler has ended goes on with what waits for the slot (`Dispatcher.next_in_thread`). It chooses
+under the lock of the slots, which the loop holds while it fills them.
 
 Changed by both threads: `LiveAttempts`, `AttemptControl`, `StoreOutage`. A batch of settlements belongs to
-the portal thread while its call is in flight. None of them needs a lock:
+the portal thread while its call is in flight. None of these needs a lock:
 
 - `LiveAttempts`: each change is one operation on one dictionary or set, which the interpreter does not
   interrupt, and an attempt that moves is in its new place before it leaves the old one. A reader may see an

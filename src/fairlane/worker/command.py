@@ -6,18 +6,27 @@ import asyncio
 import gc
 import logging
 import os
+import signal
 import sys
 import threading
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Final, cast
 
 from fairlane.app.ambient import require_tenant
 from fairlane.app.fairlane import Fairlane
+from fairlane.diagnosis.probe_port import probe_port
+from fairlane.model.errors import ConfigError
 from fairlane.model.policy.declared import Lane
-from fairlane.runtime.exits import EVENT_LOOP_BLOCKED, INTERNAL_ERROR, OK, STORE_GONE
+from fairlane.model.scheduling.division import divide_lanes
+from fairlane.runtime.exits import EVENT_LOOP_BLOCKED, INTERNAL_ERROR, OK, REPLACE, STORE_GONE
 from fairlane.runtime.signals import on_stop
+from fairlane.supervisor import control
+from fairlane.supervisor.control import ProcessNumber, SupervisorConnection
 from fairlane.worker import report
+from fairlane.worker.inspection.dump_signal import dump_on_signal
+from fairlane.worker.startup.lanes import choose_lanes
 from fairlane.worker.worker import WorkerRuntime
 
 COLLECT_EVERY: Final = 5_000
@@ -38,15 +47,40 @@ def run_worker(
     burst: bool = False,
     duties: bool | None = None,
     lanes: Sequence[Lane | str] | None = None,
+    supervisor: SupervisorConnection | None = None,
 ) -> int:
     """Work until SIGTERM, SIGINT or the end of the burst; return the exit code of the process.
 
-    A second signal ends running jobs at once. In this process every Fairlane call needs a tenant (S9).
+    A second signal ends running jobs at once. With a `supervisor`, the worker has its part of the slots
+    (S47), and only the supervisor can stop it at once: a signal may reach both. In this process every
+    Fairlane call needs a tenant (S9).
     """
-    worker = WorkerRuntime(app, burst=burst, duties=duties, lanes=lanes)
+    if supervisor is not None:
+        lanes = _own_part(app, lanes, supervisor.number)
+    worker = WorkerRuntime(
+        app, burst=burst, duties=duties, lanes=lanes, paused=supervisor is not None, observer=supervisor
+    )
     worker.on_loop_blocked = lambda: _exit_blocked(worker)
-    with require_tenant(), _fewer_collections(), _faster_switching():
-        return asyncio.run(_work(app, worker))
+    worker.on_stalled = lambda: exit_now(REPLACE)
+    with dump_on_signal(worker.id, worker.dump), require_tenant(), _fewer_collections(), _faster_switching():
+        return asyncio.run(_work(app, worker, supervisor))
+
+
+def _own_part(app: Fairlane, lanes: Sequence[Lane | str] | None, number: ProcessNumber) -> list[Lane]:
+    """Return this process's part of the lanes; `ConfigError` if the supervisor divides by another number."""
+    wanted = app.settings.worker.processes
+    if wanted != number.total:
+        source = app.configuration.read.given.get(("worker", "processes"))
+        message = (
+            f"it is {wanted}, but the supervisor, which imports no application, has read {number.total}."
+        )
+        raise ConfigError(
+            message,
+            key="worker.processes",
+            source="" if source is None else source.source,
+            allowed="a value in --processes, FAIRLANE_WORKER__PROCESSES or fairlane.toml",
+        )
+    return divide_lanes(choose_lanes(app, lanes), number.position, number.total)
 
 
 @contextmanager
@@ -82,20 +116,59 @@ def _faster_switching() -> Generator[None]:
         sys.setswitchinterval(before)
 
 
-async def _work(app: Fairlane, worker: WorkerRuntime) -> int:
-    with on_stop(worker.stop):
+async def _work(app: Fairlane, worker: WorkerRuntime, supervisor: SupervisorConnection | None) -> int:
+    interrupt = worker.stop_now if worker.settings.sigint == "immediate" else worker.stop
+    with on_stop(worker.stop, interrupt) if supervisor is None else _obeying(worker, supervisor):
         try:
-            await worker.run()
+            async with probe_port(app, partial(why_not_ready, worker)):
+                await worker.run()
         except BaseExceptionGroup as group:
             # Handlers may still run that nobody could settle: a supervisor restarts the whole process.
             report.worker_broken(worker.id, _first(group))
             exit_now(INTERNAL_ERROR)
     await app.aclose()
-    code = STORE_GONE if worker.has_lost_its_store else OK
+    code = STORE_GONE if worker.has_lost_its_store else REPLACE if worker.wants_replacement else OK
     if worker.has_abandoned:
         # A handler that ignores its cancellation would keep the loop, and so the process, alive forever.
         exit_now(code)
     return code
+
+
+def why_not_ready(worker: WorkerRuntime) -> str:
+    """Say why a worker takes no jobs, for a probe; the empty text if it does."""
+    if not worker.is_ready:
+        return "it has not begun yet"
+    return "it leaves" if worker.stops or worker.wants_replacement else ""
+
+
+@contextmanager
+def _obeying(worker: WorkerRuntime, supervisor: SupervisorConnection) -> Generator[None]:
+    """Do what the supervisor says. A signal to this process lets it drain, however often it comes."""
+    loop = asyncio.get_running_loop()
+    orders = {
+        control.SERVE: worker.serve,
+        control.QUARANTINE: worker.quarantine,
+        control.DRAIN: worker.drain,
+        control.INTERRUPT: worker.stop_now if worker.settings.sigint == "immediate" else worker.drain,
+        control.STOP: worker.stop_now,
+    }
+
+    def obey() -> None:
+        if not supervisor.receive(lambda message: orders[message]()):
+            loop.remove_reader(supervisor.fileno())
+
+    loop.add_reader(supervisor.fileno(), obey)
+    loop.add_signal_handler(signal.SIGHUP, _ignore)  # meant for the supervisor
+    try:
+        with on_stop(worker.drain):
+            yield
+    finally:
+        loop.remove_signal_handler(signal.SIGHUP)
+        loop.remove_reader(supervisor.fileno())
+
+
+def _ignore() -> None:
+    """Ignore a signal, but not in programs that a handler starts."""
 
 
 def _first(error: BaseException) -> BaseException:
@@ -111,6 +184,7 @@ def _exit_blocked(worker: WorkerRuntime) -> None:
     timer.daemon = True
     timer.start()
     report.loop_blocked(worker.id)
+    report.dump(worker.id, "blocked", worker.dump())
     exit_now(EVENT_LOOP_BLOCKED)
 
 

@@ -6,6 +6,7 @@ context of their own: a job must not inherit the context variables of the handle
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from contextvars import copy_context
 from functools import partial
@@ -20,7 +21,14 @@ from fairlane.runtime.clock import Clock, ClockOffset
 from fairlane.runtime.loops import WakeUp, call_soon
 from fairlane.worker import report
 from fairlane.worker.attempts.live_attempts import LiveAttempt, LiveAttempts, StopCause
-from fairlane.worker.attempts.unknown_tasks import UNKNOWN_TASK, TaskAvailability, UnknownTasks, is_unknown
+from fairlane.worker.attempts.unknown_tasks import (
+    UNKNOWN_TASK,
+    TaskAvailability,
+    UnknownTasks,
+    is_unknown,
+    unknown_failure,
+)
+from fairlane.worker.breaker_outcomes import is_held_now
 from fairlane.worker.execute import Executor
 from fairlane.worker.lane_state import LaneState
 from fairlane.worker.renew import may_be_lost
@@ -61,7 +69,13 @@ class Dispatcher:
         self._unknown_tasks = UnknownTasks(lambda: client.store, clock)
         self._context = copy_context()
         self._scheduled: set[LaneState] = set()
+        self._starting = threading.RLock()  # one for all lanes: `max_jobs` counts the starts of all
+        executor.next_in_thread = self.next_in_thread
+        self._suspects = executor.children.suspect_line(self._start_suspect)
+        self._has_warned = False
+        shutdown.on_drain = self._hand_back_suspects
         for lane in lanes:
+            lane.slots.lock = self._starting
             lane.on_vacant = partial(self._fill_soon, lane)
 
     def hold(self, claims: tuple[Claim, ...], lane: LaneState, asked_at: Micros) -> list[LiveAttempt]:
@@ -103,7 +117,10 @@ class Dispatcher:
             raise attempt.hold_error
         if is_unknown(attempt.claim.job, attempt.declared) and not self._must_go_back(attempt):
             return False
-        attempt.lane.enqueue(attempt)
+        if attempt.claim.job.is_suspect and self._may_line_up():
+            self._suspects.enqueue(attempt)
+        else:
+            attempt.lane.enqueue(attempt)
         return True
 
     # ── slots that are free ───────────────────────────────────────────────────
@@ -118,20 +135,76 @@ class Dispatcher:
         """Start what waits, as far as there are slots for it (S48, S68)."""
         self._scheduled.discard(lane)
         now = self._clock.elapsed()
-        while (attempt := lane.next_to_start(now)) is not None:
-            if not self._attempts.take_unstarted(attempt):
-                continue  # the keep-alive has handed it back
-            if self._must_go_back(attempt, now):
-                self._executor.settle(attempt, HandedBack(is_unstarted=True))
-                continue
-            lane.slots.occupy(attempt, now)
-            self._count_start()
-            try:
-                self._executor.start(attempt)
-            except BaseException as error:  # noqa: BLE001 (ends this attempt and no other)
-                self._executor.fail(attempt, error)
+        with self._starting:
+            while (attempt := lane.next_to_start(now)) is not None:
+                if not self._attempts.take_unstarted(attempt):
+                    continue  # the keep-alive has handed it back
+                if self._must_go_back(attempt, now):
+                    self._executor.settle(attempt, HandedBack(is_unstarted=True))
+                    continue
+                lane.slots.occupy(attempt, now)
+                self._count_start()
+                try:
+                    self._executor.start(attempt)
+                except BaseException as error:  # noqa: BLE001 (ends this attempt and no other)
+                    self._executor.fail(attempt, error)
         if not lane.slots.waiting or not lane.calls_in_flight:
             lane.wake_up.set()
+
+    def next_in_thread(self, ended: LiveAttempt) -> LiveAttempt | None:
+        """Let the thread of a plain handler that has ended go on with the next job of its lane.
+
+        Return None if the next one is not for a thread, or is the loop's to decide: it may have to go back,
+        or be the last one. Called in that thread.
+        """
+        now, max_jobs = self._clock.elapsed(), self._settings.max_jobs
+
+        def can_start(attempt: LiveAttempt) -> bool:
+            return (
+                self._executor.runs_in_thread(attempt)
+                and not self._must_go_back(attempt, now)
+                and (max_jobs is None or self._starts + 1 < max_jobs)
+                and self._attempts.take_unstarted(attempt)
+            )
+
+        # Do not wait for the loop: it fills this slot, too, when it learns of the end.
+        if not ended.lane.slots.waiting or not self._starting.acquire(blocking=False):
+            return None
+        try:
+            following = ended.lane.pass_on(ended, now, can_start)
+            self._starts += following is not None
+        finally:
+            self._starting.release()
+        return following
+
+    # ── suspects, who run alone ───────────────────────────────────────────────
+
+    def _may_line_up(self) -> bool:
+        """Whether suspects can run in a child (S39); warn once if not: they run beside others then."""
+        can_run = self._executor.children.can_run
+        if not can_run and not self._has_warned:
+            self._has_warned = True
+            report.suspects_in_place(self._worker)
+        return can_run
+
+    def _start_suspect(self, attempt: LiveAttempt) -> bool:
+        """Take a suspect that is next in the line; False if it went back instead. It takes no slot."""
+        if not self._attempts.take_unstarted(attempt):
+            return False  # the keep-alive has handed it back
+        now = self._clock.elapsed()
+        if self._must_go_back(attempt, now):
+            self._executor.settle(attempt, HandedBack(is_unstarted=True))
+            return False
+        attempt.started_at = now
+        with self._starting:
+            self._count_start()
+        self._timeouts_wake_up.set()
+        return True
+
+    def _hand_back_suspects(self) -> None:
+        for attempt in self._suspects.take_waiting():
+            if self._attempts.take_unstarted(attempt):
+                self._executor.settle(attempt, HandedBack(is_unstarted=True))
 
     def _count_start(self) -> None:
         """Begin the drain with the last job that the worker may start."""
@@ -139,13 +212,16 @@ class Dispatcher:
         max_jobs = self._settings.max_jobs
         if max_jobs is not None and self._starts >= max_jobs and not self._shutdown.is_draining:
             report.max_jobs_reached(self._worker, self._starts)
-            self._shutdown.begin(self._settings.shutdown_deadline)
+            self._shutdown.replace(self._settings.shutdown_deadline)
 
     def _must_go_back(self, attempt: LiveAttempt, now: Micros | None = None) -> bool:
-        """Whether an attempt may not start: the worker drains, or it was stopped or perhaps lost."""
+        """Whether an attempt may not start: it was stopped or lost, its breaker opened, the worker drains."""
         now = self._clock.elapsed() if now is None else now
         return (
-            self._shutdown.is_draining or attempt.cause is not None or may_be_lost(attempt, now, self._lease)
+            self._shutdown.is_draining
+            or attempt.cause is not None
+            or may_be_lost(attempt, now, self._lease)
+            or is_held_now(self._client, attempt)
         )
 
     # ── what goes back ────────────────────────────────────────────────────────
@@ -165,12 +241,22 @@ class Dispatcher:
         """Forget attempts that the keep-alive has handed back."""
         for attempt in attempts:
             attempt.is_over = True
-            attempt.lane.slots.leave(attempt)
+            with self._starting:
+                attempt.lane.slots.leave(attempt)
             self._attempts.release(attempt)
             attempt.lane.look_for_work()
 
     async def _hand_back_unknown(self, attempts: list[LiveAttempt], asked_at: Micros) -> None:
-        """Hand back jobs whose task or version is not known here, with how long nobody has known it."""
+        """Hand back jobs whose task or version is not known here, with how long nobody has known it.
+
+        With `unknown_task = "fail"`, jobs of unknown tasks are dead at once; those of newer versions never.
+        """
+        if self._settings.unknown_task == "fail":
+            for attempt in (one for one in attempts if one.declared is UNKNOWN_TASK):
+                self._executor.settle(attempt, unknown_failure(attempt.claim.job))
+            attempts = [one for one in attempts if one.declared is not UNKNOWN_TASK]
+        if not attempts:
+            return
         jobs = [attempt.claim.job for attempt in attempts]
         try:
             asking = self._unknown_tasks.availability(jobs, self._clock_offset.to_store(asked_at))

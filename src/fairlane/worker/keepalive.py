@@ -7,21 +7,27 @@ event loop.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from typing import Final
 
 from fairlane.app.fairlane import Fairlane
 from fairlane.app.worker_settings import WorkerSettings
 from fairlane.duties.duties import Duties
-from fairlane.model.instants import Micros
+from fairlane.model.instants import SECOND, Micros
 from fairlane.model.scope import Scope
 from fairlane.runtime.clock import Clock
-from fairlane.runtime.loops import repeat, run_with_background, wait_for
+from fairlane.runtime.loops import Pass, repeat, run_with_background, wait_for
+from fairlane.runtime.memory import resident_memory
 from fairlane.runtime.outage import StoreOutage, retry_on_outage
 from fairlane.store.contract.registry import HeartbeatRequest, RegisterRequest, WorkerRecord
 from fairlane.worker.attempts.live_attempts import LiveAttempts
 from fairlane.worker.renew import KeepAliveListener, LeaseRenewer
 from fairlane.worker.settle import Settler
 from fairlane.worker.shutdown import Shutdown
+
+ALIVE_EVERY: Final[Micros] = SECOND
+"""How often the process that watches the worker hears of it."""
 
 
 class KeepAlive:
@@ -40,9 +46,12 @@ class KeepAlive:
         listener: KeepAliveListener,
         outage: StoreOutage,
         loop_turned_at: Callable[[], Micros],
+        inspecting: Iterable[Pass] = (),
     ) -> None:
+        self._inspecting = tuple(inspecting)
         self._stop: asyncio.Event | None = None
         self._record = record
+        self._listener = listener
         self._attempts = attempts
         self._settler = settler
         self._shutdown = shutdown
@@ -60,6 +69,7 @@ class KeepAlive:
             store=lambda: app.client.store,
             listener=listener,
             loop_turned_at=loop_turned_at,
+            attempts_kept=app.client.settings.retention.attempts,
         )
 
     async def run(self, *, has_duties: bool) -> None:
@@ -71,14 +81,15 @@ class KeepAlive:
             repeat(retry_on_outage(self._renewer.poll_cancels, self._outage)),
             repeat(retry_on_outage(self.send_heartbeat, self._outage, ends_outage=True)),
             repeat(self._renewer.guard),
+            repeat(self._report_alive),
+            *(repeat(retry_on_outage(one, self._outage)) for one in self._inspecting),
         ]
         if has_duties:
-            retention = self._client.settings.retention
             duties = Duties(
                 self._record.id,
                 lambda: self._client.store,
                 self._clock,
-                retention,
+                self._client.settings,
                 self._settings,
                 self._outage,
             )
@@ -90,13 +101,19 @@ class KeepAlive:
         if self._stop is not None:
             self._stop.set()
 
+    async def _report_alive(self) -> Micros:
+        """Tell the process that watches this one; no store is asked, so an outage does not silence it."""
+        self._listener.alive()
+        return ALIVE_EVERY
+
     async def send_heartbeat(self) -> Micros:
         """Tell the store that the worker lives; register it again if the store has forgotten it."""
+        self._check_memory()
         running = len(self._attempts.running())
         request = HeartbeatRequest(
             scope=Scope.all(),
             worker=self._record.id,
-            state="draining" if self._shutdown.is_draining else "busy" if running else "idle",
+            state=self._shutdown.state_with(running),
             renew_every=self._every,
             running=running,
             settled=self._settler.settled_count,
@@ -105,4 +122,19 @@ class KeepAlive:
         if not await self._client.store.registry.heartbeat(request):
             again = RegisterRequest(scope=Scope.all(), record=self._record, renew_every=self._every)
             await self._client.store.registry.register(again)
+        await self._client.asend_journals()
         return self._every
+
+    def _check_memory(self) -> None:
+        limit = self._settings.max_memory
+        if limit is not None and not self._shutdown.is_draining and (used := resident_memory()) > limit:
+            self._listener.memory_exceeded(used)
+
+
+async def fail_if_ended(keeping_alive: Future[None]) -> None:
+    """Fail if the keep-alive ends before its worker: without it every lease would expire."""
+    ended = asyncio.wrap_future(keeping_alive)
+    await asyncio.wait([ended])
+    cause = None if ended.cancelled() else ended.exception()
+    message = "the worker's portal thread has ended; was the application closed under it?"
+    raise RuntimeError(message) from cause

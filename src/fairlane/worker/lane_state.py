@@ -25,7 +25,12 @@ from fairlane.model.instants import SECOND, Micros
 from fairlane.model.job import Claim, Settlement
 from fairlane.model.policy.declared import Lane
 from fairlane.model.scheduling.lanes import LaneClock, QueueRequests
-from fairlane.model.scheduling.look_ahead import MAX_WAIT_AHEAD, LookAhead
+from fairlane.model.scheduling.look_ahead import (
+    MAX_WAIT_AHEAD,
+    MAX_WORK_A_CLAIM_HERE,
+    MAX_WORK_AHEAD,
+    LookAhead,
+)
 from fairlane.runtime.loops import WakeUp
 from fairlane.store.contract.claims import ClaimReply, ClaimRequest
 from fairlane.worker.attempts.live_attempts import LiveAttempt
@@ -49,7 +54,7 @@ class PendingSettlement(NamedTuple):
 
 
 class FillSlots(NamedTuple):
-    """Claim jobs for this many free slots and so many ahead; what is pending is settled first, in one call.
+    """Claim jobs for `slots` free slots and `ahead` more; what is pending is settled first, in one call.
 
     The last `headroom` of the slots are for tenants with nothing running (S48).
     """
@@ -77,7 +82,9 @@ LaneAction: TypeAlias = FillSlots | SettleOnly | HandBack | Wait
 
 
 class LaneState:
-    """A lane at work. A slot is taken while a handler runs (S47). Used by the worker's loop only.
+    """A lane at work. A slot is taken while a handler runs (S47).
+
+    Used by the worker's loop only, except `pass_on`.
 
     `may_have_work` is False from sending a claim until it returns full or partial, fails, or `look_for_work`
     is called. A due job is separate: `due_at` is when time alone makes the next job claimable.
@@ -90,7 +97,8 @@ class LaneState:
         self.wake_up = WakeUp()
         self.on_vacant: Callable[[], None] = _nothing
         self.pending: list[PendingSettlement] = []
-        self.look_ahead = LookAhead(policy.slots)
+        max_a_claim = MAX_WORK_A_CLAIM_HERE if concurrent_calls == 1 else MAX_WORK_AHEAD
+        self.look_ahead = LookAhead(policy.slots, max_a_claim)
         self.may_have_work = True
         self.max_calls = concurrent_calls if len(self.queues) == 1 else 1
         self.calls_in_flight = 0
@@ -257,9 +265,10 @@ class LaneState:
 
     def take(self, claims: Sequence[Claim], now: Micros) -> None:
         """Count claims that have arrived."""
-        if self.slots.waiting and self._busy_starts > self.policy.slots:
-            self._learn_pace(now)
-            self._busy_since, self._busy_starts = now, 0
+        with self.slots.lock:
+            if self.slots.waiting and self._busy_starts > self.policy.slots:
+                self._learn_pace(now)
+                self._busy_since, self._busy_starts = now, 0
         starts = Counter(claim.job.queue for claim in claims)
         self._claimed_by_queue += starts
         self._claimed += len(claims)
@@ -268,35 +277,60 @@ class LaneState:
     def release(self, attempt: LiveAttempt) -> None:
         """Forget a claim: the store has answered its settlement, or it was lost."""
         self._claimed -= 1
-        self.vacate(attempt)
         if not attempt.is_counted_out:
+            self.vacate(attempt)
+        if not attempt.is_counted_out:  # it had no slot
             self._count_out(attempt)
 
     # ── slots ─────────────────────────────────────────────────────────────────
 
     def enqueue(self, attempt: LiveAttempt) -> None:
         """Let an attempt wait for a slot."""
-        if not self.slots.waiting:
-            self._busy_since, self._busy_starts = attempt.claimed_at, 0
-        self.slots.enqueue(attempt)
+        with self.slots.lock:
+            if not self.slots.waiting:
+                self._busy_since, self._busy_starts = attempt.claimed_at, 0
+            self.slots.enqueue(attempt)
 
     def next_to_start(self, now: Micros) -> LiveAttempt | None:
-        """Take out the attempt that starts next, if one may; learn how fast jobs start."""
-        if not self.slots.waiting:
-            self._learn_pace(now)
-            return None
+        """Take out the attempt that starts next, if one may; learn how fast jobs start.
+
+        The caller holds the lock of the slots.
+        """
         attempt = self.slots.next_to_start()
-        self._busy_starts += attempt is not None
+        if attempt is not None:
+            self._busy_starts += 1
+        elif not self.slots.waiting:
+            self._learn_pace(now)
+        return attempt
+
+    def pass_on(
+        self, ended: LiveAttempt, now: Micros, can_start: Callable[[LiveAttempt], bool]
+    ) -> LiveAttempt | None:
+        """Give the slot of a handler that has ended to what starts next, in the handler's thread.
+
+        The caller holds the lock of the slots.
+        """
+        attempt = self.slots.pass_on(ended, now, can_start)
+        if attempt is not None:
+            self._busy_starts += 1
+            if not self.slots.waiting:
+                self._learn_pace(now)
         return attempt
 
     def take_waiting(self) -> list[LiveAttempt]:
         """Take out everything that waits for a slot."""
-        self._busy_since = None
-        return self.slots.take_waiting()
+        with self.slots.lock:
+            self._busy_since = None
+            return self.slots.take_waiting()
 
     def vacate(self, attempt: LiveAttempt) -> None:
-        """Free the slot of an attempt, if it has one: its handler has ended, or counts as ended."""
-        if self.slots.vacate(attempt):
+        """Free the slot of an attempt, if it has one: its handler has ended, or counts as ended.
+
+        A plain handler's thread may have passed it on already.
+        """
+        with self.slots.lock:
+            self.slots.vacate(attempt)
+        if attempt.started_at and not attempt.is_counted_out:
             self._count_out(attempt)
             if self.slots.waiting:
                 self.on_vacant()

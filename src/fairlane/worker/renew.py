@@ -46,11 +46,23 @@ class KeepAliveListener(Protocol):
         ...
 
     def handed_back(self, attempts: list[LiveAttempt]) -> None:
-        """Hear that unstarted attempts went back to the store."""
+        """Called when unstarted attempts went back to the store."""
+        ...
+
+    def leases_renewed(self, at: Micros) -> None:
+        """Called when every lease that may be kept was good at this moment."""
         ...
 
     def loop_blocked(self) -> None:
-        """Hear that a handler blocks the worker's event loop."""
+        """Called when a handler blocks the worker's event loop."""
+        ...
+
+    def memory_exceeded(self, used: int) -> None:
+        """Called when the process takes more memory than `max_memory`."""
+        ...
+
+    def alive(self) -> None:
+        """Called about once a second, as long as this thread runs."""
         ...
 
 
@@ -68,7 +80,9 @@ class LeaseRenewer:
         store: Callable[[], Store],
         listener: KeepAliveListener,
         loop_turned_at: Callable[[], Micros],
+        attempts_kept: int,
     ) -> None:
+        self._attempts_kept = attempts_kept
         self._worker = worker
         self._lease = lease
         self._every = renew_every
@@ -79,26 +93,26 @@ class LeaseRenewer:
         self._loop_turned_at = loop_turned_at
 
     async def renew(self) -> Micros:
-        """Renew every lease that may be kept, send progress along, and stop what is lost or cancelled."""
+        """Renew every lease, send what handlers wrote along, and stop what is lost or cancelled."""
         now = self._clock.elapsed()
-        kept = {one.claim.job.id: one for one in self._attempts.claimed() if may_renew(one, now)}
+        kept = {one.claim.job.id: one for one in self._attempts.claimed()}
         if not kept:
+            self._listener.leases_renewed(now)
             return self._every
-        progress = {id: attempt.control.take_progress() for id, attempt in kept.items()}
-        renewals = tuple(Renewal(id, attempt.claim.fence, progress[id]) for id, attempt in kept.items())
+        renewals = tuple(_renewal(attempt) for attempt in kept.values())
         request = RenewRequest(scope=Scope.all(), worker=self._worker, lease=self._lease, renewals=renewals)
         try:
             reply = await self._store().claims.renew(request)
         except StoreError:
-            for id, unsent in progress.items():
-                if unsent is not None:
-                    kept[id].control.put_back(unsent)
+            for unsent in renewals:
+                _put_back(kept[unsent.id], unsent)
             raise
         for id in reply.stale:
             if not await self._has_committed(kept[id]):
                 self._listener.stop_attempt(kept.pop(id), StopCause.STALE)
         for attempt in kept.values():  # also those that committed: the guard must not stop them
             attempt.leased_at = now
+        self._listener.leases_renewed(now)
         self._cancel(reply.cancel_asked, kept)
         return self._every
 
@@ -128,7 +142,7 @@ class LeaseRenewer:
         await self._hand_back_unstarted(now)
         # A handler alone proves nothing: one that was asked to stop has time beyond its hard timeout.
         has_turned = now - self._loop_turned_at() <= BLOCKED_LOOP_GRACE
-        if not has_turned and not all(may_renew(attempt, now) for attempt in running):
+        if not has_turned and any(is_overdue(attempt, now) for attempt in running):
             await self._hand_back()
             self._listener.loop_blocked()
         return GUARD_EVERY
@@ -163,7 +177,12 @@ class LeaseRenewer:
     async def _settle_unstarted(self, attempts: list[LiveAttempt]) -> None:
         unstarted = HandedBack(is_unstarted=True)
         settlements = tuple(decide_settlement(attempt.claim, unstarted, draw=0) for attempt in attempts)
-        request = SettleRequest(scope=Scope.all(), worker=self._worker, settlements=settlements)
+        request = SettleRequest(
+            scope=Scope.all(),
+            worker=self._worker,
+            settlements=settlements,
+            attempts_kept=self._attempts_kept,
+        )
         async with timeout(HAND_BACK_TIMEOUT):
             await self._store().claims.settle(request)
 
@@ -173,12 +192,33 @@ class LeaseRenewer:
                 self._listener.stop_attempt(running[id], StopCause.CANCEL)
 
 
-def may_renew(attempt: LiveAttempt, now: Micros) -> bool:
-    """Whether a lease is still worth keeping: until ten seconds after the hard timeout (S31).
+def _renewal(attempt: LiveAttempt) -> Renewal:
+    control = attempt.control
+    return Renewal(
+        attempt.claim.job.id,
+        attempt.claim.fence,
+        control.take_progress(),
+        control.take_metadata(),
+        control.take_spend(),
+    )
 
-    An attempt that is over keeps its lease until the store has answered its settlement.
+
+def _put_back(attempt: LiveAttempt, unsent: Renewal) -> None:
+    """Keep what a renewal would have stored for the next one."""
+    if unsent.progress is not None:
+        attempt.control.put_back(unsent.progress)
+    if unsent.metadata is not None:
+        attempt.control.put_back_metadata(unsent.metadata)
+    if unsent.spent:
+        attempt.control.put_back_spend()
+
+
+def is_overdue(attempt: LiveAttempt, now: Micros) -> bool:
+    """Whether a handler still runs ten seconds after its hard timeout (S31).
+
+    Its lease is renewed all the same, because its worker lives: the store takes back what is stuck.
     """
-    return attempt.is_over or attempt.hard_at is None or now <= attempt.hard_at + BLOCKED_LOOP_GRACE
+    return not attempt.is_over and attempt.hard_at is not None and now > attempt.hard_at + BLOCKED_LOOP_GRACE
 
 
 def may_be_lost(attempt: LiveAttempt, now: Micros, lease: Micros) -> bool:

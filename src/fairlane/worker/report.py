@@ -13,8 +13,8 @@ from logging import getLogger
 from typing import Final
 
 from fairlane.model.failure import ErrorClass, Failure, describe, shown
-from fairlane.model.instants import SECOND
-from fairlane.model.lifecycle.states import State
+from fairlane.model.instants import SECOND, Micros
+from fairlane.model.lifecycle.states import Because, State
 from fairlane.model.policy.declared import Lane
 from fairlane.model.scheduling.overload import Overload
 from fairlane.store.contract.registry import WorkerRecord
@@ -31,6 +31,9 @@ def settled(done: PendingSettlement, state: State) -> None:
         if settlement.failure is not None and state is State.SUCCEEDED:
             text = "job %s of %s, attempt %d: succeeded, but its result was dropped: %s"
             _log_attempt(logging.WARNING, "result_dropped", text, done.attempt, settlement.failure.message)
+        elif state is State.CANCELLED and _is_skipped(settlement.because):
+            text = "job %s of %s, attempt %d: nothing was done: %s"
+            _log_attempt(logging.WARNING, "job_skipped", text, done.attempt, str(settlement.because))
         elif log.isEnabledFor(logging.DEBUG):
             text = "job %s of %s, attempt %d: %s"
             _log_attempt(
@@ -55,6 +58,10 @@ def settled(done: PendingSettlement, state: State) -> None:
         if failure.traceback is not None:
             facts["traceback"] = failure.traceback  # left out of the log line unless it is asked for
     _log_attempt(level, "job_dead" if state is State.DEAD else "job_failed", text, done.attempt, why, **facts)
+
+
+def _is_skipped(because: str | None) -> bool:
+    return (because or "").partition(":")[0] == Because.SKIPPED
 
 
 def _reason(because: str | None, failure: Failure | None) -> str:
@@ -101,10 +108,34 @@ def abandoned(attempt: LiveAttempt) -> None:
     _log_attempt(logging.ERROR, "handler_abandoned", text, attempt, "")
 
 
+def killed(attempt: LiveAttempt) -> None:
+    """Log that a handler did not stop, and that its process was killed."""
+    text = "job %s of %s, attempt %d: the handler did not stop, its process was killed%s"
+    _log_attempt(logging.ERROR, "handler_killed", text, attempt, "")
+
+
+def child_died(attempt: LiveAttempt, how: str) -> None:
+    """Log that the process of a handler died under it."""
+    text = "job %s of %s, attempt %d: its process died: %s"
+    _log_attempt(logging.ERROR, "child_died", text, attempt, how)
+
+
+def child_left_behind(attempt: LiveAttempt, leftovers: str) -> None:
+    """Log that a child is replaced because of what a handler has left behind in it."""
+    text = "job %s of %s, attempt %d: its process is replaced: %s"
+    _log_attempt(logging.WARNING, "child_replaced", text, attempt, leftovers)
+
+
 def classifier_failed(attempt: LiveAttempt, error: str) -> None:
     """Log that a task's classifier raised (S27)."""
     text = "job %s of %s, attempt %d: the task's classifier raised: %s"
     _log_attempt(logging.ERROR, "classifier_failed", text, attempt, error)
+
+
+def retry_delay_failed(attempt: LiveAttempt, error: str) -> None:
+    """Log that a task's function for its retry delay gave none (S26): the policy's counts."""
+    text = "job %s of %s, attempt %d: the task's retry_delay is ignored: %s"
+    _log_attempt(logging.ERROR, "retry_delay_failed", text, attempt, error)
 
 
 def unknown_task(attempt: LiveAttempt, newest: int | None, *, is_first_of_kind: bool) -> None:
@@ -166,10 +197,88 @@ def max_jobs_reached(worker: str, started: int) -> None:
     _log(logging.INFO, "%s stops after %d jobs: max_jobs is reached", worker, started, extra=extra)
 
 
+def max_memory_reached(worker: str, used: int) -> None:
+    """Log that a worker takes more memory than `max_memory` allows."""
+    extra = {"event": "worker_max_memory_reached", "worker": worker, "resident": used}
+    text = "%s stops, it takes %d MB of memory: max_memory is reached"
+    _log(logging.WARNING, text, worker, used // 1_000_000, extra=extra)
+
+
+def child_not_started(failure: Failure, pause: Micros) -> None:
+    """Log that no child process could be started, and when the next is tried."""
+    text = "no child process: %s: %s; the next try is in %.0f s"
+    facts = {"error_type": failure.error_type, "traceback": failure.traceback}
+    extra = {"event": "child_not_started", **facts}
+    _log(logging.ERROR, text, failure.error_type, failure.message, pause / SECOND, extra=extra)
+
+
+def guardian_died(pid: int) -> None:
+    """Log that the guardian of the child processes has died, and that another is started."""
+    text = "the guardian of the child processes, process %d, has died; another is started"
+    _log(logging.WARNING, text, pid, extra={"event": "guardian_died", "pid": pid})
+
+
+def suspects_in_place(worker: str) -> None:
+    """Log that suspects run beside other jobs, because no child can import the application."""
+    text = (
+        "%s: a job that was lost with its worker runs beside others: no child process can import this "
+        "application. Define it at the top of a module, and start it with `fairlane worker MODULE:APP`"
+    )
+    _log(logging.WARNING, text, worker, extra={"event": "suspects_in_place", "worker": worker})
+
+
+def all_quarantined(worker: str, duration: Micros) -> None:
+    """Log that handlers of every task run in child processes for a while."""
+    text = "%s runs every handler in a child process for %d s: worker processes crashed one after the other"
+    extra = {"event": "all_quarantined", "worker": worker}
+    _log(logging.WARNING, text, worker, duration // SECOND, extra=extra)
+
+
+def task_quarantined(worker: str, task: str, duration: Micros) -> None:
+    """Log that handlers of one task run in child processes for a while."""
+    text = "%s runs task %s in child processes for %d s: one of its jobs has ended its process"
+    extra = {"event": "task_quarantined", "worker": worker, "task": task}
+    _log(logging.WARNING, text, worker, task, duration // SECOND, extra=extra)
+
+
 def loop_blocked(worker: str) -> None:
     """Log that a handler blocks the event loop (S31)."""
     text = "%s: the event loop is blocked by a handler that is past its timeout"
     _log(logging.CRITICAL, text, worker, extra={"event": "event_loop_blocked", "worker": worker})
+
+
+def dump(worker: str, why: str, text: str) -> None:
+    """Log the stacks of a worker. Formatters show them below the line, JSON as the field `stacks`."""
+    extra = {"event": "worker_dump", "worker": worker, "stacks": text}
+    message = "%s: the stacks of all threads and tasks (%s)"
+    record = log.makeRecord(
+        log.name, logging.WARNING, __file__, 0, message, (worker, why), None, "dump", extra, text
+    )
+    try:
+        log.handle(record)
+    except Exception as error:  # noqa: BLE001 (as in `_log`)
+        with suppress(OSError, ValueError):
+            sys.stderr.write(f"fairlane: a log handler raised {type(error).__name__}\n")
+
+
+def asked(worker: str, kind: str) -> None:
+    """Log that an operator has asked this worker something (S70)."""
+    extra = {"event": "worker_asked", "worker": worker, "question": kind}
+    _log(logging.INFO, "%s was asked for: %s", worker, kind, extra=extra)
+
+
+def stalled(worker: str, seconds: float) -> None:
+    """Log that a worker makes no progress while jobs wait (S31)."""
+    extra = {"event": "worker_stalled", "worker": worker, "seconds": seconds}
+    text = "%s is stalled: no slot has made progress for %.0f s while jobs wait"
+    _log(logging.CRITICAL, text, worker, seconds, extra=extra)
+
+
+def too_many_abandoned(worker: str, count: int) -> None:
+    """Log that a worker is replaced because too many handlers ignored their end."""
+    extra = {"event": "worker_too_many_abandoned", "worker": worker, "abandoned": count}
+    text = "%s asks to be replaced: %d abandoned handlers still run, more than max_abandoned"
+    _log(logging.ERROR, text, worker, count, extra=extra)
 
 
 def slots_lost(worker: str, lane: str, slots: int) -> None:

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from fairlane.app.client import Client
 from fairlane.model.errors import StoreError
 from fairlane.model.instants import SECOND, Instant, Micros
+from fairlane.model.scheduling.look_ahead import MAX_WAIT_AHEAD
 from fairlane.model.scope import Scope
 from fairlane.runtime.clock import Clock, ClockOffset
 from fairlane.runtime.outage import StoreOutage
@@ -20,9 +21,18 @@ from fairlane.store.contract.claims import ClaimReply, ClaimRequest, QueueReques
 from fairlane.store.contract.registry import StoreStatus
 from fairlane.store.contract.request import Request
 from fairlane.worker.attempts.live_attempts import LiveAttempt
+from fairlane.worker.breaker_outcomes import tell_outcomes
 from fairlane.worker.dispatch import Dispatcher
 from fairlane.worker.hints import HintListener
-from fairlane.worker.lane_state import FillSlots, HandBack, LaneState, PendingSettlement, Wait
+from fairlane.worker.lane_state import (
+    UNTIL_WOKEN,
+    FillSlots,
+    HandBack,
+    LaneState,
+    PendingSettlement,
+    SettleOnly,
+    Wait,
+)
 from fairlane.worker.settle import Settler, settle_all
 from fairlane.worker.shutdown import Shutdown
 
@@ -69,6 +79,7 @@ class RoundTrip:
         self._hints = hints
         self._outage = outage
         self._not_before: Micros = 0
+        self._attempts_kept = client.settings.retention.attempts
 
     async def __call__(self) -> Micros | None:
         """Do what the lane wants next; return the pause before the next pass, None if the lane has ended."""
@@ -76,6 +87,9 @@ class RoundTrip:
         if self._shutdown.end_if_done(lane):
             return None
         action = lane.next_action(now, not_before=self._not_before, is_draining=self._shutdown.is_draining)
+        if self._shutdown.is_paused and isinstance(action, FillSlots):
+            pause = MAX_WAIT_AHEAD if lane.slots.waiting else UNTIL_WOKEN
+            action = SettleOnly() if lane.pending else Wait(pause)
         if isinstance(action, Wait):
             return action.pause
         if isinstance(action, HandBack):
@@ -136,6 +150,7 @@ class RoundTrip:
         """Settle and claim; hold what was claimed from this moment on."""
         claims = self._client.store.claims
         settled, claimed = SettleReply(), None
+        await tell_outcomes(self._client, batch)
         if batch:
             settled = await settle_all(
                 batch,
@@ -146,6 +161,9 @@ class RoundTrip:
         elif claim is not None:
             claimed = await claims.claim(claim)
         held = [] if claimed is None else self._dispatcher.hold(claimed.claims, self._lane, asked_at)
+        if claimed is not None and claimed.permits:
+            for attempt in held:
+                attempt.has_permit = attempt.claim.job.id in claimed.permits
         return _Answer(settled, claimed, held, self._clock.elapsed())
 
     async def _confirm(self, self_settled: list[PendingSettlement]) -> SettleReply:
@@ -157,7 +175,12 @@ class RoundTrip:
     ) -> SettleRequest:
         settlements = tuple(done.settlement for done in batch)
         return SettleRequest(
-            scope=Scope.all(), worker=self._worker, settlements=settlements, claim=claim, waits=waits
+            scope=Scope.all(),
+            worker=self._worker,
+            settlements=settlements,
+            claim=claim,
+            waits=waits,
+            attempts_kept=self._attempts_kept,
         )
 
     async def _read_store_clock(self) -> StoreStatus:

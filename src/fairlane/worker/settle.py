@@ -39,14 +39,18 @@ class Settler:
 
         This happens when a job was reclaimed, or its settlement went unanswered, and we claimed it again. The
         store's answer names jobs without fences: of two settlements of one job nobody could say which was
-        taken.
+        taken. An older one that has spent something goes with the next call instead: that is counted (S113).
         """
         if len({done.settlement.id.int for done in batch}) == len(batch):  # integers: see `LiveAttempts`
             return batch
         by_fence = sorted(batch, key=lambda done: done.settlement.fence)
         last = {done.settlement.id.int: done for done in by_fence}
         for done in batch:
-            if last[done.settlement.id.int] is not done:
+            if last[done.settlement.id.int] is done:
+                continue
+            if done.settlement.spent:
+                done.attempt.lane.put_back([done])
+            else:
                 report.stale(done)
                 self._attempts.release(done.attempt)
         return list(last.values())
@@ -105,7 +109,8 @@ async def _settle_one_by_one(batch: list[PendingSettlement], settle: Send) -> Se
         except Exception as error:  # noqa: BLE001 (of whatever class: this attempt fails by it)
             report.attempt_broken(done.attempt, error)
             failed = Failed(describe(error, ErrorClass.RETRYABLE))
-            settlement = decide_settlement(done.attempt.claim, failed, draw=random.random())  # noqa: S311 (spreads retries)
+            draw, spent = random.random(), done.settlement.spent  # noqa: S311 (spreads retries)
+            settlement = decide_settlement(done.attempt.claim, failed, draw=draw, spent=spent)
             batch[at] = PendingSettlement(done.attempt, settlement)
             reply = await settle([batch[at]])
         settled += reply.settled

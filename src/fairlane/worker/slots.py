@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from fairlane.model.instants import Micros
@@ -14,14 +15,19 @@ _Flow: TypeAlias = tuple[str, str]
 
 
 class Slots:
-    """Starts attempts in the order in which they came. Used by the worker's loop only.
+    """Starts attempts in the order in which they came.
 
     The last `headroom` free slots start only tenants of which nothing runs here, in that queue: what is held
     up by this delays nobody behind it.
+
+    Changed by the worker's loop and, when a plain handler ends (`pass_on`), by its thread. Whoever changes
+    it, or decides from several facts, holds the `lock`; the loop does from choosing an attempt until it has
+    its slot. The methods do not take it themselves: a job needs several of them.
     """
 
     def __init__(self, number: int, headroom: int) -> None:
         """Start with all slots free."""
+        self.lock = threading.RLock()
         self._number = number
         self._headroom = headroom
         self._waiting: deque[LiveAttempt] = deque()
@@ -36,9 +42,9 @@ class Slots:
         return self._number - len(self._running)
 
     @property
-    def running(self) -> Iterable[LiveAttempt]:
+    def running(self) -> Sequence[LiveAttempt]:
         """The attempts whose handlers have slots."""
-        return self._running.keys()
+        return list(self._running)
 
     @property
     def waiting(self) -> int:
@@ -48,7 +54,8 @@ class Slots:
     @property
     def oldest(self) -> LiveAttempt | None:
         """The attempt that has waited for longest."""
-        return self._waiting[0] if self._waiting else None
+        with self.lock:
+            return self._waiting[0] if self._waiting else None
 
     def enqueue(self, attempt: LiveAttempt) -> None:
         """Let an attempt wait for a slot."""
@@ -60,18 +67,23 @@ class Slots:
 
     def next_to_start(self) -> LiveAttempt | None:
         """Take out the attempt that starts next; None if none may."""
-        free = self.free
-        if free <= 0 or not self._waiting:
+        at = self._next()
+        return None if at is None else self._take(at)
+
+    def pass_on(
+        self, ended: LiveAttempt, now: Micros, can_start: Callable[[LiveAttempt], bool]
+    ) -> LiveAttempt | None:
+        """Free the slot of a handler that has ended, and give it to the attempt that starts next.
+
+        Return that attempt; None if none may start, or not this one. Called in the thread of the handler.
+        """
+        if not self.vacate(ended):
+            return None  # it was abandoned before: its slot is another's by now
+        at = self._next()
+        if at is None or not can_start(self._waiting[at]):
             return None
-        if free > self._headroom:
-            attempt = self._waiting.popleft()
-        elif not self._idle_flows_waiting:
-            return None
-        else:
-            at = next(n for n, one in enumerate(self._waiting) if not self._running_flows[_flow(one)])
-            attempt = self._waiting[at]
-            del self._waiting[at]
-        self._left(attempt)
+        attempt = self._take(at)
+        self.occupy(attempt, now)
         return attempt
 
     def take_waiting(self) -> list[LiveAttempt]:
@@ -110,6 +122,23 @@ class Slots:
                 del self._running_flows[flow]
                 self._idle_flows_waiting += self._waiting_flows[flow] > 0
         return True
+
+    def _next(self) -> int | None:
+        """Return the place of the attempt that starts next; None if none may."""
+        free = self.free
+        if free <= 0 or not self._waiting:
+            return None
+        if free > self._headroom:
+            return 0
+        if not self._idle_flows_waiting:
+            return None
+        return next(n for n, one in enumerate(self._waiting) if not self._running_flows[_flow(one)])
+
+    def _take(self, at: int) -> LiveAttempt:
+        attempt = self._waiting[at]
+        del self._waiting[at]
+        self._left(attempt)
+        return attempt
 
     def _left(self, attempt: LiveAttempt) -> None:
         if self._headroom:

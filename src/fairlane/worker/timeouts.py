@@ -1,4 +1,4 @@
-"""Check all timeouts, and stop handlers in steps: ask, cancel by force, abandon (S30-S32).
+"""Check all timeouts, and stop handlers in steps: ask, cancel by force, abandon or kill (S30-S32).
 
 One pass over what runs, ten times a second; there is no timer per job. Used by the worker's loop only.
 """
@@ -21,6 +21,9 @@ _IDLE_PAUSE: Final[Micros] = 60 * SECOND
 
 CANCEL_GRACE: Final[Micros] = 10 * SECOND
 """How long a handler that was asked to stop may take before it is cancelled by force."""
+
+LOST_GRACE: Final[Micros] = 4 * SECOND // 10
+"""How long a handler in a child process may take if its claim is lost, or its lease about to end."""
 
 
 class Timeouts:
@@ -63,13 +66,15 @@ class Timeouts:
         if attempt.is_over or attempt.cause is not None:
             return
         attempt.cause = cause
-        attempt.control.stop(cause.value)
+        attempt.control.stop(cause.value, is_lost=cause.is_lost)
         report.stopped(attempt, cause)
         now = self._clock.elapsed()
         if cause in {StopCause.TIMEOUT, StopCause.SHUTDOWN}:
             self._cancel_last(attempt, now)
             return
-        attempt.give_up_at = now + CANCEL_GRACE
+        attempt.give_up_at = now + (
+            LOST_GRACE if cause.is_lost and attempt.child is not None else CANCEL_GRACE
+        )
         _cancel(attempt)
 
     def _check(self, attempt: LiveAttempt, now: Micros) -> None:
@@ -85,7 +90,7 @@ class Timeouts:
             _cancel(attempt)
 
     def _escalate(self, attempt: LiveAttempt, now: Micros) -> None:
-        if attempt.is_abandoned_next:
+        if attempt.is_abandoned_next or attempt.child is not None:
             self._give_up(attempt)
         else:
             self._cancel_last(attempt, now)
@@ -93,6 +98,10 @@ class Timeouts:
     def _cancel_last(self, attempt: LiveAttempt, now: Micros) -> None:
         """Cancel for the last time; then abandon. A thread cannot be cancelled, only abandoned."""
         attempt.is_abandoned_next = True
+        if attempt.child is not None:
+            attempt.give_up_at = now + self._shutdown.grace
+            attempt.child.terminate(attempt)
+            return
         _cancel(attempt)
         if attempt.declared.handler.is_async or attempt.cause is StopCause.SHUTDOWN:
             attempt.give_up_at = now + self._shutdown.grace
@@ -100,7 +109,10 @@ class Timeouts:
             self._give_up(attempt)
 
     def _give_up(self, attempt: LiveAttempt) -> None:
-        report.abandoned(attempt)
+        if attempt.child is None:
+            report.abandoned(attempt)
+        else:
+            report.killed(attempt)
         self._abandon(attempt)
         self._ended(attempt, None, CancelledError())
 
@@ -112,6 +124,8 @@ class Timeouts:
 
 
 def _cancel(attempt: LiveAttempt) -> None:
-    """Cancel the task of an async handler; a plain one looks at its context by itself."""
-    if attempt.declared.handler.is_async and attempt.task is not None:
+    """Cancel the task of an async handler; a plain one in a thread looks at its context by itself."""
+    if attempt.child is not None:
+        attempt.child.stop(attempt)
+    elif attempt.declared.handler.is_async and attempt.task is not None:
         attempt.task.cancel()

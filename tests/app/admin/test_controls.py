@@ -31,8 +31,12 @@ from fairlane.app.task.rules import declared_rules
 from fairlane.model.instants import SECOND
 from fairlane.model.retry.decision import Succeeded
 from fairlane.model.scope import Scope
+from fairlane.runtime.identity import host
 from fairlane.store.contract.policies import PutRequest
+from fairlane.store.contract.schedules import SchedulesListRequest, SchedulesWriteRequest
 from tests.app.world import World, handling, note
+from tests.contract.schedules.scene import put, spec
+from tests.contract.schedules.scene import record as schedule
 
 NONE = dict.fromkeys(State, 0)
 
@@ -141,7 +145,7 @@ def test_what_is_set_lies_above_and_over_what_was_set_before(world: World, app: 
     assert acme.limits["default"] == Limits(running=2)
     assert acme.override is not None
     assert sorted(acme.override.values["limits"]) == ["*", "mail"]
-    assert acme.override.who == getpass.getuser()
+    assert acme.override.who == f"{getpass.getuser()}@{host()}"
 
 
 def test_resetting_one_queue_leaves_the_rest(app: Fairlane) -> None:
@@ -267,7 +271,8 @@ def test_a_pause_says_who_why_since_and_until(world: World, app: Fairlane) -> No
     app.tenants.pause("acme", reason="they asked", until=until, who="ops")
     app.queues.pause("bulk", reason="migration")
     assert app.tenants.get("acme").paused == Held("ops", "they asked", now(world), until)
-    assert app.queues.get("bulk").paused == Held(getpass.getuser(), "migration", now(world), None)
+    me = f"{getpass.getuser()}@{host()}"
+    assert app.queues.get("bulk").paused == Held(me, "migration", now(world), None)
     app.tenants.resume("acme")
     app.queues.resume("bulk")
     assert (app.tenants.get("acme").paused, app.queues.get("bulk").paused) == (None, None)
@@ -306,11 +311,11 @@ def test_a_process_without_a_user_is_unknown(app: Fairlane, monkeypatch: pytest.
     def nobody() -> str:
         raise OSError
 
-    monkeypatch.setattr("fairlane.app.admin.validation.getuser", nobody)
+    monkeypatch.setattr("fairlane.app.acting.getuser", nobody)
     app.tenants.pause("acme", reason="x")
     paused = app.tenants.get("acme").paused
     assert paused is not None
-    assert paused.who == "unknown"
+    assert paused.who == f"unknown@{host()}"
 
 
 # ── drain ────────────────────────────────────────────────────────────────────
@@ -399,6 +404,18 @@ def test_purge_and_forget_go_on_until_all_is_done(app: Fairlane) -> None:
     enqueue(app)
     assert app.tenants.purge("acme", reason="all") == 2001
     assert app.tenants.forget("acme", reason="they asked") == 2001
+
+
+def test_forgetting_removes_the_schedules_of_the_tenant_first(world: World, app: Fairlane) -> None:
+    """Else they would make more jobs; those of others, and those for many, stay."""
+    many = schedule("many", declared=spec("many", for_tenants={}))
+    made = [schedule("own"), schedule("other", tenant="globex"), many]
+    request = SchedulesWriteRequest(scope=Scope.all(), changes=tuple(map(put, made)))
+    schedules = world.oracle.schedules
+    assert all(asyncio.run(schedules.write(request)))
+    assert app.tenants.forget("acme", reason="they asked") == 0
+    left = asyncio.run(schedules.list(SchedulesListRequest(scope=Scope.all())))
+    assert [row.record.name for row in left.rows] == ["many", "other"]
 
 
 def test_forgetting_tells_of_what_still_runs(

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import pytest
 
-from fairlane import ErrorClass, Fairlane, Gate, Job, Limits, Rate, Waiting
+from fairlane import Breaker, Budget, ErrorClass, Fairlane, Gate, Job, Limits, Rate, Waiting
 from fairlane.app.task.rules import declared_rules
 from fairlane.model.failure import Failure
 from fairlane.model.instants import SECOND, to_datetime
@@ -27,8 +27,14 @@ class Scene:
     def __init__(self, world: World) -> None:
         """Make the application; nothing is stored yet."""
         self.world = world
-        self.app: Fairlane = world.app(config={}, gates=[Gate("door", 1)])
-        self.task = self.app.task(name="note", gate="door")(note).using(tenant="acme")
+        self.app: Fairlane = world.app(
+            config={},
+            gates=[Gate("door", 1)],
+            breakers=[Breaker("mail")],
+            budgets=[Budget("ai", 10, "USD", per="day", on_spent="park")],
+        )
+        declare = self.app.task(name="note", gate="door", breaker="mail", budget="ai")
+        self.task = declare(note).using(tenant="acme")
 
     async def begin(self, *, has_worker: bool = True) -> None:
         """Write down what a worker does at its start."""
@@ -86,6 +92,16 @@ async def gated(scene: Scene) -> None:
     await scene.world.claim()
 
 
+async def broken(scene: Scene) -> None:
+    """Open the breaker."""
+    await scene.app.breakers.aopen("mail", reason="it is down")
+
+
+async def spent(scene: Scene) -> None:
+    """Leave the budget no room."""
+    await scene.app.budgets.aset("ai", ceiling=0)
+
+
 async def nothing(scene: Scene) -> None:
     """Leave it as it is."""
 
@@ -97,6 +113,8 @@ READY: list[tuple[str, Act, Reason, str, float | None]] = [
     ("running", limited, "running_limit", "tenant acme", None),
     ("rate", rated, "rate", "queue default", 60),
     ("gate", gated, "gate", "gate door", None),
+    ("breaker", broken, "breaker", "breaker mail", None),
+    ("budget", spent, "budget", "budget ai", 16 * 3600),
     ("turn", nothing, "turn", "queue default", None),
 ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -47,7 +47,12 @@ async def test_jobs_are_found_by_every_filter(world: World, app: Fairlane, task:
     world.clock.advance(10)
     other = app.task(name="other", queue="bulk")(note)
     wanted = await other.using(
-        tenant="acme", tags=["red"], correlation_id="c", parent=parent, delay=60
+        tenant="acme",
+        tags=["red"],
+        correlation_id="c",
+        parent=parent,
+        delay=60,
+        metadata={"plan": "pro", "at": {"page": 7}, "done": False, "error": None, "rate": 0.5},
     ).aenqueue("x")
     world.clock.advance(10)
     await task.using(tenant="globex").aenqueue("later")
@@ -62,10 +67,13 @@ async def test_jobs_are_found_by_every_filter(world: World, app: Fairlane, task:
         {"parent": parent.id},
         {"since": start + timedelta(seconds=10), "until": start + timedelta(seconds=20)},
         {"tenant": "acme", "since": start + timedelta(seconds=1)},
+        {"metadata": {"plan": "pro"}},
+        {"metadata": {"at.page": 7, "done": False, "error": None, "rate": 0.5}},
     ]
     for one in filters:
         page = await app.jobs.afind(**one)
         assert (one, [job.id for job in page], page.cursor) == (one, [wanted.id], None)
+        assert [job.id async for job in app.jobs.aeach(**one)] == [wanted.id]
     assert len((await app.jobs.afind()).items) == 3
     assert (await app.jobs.afind(queue="bulk", tag="blue")).items == ()
 
@@ -88,16 +96,27 @@ def test_pages_follow_each_other_newest_first(app: Fairlane, task: Task[..., Non
     [
         ({"limit": 0}, "limit is 0"),
         ({"limit": 1001}, "limit is 1001"),
-        ({"cursor": "nonsense"}, "is no cursor"),
+        ({"cursor": "nonsense"}, "is not a cursor"),
         ({"state": "reddy"}, "reddy"),
         ({"state": []}, "names no state"),
         ({"since": datetime(2030, 1, 1)}, "no time zone"),  # noqa: DTZ001 (it is about that)
+        ({"metadata": ["step"]}, "metadata: is of type list; give a dict of paths and plain values"),
+        ({"metadata": {"step": [3]}}, "metadata.step: is of type list; compare with text, a number, True, "),
+        ({"metadata": {"step": uuid4()}}, "metadata.step: is of type UUID"),
+        ({"metadata": {3: 3}}, "metadata: has a key of type int; use dotted paths, such as"),
+        ({"metadata": {"": 3}}, "metadata: has a key of type str; use dotted paths"),
     ],
 )
 def test_a_filter_that_means_nothing_is_refused(app: Fairlane, filters: dict[str, Any], message: str) -> None:
     """Instead of finding nothing."""
     with pytest.raises(ValueError, match=message):
         app.jobs.find(**filters)
+
+
+def test_metadata_is_no_filter_of_counts(app: Fairlane) -> None:
+    """It is read by `find` and `each` alone."""
+    with pytest.raises(TypeError, match="'metadata' is not a filter"):
+        app.jobs.count(metadata={"step": 3})  # type: ignore[call-arg]
 
 
 async def test_counts_are_by_state_and_every_state_is_there(
@@ -251,6 +270,8 @@ def test_every_blocking_method_has_an_async_twin_of_the_same_signature(kind: typ
 
 def test_every_method_of_the_namespace_has_a_twin() -> None:
     """No sync method without one."""
-    public = {name for name in vars(Jobs) if not name.startswith("_")}
-    verbs = {"get", "find", "each", "count", "peek", "explain", "cancel", "run_now"}
+    public = {name for name in dir(Jobs) if not name.startswith("_")}
+    reads = {"get", "find", "each", "count", "peek", "explain", "failures", "stuck", "trace"}
+    verbs = {*reads, "cancel", "run_now", "edit", "condemn", "again", "fail", "take_back"}
+    verbs |= {"cancel_all", "run_now_all", "condemn_all"}
     assert public == verbs | {f"a{verb}" for verb in verbs}

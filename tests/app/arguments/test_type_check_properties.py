@@ -21,7 +21,7 @@ from fairlane.app.arguments.type_hints import shape_of
 from fairlane.app.enqueue.checks import ProblemList
 from fairlane.app.task.handler import Handler, schema_of
 from fairlane.model.payload.encoding import decode_arguments, encode_arguments
-from fairlane.worker.execute import read_arguments as handed
+from fairlane.worker.attempts.arguments import read_arguments as handed
 
 
 class Colour(Enum):

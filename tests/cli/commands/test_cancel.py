@@ -98,7 +98,7 @@ def test_no_workers_is_said_with_what_to_do(store: Shell) -> None:
 def test_migrate_makes_a_store_and_says_when_there_is_nothing_to_do(shell: Shell) -> None:
     """Twice is fine."""
     first = shell.output_of("migrate")
-    assert first.startswith("Migrated from schema 0 to ")
+    assert first.startswith("Created the store with schema ")
     assert "0001_begin" in first
     assert shell.file.exists()
     (again,) = shell.run("migrate", "--json").objects

@@ -67,8 +67,8 @@ def test_the_file_is_the_one_that_is_named(
         ("migrate",),
         ("pause", "queue", "default", "--note", "x"),
         ("enqueue", "late"),
-        ("worker", "--burst"),
-        ("up",),
+        ("worker", "--burst", "--processes", "0"),
+        ("up", "--processes", "0"),
         ("scheduler",),
         ("relay", "--sqlite", "x.db", "--once"),
     ],
@@ -116,15 +116,15 @@ def test_the_configuration_is_logged_once(store: Shell, caplog: pytest.LogCaptur
     caplog.set_level("INFO", "fairlane")
     store.write("shop_said_once.py", BARE)
     store.write("fairlane.toml", toml(store.url, 'import = "shop_said_once:app"\n'))
-    assert run("worker", "--burst").code == 0
+    assert run("worker", "--burst", "--processes", "0").code == 0
     events = [record.__dict__.get("event") for record in caplog.records]
     assert events.count("configuration") == 1
 
 
-@pytest.mark.parametrize("command", ["worker", "scheduler", "up"])
-def test_what_runs_tasks_must_know_the_application(store: Shell, command: str) -> None:
+@pytest.mark.parametrize("words", ["worker --processes 0", "scheduler", "up --processes 0"])
+def test_what_runs_tasks_must_know_the_application(store: Shell, words: str) -> None:
     """Exit code 5, and how to name it."""
-    ran = store.run(command)
+    ran = store.run(*words.split())
     assert ran.code == 5
     assert "app: no application given; give MODULE:APP (as in shop.jobs:app), set FAIRLANE_APP" in ran.err
 

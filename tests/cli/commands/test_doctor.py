@@ -12,13 +12,17 @@ import msgspec
 import pytest
 
 from fairlane import Fairlane
-from fairlane.cli.commands.doctor import run_checks
-from fairlane.cli.diagnosis.location import check_location, check_space
-from fairlane.cli.diagnosis.result import CheckResult
-from fairlane.cli.diagnosis.snapshot import StoreSnapshot, take_snapshot
+from fairlane.app.doctor_settings import DoctorSettings
+from fairlane.cli.store_location import check_location, check_space
+from fairlane.diagnosis.checks import run_checks
+from fairlane.diagnosis.result import CheckResult
+from fairlane.diagnosis.snapshot import StoreSnapshot, take_snapshot
 from fairlane.model.instants import HOUR, MINUTE, SECOND
+from fairlane.model.journal.entries import Entry, JournalName, NewEntry
+from fairlane.model.journal.memory import AuditMemory, EventMemory, Subscriber, encode_memory
 from fairlane.model.policy.overrides import QueueRules, SubjectKind
 from fairlane.runtime.clock import MachineClock
+from fairlane.store.contract.journal import NumberRequest, PendingRequest
 from fairlane.store.contract.registry import (
     HeartbeatRequest,
     LeadRequest,
@@ -86,6 +90,7 @@ def test_a_healthy_store_is_described_line_by_line(store: Shell) -> None:
         "ok     leases    no expired lease is left",
         "ok     tasks     every task with unfinished jobs is known to a worker",
         "ok     waiting   queue default: 1 ready, the next has waited for 0s",
+        "ok     events    all events are told, and the audit is sealed",
         "ok     slots     every worker runs the jobs that the store says it runs",
         "ok     counters  the counters of 1 of 1 tenants with unfinished jobs are correct",
     ]
@@ -226,6 +231,55 @@ async def anonymous(world: World) -> None:
     await world.enqueue_many(3, tenant="system")
 
 
+async def unnumbered(world: World) -> None:
+    """What happened and what operators did waits for its number."""
+    await healthy(world)
+    for journal in ("events", "audit"):
+        await world.append(journal, NewEntry(kind="some"))
+    world.advance(61)
+    await start(world)
+    await lead(world)
+    await world.reclaim()
+
+
+async def behind(world: World) -> None:
+    """A subscriber is too far behind: of the new events, some were lost, and some of them were told."""
+    await healthy(world)
+    await world.append("events", *(NewEntry(kind="events_lost", subject=str(one), count=4) for one in (1, 2)))
+    memory = EventMemory(subscribers={"page": Subscriber(0, world.now), "log": Subscriber(2, 0)}, lost=3)
+    await store_memory(world, "events", encode_memory(memory))
+    world.advance(120)
+    await start(world)
+    await lead(world)
+    await world.reclaim()
+
+
+async def under_another_key(world: World) -> None:
+    """The audit was sealed under a key that is not this process's."""
+    await healthy(world)
+    await store_memory(world, "audit", encode_memory(AuditMemory().with_key(b"a key", 0)))
+    await world.append("audit", NewEntry(kind="some"))
+    world.advance(61)
+    await start(world)
+    await lead(world)
+    await world.reclaim()
+
+
+async def store_memory(world: World, journal: JournalName, memory: bytes) -> None:
+    """Number what waits in a journal, and leave this memory there."""
+    waiting = await world.store.journal.pending(PendingRequest(scope=ALL, journal=journal))
+    entries = tuple(Entry(number, one.at, one.entry) for number, one in enumerate(waiting.entries, 1))
+    request = NumberRequest(
+        scope=ALL,
+        journal=journal,
+        revision=waiting.end.revision,
+        taken=tuple(one.place for one in waiting.entries),
+        entries=entries,
+        memory=memory,
+    )
+    assert await world.store.journal.number(request)
+
+
 FINDINGS: Final[dict[str, tuple[Scene, int, list[str]]]] = {
     "no worker": (
         nobody,
@@ -322,6 +376,27 @@ FINDINGS: Final[dict[str, tuple[Scene, int, list[str]]]] = {
             "warn pauses: queue mail was closed now by ops: maintenance",
             "warn pauses: task fax was paused now by ops: maintenance",
         ],
+    ),
+    "entries without a number": (
+        unnumbered,
+        0,
+        [
+            "warn events: events wait for their numbers; the oldest was appended 1m 1s ago.",
+            "warn audit: entries of the audit wait for their numbers; the oldest was appended 1m 1s ago.",
+        ],
+    ),
+    "a subscriber that is behind": (
+        behind,
+        0,
+        [
+            "warn events: 11 events were lost: a subscriber was too far behind for them to be kept.",
+            "warn events: subscriber page is 2 events behind; the first is from 2m ago.",
+        ],
+    ),
+    "an audit under another key": (
+        under_another_key,
+        0,
+        ["warn audit: entries of the audit wait for their numbers; the oldest was appended 1m 1s ago."],
     ),
     "no tenants named": (
         anonymous,
@@ -449,11 +524,11 @@ def seen(shell: Shell, **inspection: Any) -> list[CheckResult]:
 
     async def take(_: World) -> StoreSnapshot:
         async with Fairlane(shell.url) as app:
-            return await take_snapshot(app)
+            return await take_snapshot(app.client.store, app.client.clock)
 
     sight = shell.in_store(take)
     changed = msgspec.structs.replace(sight.inspection, **inspection)
-    findings = run_checks(msgspec.structs.replace(sight, inspection=changed), HERE)
+    findings = run_checks(msgspec.structs.replace(sight, inspection=changed), HERE, DoctorSettings())
     return [finding for finding in findings if finding.level != "ok"]
 
 

@@ -14,6 +14,7 @@ from fairlane.model.policy.overrides import GateRules, QueueRules, SubjectKind, 
 from fairlane.model.retry.decision import Unknown
 from fairlane.store.contract.jobs import Reason
 from tests.cli.shell import Shell
+from tests.contract.breakers.scene import guard, trip
 from tests.contract.world import SNOOZED, SUCCEEDED, World, failed
 
 Scene = Callable[[World], Awaitable[UUID]]
@@ -89,6 +90,20 @@ async def gate(world: World) -> UUID:
     job = await world.enqueue()
     await world.claim_one()
     return job.id
+
+
+async def breaker(world: World) -> UUID:
+    """What its task calls is down."""
+    await guard(world, "noop")
+    job = await world.enqueue()
+    await trip(world)
+    return job.id
+
+
+async def budget(world: World) -> UUID:
+    """Its budget has no room."""
+    await world.put_budget("ai", "noop", ceiling=0)
+    return (await world.enqueue()).id
 
 
 async def no_worker(world: World) -> UUID:
@@ -183,6 +198,24 @@ SCENES: Final[dict[str, tuple[Scene, str, str]]] = {
         (
             "Reason: gate (gate door).\nAhead: 0 jobs of its tenant go first in this queue.\n"
             "Advice: Its gate is full."
+        ),
+    ),
+    "breaker": (
+        breaker,
+        "ready",
+        (
+            "Reason: breaker (breaker mail), until 2027-01-15 08:01:00 UTC (in 1m).\n"
+            "Ahead: 0 jobs of its tenant go first in this queue.\n"
+            "Advice: What its task calls has failed too often."
+        ),
+    ),
+    "budget": (
+        budget,
+        "ready",
+        (
+            "Reason: budget (budget ai), until 2027-01-16 00:00:00 UTC (in 16h).\n"
+            "Ahead: 0 jobs of its tenant go first in this queue.\n"
+            "Advice: Its budget has no room for another job."
         ),
     ),
     "no_worker": (

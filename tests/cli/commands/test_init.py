@@ -54,10 +54,10 @@ def test_every_job_of_a_new_project_names_its_tenant(shell: Shell) -> None:
     assert shell.run("init").code == 0
     config = tomllib.loads((shell.folder / "fairlane.toml").read_text(encoding="utf-8"))
     assert config["app"] == {"import": "jobs:app", "url": "sqlite:///fairlane.db", "tenancy": "required"}
-    app = Fairlane()
-    task = app.task(name="note")(lambda: None)
-    with pytest.raises(TenantRequired):
-        task.enqueue()
+    with Fairlane() as app:
+        task = app.task(name="note")(lambda: None)
+        with pytest.raises(TenantRequired):
+            task.enqueue()
 
 
 def test_programs_are_told_what_was_written_and_what_comes_next(shell: Shell) -> None:

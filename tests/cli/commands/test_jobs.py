@@ -45,6 +45,18 @@ def test_an_empty_list_says_so_and_is_empty_for_programs(store: Shell) -> None:
         ["--correlation", "c"],
         ["--created-by", "user:42"],
         ["--tag", "red"],
+        ["--metadata", "step=3"],
+        [
+            "--metadata",
+            "at.page=7",
+            "--metadata",
+            "plan=pro",
+            "--metadata",
+            "zip=007",
+            "--metadata",
+            "x=null",
+        ],
+        ["--metadata", 'count="3"'],
         ["--parent", "00000000-0000-0000-0000-000000000007"],
         ["--since", "2027-01-15T08:00:01Z"],
         ["--since", "2027-01-15T09:00:01+01:00", "--until", "2027-01-15T08:00:11Z"],
@@ -64,12 +76,29 @@ def test_each_filter_narrows_to_the_job_that_meets_it(store: Shell, filters: lis
             correlation_id="c",
             created_by="user:42",
             tags=("red",),
+            metadata=b'{"step":3,"at":{"page":7},"plan":"pro","zip":"007","x":null,"count":"3"}',
             parent_id=UUID(int=7),
         )
         return job.id
 
     wanted = store.in_store(two)
     assert [job["id"] for job in store.run("jobs", "list", *filters, "--json").objects] == [str(wanted)]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "words"),
+    [
+        (["step"], "'step' is not KEY=VALUE"),
+        (["=3"], "'=3' is not KEY=VALUE"),
+        (["step=[3]"], "step: use text, a number, true, false or null"),
+        (["step=3", "step=4"], "each key may be given once"),
+    ],
+)
+def test_metadata_that_cannot_be_compared_is_refused(store: Shell, pairs: list[str], words: str) -> None:
+    """Exit code 2."""
+    refused = store.run("jobs", "list", *(part for pair in pairs for part in ("--metadata", pair)))
+    assert (refused.code, refused.out) == (2, "")
+    assert words in refused.err
 
 
 def test_a_long_list_stops_and_goes_on_with_its_cursor(store: Shell) -> None:
@@ -93,7 +122,7 @@ def test_a_list_may_be_longer_than_a_page_of_the_store(store: Shell) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["list", "--cursor", "nonsense"], "'nonsense' is no cursor"),
+        (["list", "--cursor", "nonsense"], "'nonsense' is not a cursor"),
         (["list", "--tenant", "a b"], "'a b' is not a valid tenant name; use 1 to 128"),
         (["list", "--state", "reddy"], "'reddy' is not one of 'delayed', 'ready'"),
         (["list", "--since", "yesterday"], "'yesterday' is not a time; write it as 2026-11-15T17:00:00Z"),
@@ -104,7 +133,7 @@ def test_a_list_may_be_longer_than_a_page_of_the_store(store: Shell) -> None:
         (["list", "--tag", ""], "'' is not a valid correlation id, creator or tag; use 1 to 255 bytes"),
         (["list", "--correlation", "x" * 256], "is not a valid correlation id, creator or tag"),
         (["count", "--tag", "\n"], "is not a valid correlation id, creator or tag"),
-        (["count", "--tag", "x", "--cursor", "x"], "'x' is no cursor"),
+        (["count", "--tag", "x", "--cursor", "x"], "'x' is not a cursor"),
     ],
 )
 def test_a_bad_value_is_a_usage_error_that_says_what_would_be_right(
@@ -323,3 +352,25 @@ def test_a_job_whose_result_was_dropped_says_why(store: Shell) -> None:
     (told,) = store.run("jobs", "show", id, "--json").objects
     assert (told["state"], told["result"]) == ("succeeded", None)
     assert told["attempts"][-1]["message"] == "result takes 70,000 bytes"
+
+
+def test_a_query_selects_what_is_listed(store: Shell) -> None:
+    """S78: its words may be one argument or several, and a filter must hold as well."""
+    store.in_store(lambda world: world.enqueue(task="mail.send", tags=("vip",)))
+    wanted = store.in_store(lambda world: world.enqueue(task="mail.sort"))
+    for query in (
+        ["task:mail.* -tag:vip"],
+        ["task:mail.*", "(mail.so)"],
+        ["--tenant", "acme", "task:mail.sort"],
+    ):
+        assert [job["id"] for job in store.run("jobs", "list", *query, "--json").objects] == [str(wanted.id)]
+    assert store.run("jobs", "list", "--json", "--", "-tag:vip").objects[0]["id"] == str(wanted.id)
+
+
+def test_a_wrong_query_shows_the_place(store: Shell) -> None:
+    """The mark stands below the character, and nothing else is printed."""
+    refused = store.run("jobs", "list", "state:ready tenent:acme")
+    assert refused.code == 2
+    assert "there is no field 'tenent'; did you mean tenant?" in refused.err
+    lines = refused.err.rstrip().split("\n")
+    assert lines[-2:] == ["  state:ready tenent:acme", "              ^"]

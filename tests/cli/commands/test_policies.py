@@ -18,8 +18,8 @@ from tests.contract.world import World, payload
 @pytest.fixture(autouse=True)
 def _who(monkeypatch: pytest.MonkeyPatch) -> None:
     """The user is ops@desk, whoever runs the tests."""
-    monkeypatch.setattr("fairlane.app.admin.validation.getuser", lambda: "ops")
-    monkeypatch.setattr("fairlane.runtime.identity.host", lambda: "desk")
+    monkeypatch.setattr("fairlane.app.acting.getuser", lambda: "ops")
+    monkeypatch.setattr("fairlane.app.acting.host", lambda: "desk")
 
 
 async def busy(world: World) -> None:
@@ -354,3 +354,36 @@ def test_a_limit_that_means_nothing_is_a_usage_error(store: Shell, words: list[s
     assert (ran.code, ran.out) == (2, "")
     assert message in re.sub(r"\s+", " ", ran.err)
     assert store.in_store(lambda world: world.view(SubjectKind(words[0]), words[1])).override is None
+
+
+def test_an_empty_queue_is_removed(store: Shell) -> None:
+    """A queue with unfinished jobs is not, and the error says how many there are."""
+    store.in_store(busy)
+    full = store.run("queues", "remove", "bulk", "--note", "moved")
+    assert full.code == 1
+    assert "3 job(s) wait or run in queue bulk" in full.err
+    store.output_of("pause", "queue", "old", "--note", "moving")
+    assert store.output_of("queues", "remove", "old", "--note", "moved") == "Removed queue old.\n"
+    assert "old" not in store.output_of("queues")
+    assert store.run("queues", "remove", "old").code == 2  # without a note
+
+
+def test_rates_show_when_the_next_start_is(store: Shell) -> None:
+    """Of the queue, and of the tenants that have jobs in it."""
+    store.in_store(
+        lambda world: world.declare(SubjectKind.QUEUE, "bulk", QueueRules(rate=Rate(1, "minute", burst=2)))
+    )
+    store.in_store(busy_with_a_rate)
+    assert store.output_of("queues", "rates", "bulk") == (
+        "OF          RATE               ALLOWED NOW  NEXT START                       READY\n"
+        "queue bulk  1/minute, burst 2            0  2027-01-15 08:01:00 UTC (in 1m)      1\n"
+    )
+    (told,) = store.run("queues", "rates", "bulk", "--json").objects
+    assert (told["kind"], told["name"], told["allowed"]) == ("queue", "bulk", 0)
+    assert store.output_of("queues", "rates", "default") == "Nothing in queue default has a rate.\n"
+
+
+async def busy_with_a_rate(world: World) -> None:
+    """Use up a rate."""
+    await world.enqueue_many(3, queue="bulk")
+    await world.claim(3, "bulk")

@@ -119,7 +119,7 @@ def test_up_makes_the_store_runs_jobs_and_stops_when_told_to(shop: Shop) -> None
         assert command.stderr is not None
         # Whoever opens an empty file first migrates it: the command must have done so by itself.
         assert any(
-            line.startswith("Migrated from schema 0 to ") for line in iter(command.stderr.readline, "")
+            line.startswith("Created the store with schema ") for line in iter(command.stderr.readline, "")
         )
         job = shop.double.using(tenant="acme").enqueue(21)
         assert job.result(timeout=LONG) == 42

@@ -31,7 +31,7 @@ async def test_a_claim_carries_the_whole_job_as_it_runs_now(world: World) -> Non
         started_at=now,
         lease_until=now + 7 * SECOND,
     )
-    assert claim == Claim(running, now, now + 7 * SECOND, is_alone=False)
+    assert claim == Claim(running, now, now + 7 * SECOND)
     assert await world.get(job.id) == running
 
 

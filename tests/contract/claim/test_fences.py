@@ -79,7 +79,7 @@ class Shown(NamedTuple):
 
 
 def _with(claim: Claim, fence: int) -> Claim:
-    return Claim(claim.job, fence, claim.lease_until, claim.is_alone)
+    return Claim(claim.job, fence, claim.lease_until)
 
 
 async def _older(world: World) -> Shown:

@@ -28,7 +28,7 @@ def _lost_once(claim: Claim, now: int) -> JobRecord:
     job = claim.job
     assert job.worker is not None
     assert job.started_at is not None
-    loss = lose_lease(job, was_alone=False)
+    loss = lose_lease(job)
     attempt = AttemptRecord(job.attempt, job.worker, job.started_at, now, "lost", loss.failure)
     return msgspec.structs.replace(
         job,
@@ -38,7 +38,6 @@ def _lost_once(claim: Claim, now: int) -> JobRecord:
         started_at=None,
         lease_until=None,
         progress=None,
-        failures=job.failures + 1,
         crashes=job.crashes + 1,
         is_suspect=True,
         attempts=(*job.attempts, attempt),
@@ -195,10 +194,10 @@ async def test_a_reclaim_puts_counts_limits_and_gates_right_in_the_same_step(wor
     [
         ({}, State.READY, False),
         ({"dedup_until": "started"}, State.READY, True),
-        ({"max_attempts": 1}, State.DEAD, True),
+        ({"max_attempts": 1}, State.READY, False),
         ({"at_most_once": True}, State.DEAD, True),
     ],
-    ids=["goes on", "free since its start", "exhausted", "at most once"],
+    ids=["goes on", "free since its start", "one attempt", "at most once"],
 )
 async def test_a_reclaim_frees_a_key_if_and_only_if_the_job_ends(
     world: World, values: dict[str, Any], state: State, *, is_free: bool
@@ -212,28 +211,29 @@ async def test_a_reclaim_frees_a_key_if_and_only_if_the_job_ends(
     assert (answer.is_created, answer.job.id != job.id) == (is_free, is_free)
 
 
-@pytest.mark.parametrize(
-    ("values", "word"),
-    [
-        ({"at_most_once": True}, "lost: the task runs at most once"),
-        ({"max_attempts": 1}, "exhausted: worker w1 stopped renewing its lease"),
-    ],
-    ids=["at most once", "no attempt left"],
-)
-async def test_a_lost_attempt_that_must_not_be_repeated_is_dead(
-    world: World, values: dict[str, Any], word: str
-) -> None:
-    """S25, S38, S63: a dead letter of class `crash`, and nobody runs it again."""
-    await world.enqueue(**values)
+async def test_a_lost_attempt_of_what_runs_at_most_once_is_dead(world: World) -> None:
+    """S38, S63: a dead letter of class `crash`, and nobody runs it again."""
+    await world.enqueue(at_most_once=True)
     claim = await world.claim_one()
     (lost,) = (await world.lose()).lost
     job = await world.get(claim.job.id)
-    assert (lost.state, job.state, job.because, job.settled_at) == (State.DEAD, State.DEAD, word, world.now)
+    assert (lost.state, job.state, job.settled_at) == (State.DEAD, State.DEAD, world.now)
+    assert job.because == "lost: the task runs at most once"
     letter = await world.letter(job.id)
     assert letter is not None
     assert (letter.job, letter.error_class) == (job, ErrorClass.CRASH)
     world.advance(3600)
     assert await world.claim(5) == []
+
+
+async def test_a_lost_lease_costs_no_attempt(world: World) -> None:
+    """S24, S25: only failures are compared with `max_attempts`, and nobody has seen this job fail."""
+    await world.enqueue(max_attempts=1)
+    claim = await world.claim_one()
+    await world.lose()
+    job = await world.get(claim.job.id)
+    assert (job.state, job.failures, job.crashes, job.attempt) == (State.READY, 0, 1, 1)
+    assert (await world.run(failed())).state is State.DEAD
 
 
 async def test_an_orderly_retry_is_no_lost_attempt(world: World) -> None:
@@ -250,7 +250,7 @@ async def test_a_lost_job_that_was_asked_to_cancel_is_cancelled(world: World) ->
     (lost,) = (await world.lose()).lost
     job = await world.get(claim.job.id)
     assert (lost.state, job.state, job.because) == (State.CANCELLED, State.CANCELLED, "asked: ordered twice")
-    assert (job.attempts[0].outcome, job.failures, job.settled_at) == ("lost", 1, world.now)
+    assert (job.attempts[0].outcome, job.failures, job.settled_at) == ("lost", 0, world.now)
 
 
 # ── the worker that comes back ───────────────────────────────────────────────

@@ -14,6 +14,7 @@ from fairlane.model.instants import SECOND
 from fairlane.model.job import Claim
 from fairlane.model.policy.overrides import QueueRules, SubjectKind, TenantRules
 from fairlane.model.retry.decision import AttemptResult
+from fairlane.model.retry.revoke import RevokeHow
 from tests.contract.world import ENDINGS, SUCCEEDED, World, failed, ruined
 
 
@@ -142,6 +143,24 @@ async def test_every_end_corrects_the_charge(world: World, ending: str) -> None:
     world.advance(3)
     await world.settle_reply(*(world.verdict(claim, ENDINGS[ending]) for claim in claims))
     assert "".join(await world.tenants_served(10)) == "bbbbbbbbab"
+
+
+@pytest.mark.parametrize("how", ["retry", "dead", "return"])
+async def test_a_claim_that_an_operator_ends_is_charged_and_teaches_nothing(
+    world: World, how: RevokeHow
+) -> None:
+    """S72, S41: the seconds until then count; how long the task takes is not known."""
+    claims = await _level(world)
+    world.advance(3)
+    await world.revoke(*(claim.job.id for claim in claims), how=how, delay=60 * SECOND)
+    assert "".join(await world.tenants_served(10)) == "bbbbbbbbab"
+    await _count_seconds(world, "own")
+    job = await world.enqueue("teacher", task="learnt", queue="own")
+    await world.claim_one("own")
+    world.advance(11)
+    await world.revoke(job.id, how=how, delay=60 * SECOND)
+    await world.condemn(job.id)
+    assert await _contest(world, "learnt", queue="own") == ["x", "y"] * 4 + ["x"]
 
 
 async def test_a_correction_is_weighed_like_a_charge(world: World) -> None:

@@ -55,7 +55,7 @@ async def test_settling_frees_the_key(world: World, state: State, until: str) ->
 @pytest.mark.parametrize("end", ["cancel", "condemn", "expire", "lose"])
 async def test_every_way_out_frees_the_key(world: World, end: str) -> None:
     """S14: also for jobs that no worker settled."""
-    job = await world.enqueue(dedup_key="sync", expires_in=HOUR, max_attempts=1)
+    job = await world.enqueue(dedup_key="sync", expires_in=HOUR, at_most_once=True)
     if end == "cancel":
         await world.cancel(job.id)
     elif end == "condemn":

@@ -107,7 +107,7 @@ async def names(world: World, kind: SubjectKind, **options: object) -> list[str]
 
 @pytest.mark.parametrize("kind", HELD)
 async def test_subjects_are_known_by_rules_overrides_holds_and_jobs(world: World, kind: SubjectKind) -> None:
-    """S54: in the order of their names, each once and as `read` gives it."""
+    """S54: in the order of their names, each once and as `read` gives it. Jobs make no task known."""
     declared: dict[SubjectKind, Rules] = {
         SubjectKind.QUEUE: QueueRules(max_waiting=1),
         SubjectKind.TENANT: TenantRules(2.0),
@@ -127,10 +127,25 @@ async def test_subjects_are_known_by_rules_overrides_holds_and_jobs(world: World
             name if kind is one else "z" for one in (SubjectKind.TENANT, SubjectKind.QUEUE, SubjectKind.TASK)
         )
         await world.enqueue(tenant, queue=queue, task=task)
-    known = ["B", "a", "b", "c", "d", *("e" for _ in range(kind in declared))]
+    with_jobs = () if kind is SubjectKind.TASK else ("B", "a")
+    known = [*with_jobs, "b", "c", "d", *("e" for _ in range(kind in declared))]
     views = await world.store.policies.list(ListRequest(scope=ALL, kind=kind))
     assert [view.subject.name for view in views] == known
     assert list(views) == [await world.view(kind, name) for name in known]
+
+
+@pytest.mark.parametrize("kind", HELD)
+async def test_only_those_with_a_policy_are_listed_if_asked_for(world: World, kind: SubjectKind) -> None:
+    """S54: jobs do not matter then; one with both is there."""
+    for name in ("both", "jobs"):
+        tenant, queue, task = (
+            name if kind is one else "z" for one in (SubjectKind.TENANT, SubjectKind.QUEUE, SubjectKind.TASK)
+        )
+        await world.enqueue(tenant, queue=queue, task=task)
+    for name in ("both", "held"):
+        await world.pause(kind, name)
+    assert await names(world, kind, with_jobs=False) == ["both", "held"]
+    assert await names(world, kind, with_jobs=False, after="both") == ["held"]
 
 
 async def test_gates_are_known_by_rules_and_overrides(world: World) -> None:

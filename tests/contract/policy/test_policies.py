@@ -8,9 +8,11 @@ import pytest
 
 from fairlane.model.instants import LAST_INSTANT, SECOND
 from fairlane.model.lifecycle.admission import RefusalKind
+from fairlane.model.policy.budget import BudgetRules
 from fairlane.model.policy.limits import Limits, Rate
 from fairlane.model.policy.overrides import (
     DEFAULTS,
+    BreakerRules,
     GateRules,
     Override,
     PolicyChange,
@@ -35,8 +37,10 @@ RULES: Final[dict[SubjectKind, Rules]] = {
     SubjectKind.TENANT: TenantRules(
         2.5, {"plan": "gold"}, {"bulk": Limits(running=1), "*": Limits(waiting=3)}
     ),
-    SubjectKind.TASK: TaskRules(SLOW, "door"),
+    SubjectKind.TASK: TaskRules(SLOW, "door", "purse", "mail"),
     SubjectKind.GATE: GateRules(3, FAST),
+    SubjectKind.BREAKER: BreakerRules(3, 30 * SECOND, 40 * SECOND, "tenant", "fail", 1),
+    SubjectKind.BUDGET: BudgetRules(5, "USD", "week", "Europe/Berlin", 2, "park", True, (50, 100)),
 }
 """Rules with every value set."""
 
@@ -129,6 +133,7 @@ OVERLAYS: Final[list[tuple[SubjectKind, Rules, PolicyChange, Rules]]] = [
     (SubjectKind.TASK, TaskRules(gate="door"), PolicyChange(rate=SLOW), TaskRules(SLOW, "door")),
     (SubjectKind.GATE, GateRules(3, SLOW), PolicyChange(limit=0), GateRules(0, SLOW)),
     (SubjectKind.GATE, GateRules(3, SLOW), PolicyChange(limit=None, rate=None), GateRules()),
+    (SubjectKind.BUDGET, BudgetRules(5, "USD"), PolicyChange(ceiling=7), BudgetRules(7, "USD")),
 ]
 
 
@@ -216,6 +221,8 @@ async def test_a_reset_without_an_override_changes_nothing(world: World) -> None
         (SubjectKind.TENANT, PolicyChange(weight=float("nan"))),
         (SubjectKind.QUEUE, PolicyChange(max_waiting=-1)),
         (SubjectKind.GATE, PolicyChange(limit=-1)),
+        (SubjectKind.BUDGET, PolicyChange(limit=1)),
+        (SubjectKind.BUDGET, PolicyChange(ceiling=-1)),
         *((kind, PolicyChange()) for kind in SubjectKind),
     ],
     ids=str,
@@ -229,8 +236,12 @@ async def test_a_change_that_does_not_fit_is_refused_and_not_stored(
         SubjectKind.TENANT: PolicyChange(weight=8.0),
         SubjectKind.TASK: PolicyChange(rate=FAST),
         SubjectKind.GATE: PolicyChange(limit=8),
+        SubjectKind.BUDGET: PolicyChange(ceiling=8),
     }
-    before = await world.override(kind, "it", good[kind])
+    if kind is SubjectKind.BREAKER:  # whatever may be set by hand is no rule of it
+        before = await world.view(kind, "it")
+    else:
+        before = await world.override(kind, "it", good[kind])
     with pytest.raises(ValueError, match=r"cannot be set|weight|nothing is set|must be"):
         await world.override(kind, "it", change)
     assert await world.view(kind, "it") == before

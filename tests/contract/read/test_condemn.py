@@ -23,7 +23,7 @@ async def test_a_waiting_job_becomes_a_dead_letter(world: World, delay: int, rea
     word = because(Because.CONDEMNED, reason)
     after = msgspec.structs.replace(job, state=State.DEAD, because=word, settled_at=now)
     assert await world.get(job.id) == after
-    assert await world.letter(job.id) == DeadLetter(after, None, "pending")
+    assert await world.letter(job.id) == DeadLetter(after, None)
     assert await world.counts() == {("acme", "default", State.DEAD): 1}
     world.advance(2 * 3_600)
     await world.promote()

@@ -8,12 +8,15 @@ from uuid import UUID
 
 import pytest
 
-from fairlane.model.instants import MINUTE, SECOND, Instant
+from fairlane.model.guards.breaker import Outcomes
+from fairlane.model.instants import DAY, MINUTE, SECOND, Instant
 from fairlane.model.lifecycle.states import Because, State
+from fairlane.model.policy.budget import BudgetRules
 from fairlane.model.policy.limits import Limits, Rate
 from fairlane.model.policy.overrides import GateRules, QueueRules, SubjectKind, TaskRules, TenantRules
 from fairlane.model.retry.decision import AttemptResult, Snoozed, Unknown
 from fairlane.model.scope import Scope
+from fairlane.store.contract.breakers import BreakerOutcomes, ReportRequest
 from fairlane.store.contract.jobs import ExplainRequest, Reason, Why
 from fairlane.store.contract.registry import LIVE_WITHIN, LeaveRequest
 from tests.contract.world import ALL, CANCELLED, SNOOZED, SUCCEEDED, World, failed, ruined
@@ -25,9 +28,11 @@ HOLDS: Final = [
     "rate of the queue",
     "running limit",
     "rate of the tenant",
+    "breaker",
     "rate of the task",
     "gate",
     "rate of the gate",
+    "budget",
     "no worker",
 ]
 """Everything that can hold a ready job, in the contract's order."""
@@ -44,15 +49,22 @@ async def hold(world: World, *holds: str) -> UUID:
     queue, tenant = rate("rate of the queue", 1), rate("rate of the tenant", 2)
     task, gate = rate("rate of the task", 3), rate("rate of the gate", 4)
     await world.declare(SubjectKind.QUEUE, "default", QueueRules(rate=queue))
-    await world.declare(SubjectKind.TASK, "noop", TaskRules(rate=task, gate="door"))
+    of_task = TaskRules(rate=task, gate="door", budget="purse", breaker="mail")
+    await world.declare(SubjectKind.TASK, "noop", of_task)
+    ceiling = 0 if "budget" in holds else 10
     await world.declare(SubjectKind.GATE, "door", GateRules(rate=gate))
     await world.declare(SubjectKind.TENANT, "acme", TenantRules(limits={"default": Limits(rate=tenant)}))
     await world.enqueue()
     await world.run()
+    rules = BudgetRules(ceiling, "USD", "day", on_spent="park")
+    await world.declare(SubjectKind.BUDGET, "purse", rules)
     job = await world.enqueue()
     if "running limit" in holds:
         limits = Limits(rate=tenant, running=0)
         await world.declare(SubjectKind.TENANT, "acme", TenantRules(limits={"default": limits}))
+    if "breaker" in holds:
+        outcomes = BreakerOutcomes("mail", Outcomes("acme", failed=5))
+        await world.store.breakers.report(ReportRequest(scope=Scope.all(), reports=(outcomes,)))
     if "gate" in holds:
         await world.declare(SubjectKind.GATE, "door", GateRules(rate=gate, limit=0))
     for kind, name in (
@@ -75,8 +87,10 @@ def why(hold: str, now: Instant) -> Why:
         "running limit": Why("running_limit", "tenant acme", None, 0),
         "rate of the tenant": Why("rate", "tenant acme", now + 30 * SECOND, 0),
         "rate of the task": Why("rate", "task noop", now + 20 * SECOND, 0),
+        "breaker": Why("breaker", "breaker mail", now + 60 * SECOND, 0),
         "gate": Why("gate", "gate door", None, 0),
         "rate of the gate": Why("rate", "gate door", now + 15 * SECOND, 0),
+        "budget": Why("budget", "budget purse", now - now % DAY + DAY, 0),
         "no worker": Why("no_worker", "queue default", None, 0),
     }[hold]
 

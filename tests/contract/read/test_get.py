@@ -11,7 +11,7 @@ from fairlane.model.instants import MINUTE, SECOND
 from fairlane.model.job import AttemptRecord, JobRecord
 from fairlane.model.lifecycle.states import State
 from fairlane.store.contract.jobs import GetRequest
-from tests.contract.world import ALL, World, failed, payload
+from tests.contract.world import ALL, World, failed, payload, stored
 
 NEVER_USED = UUID("01900000-0000-7000-8000-000000000000")
 
@@ -98,7 +98,7 @@ async def test_a_finished_job_keeps_what_happened_to_it(world: World) -> None:
     last = await world.claim_one()
     ended_at = world.advance(3)
     await world.settle(last)
-    ending = failed(message="first")
+    ending = stored(failed(message="first"))
     assert await world.get(before.id) == msgspec.structs.replace(
         before,
         state=State.SUCCEEDED,
@@ -109,7 +109,7 @@ async def test_a_finished_job_keeps_what_happened_to_it(world: World) -> None:
         failures=1,
         fence=last.fence,
         attempts=(
-            AttemptRecord(1, "w1", before.enqueued_at, retried_at - SECOND, "failed", ending.failure),
+            AttemptRecord(1, "w1", before.enqueued_at, retried_at - SECOND, "failed", ending),
             AttemptRecord(2, "w1", retried_at, ended_at, "succeeded"),
         ),
     )

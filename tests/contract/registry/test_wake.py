@@ -100,7 +100,7 @@ async def wait_at_gate(world: World) -> None:
 async def give_place_back(world: World) -> None:
     """End what holds the gate, or all that the limit allows."""
     (running,) = [job for job in await world.find_all() if job.state is State.RUNNING]
-    claim = Claim(running, running.fence, 0, is_alone=False)
+    claim = Claim(running, running.fence, 0)
     assert await world.settle(claim) is State.SUCCEEDED
 
 
@@ -109,6 +109,16 @@ async def wait_for_the_limit(world: World) -> None:
     await world.declare(SubjectKind.QUEUE, "default", QueueRules(limits=Limits(running=1)))
     await world.enqueue_many(2)
     assert len(await world.claim(2)) == 1
+
+
+async def die(world: World) -> None:
+    """Have a dead letter, and nothing else."""
+    await world.condemn((await world.enqueue()).id)
+
+
+async def run_again(world: World) -> None:
+    """Let what is dead run again."""
+    await world.rerun(*[letter.job for letter in await world.letters()])
 
 
 async def run_the_delayed(world: World) -> None:
@@ -131,6 +141,7 @@ HAPPENINGS: Final[dict[str, tuple[Happening, Happening]]] = {
     "a hint for the queue": (nothing, lambda w: wake(w, queues=("other", "default"))),
     "a hint for the worker": (nothing, lambda w: wake(w, workers=("w1",))),
     "an enqueue": (nothing, lambda w: w.enqueue()),
+    "a dead letter that runs again": (die, run_again),
     "a job that is made ready": (delay, run_the_delayed),
     "a job that comes due": (delay, promote),
     "the end of a pause": (hold, lambda w: w.resume(SubjectKind.QUEUE, "default")),

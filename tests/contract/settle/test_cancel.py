@@ -161,7 +161,7 @@ async def test_an_asked_job_whose_worker_is_lost_is_cancelled(world: World, max_
     await world.cancel(claim.job.id, reason="ordered twice")
     assert [one.state for one in (await world.lose()).lost] == [State.CANCELLED]
     job = await world.get(claim.job.id)
-    assert (job.because, job.settled_at, job.failures) == ("asked: ordered twice", world.now, 1)
+    assert (job.because, job.settled_at, job.crashes) == ("asked: ordered twice", world.now, 1)
     assert [one.outcome for one in job.attempts] == ["lost"]
     assert await world.letter(job.id) is None
 

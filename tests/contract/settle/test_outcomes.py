@@ -13,10 +13,12 @@ from fairlane.model.job import JobRecord
 from fairlane.model.lifecycle.states import Because, State
 from fairlane.model.retry.backoff import Backoff
 from fairlane.model.retry.decision import MAX_SNOOZES, Snoozed, Unknown, decide_settlement, interpret
-from fairlane.model.retry.outcome import Cancel, Fail, Retry, Snooze
+from fairlane.model.retry.outcome import Cancel, Fail, Retry, Skip, Snooze
+from fairlane.model.review import ReviewRecord
 from fairlane.model.scheduling.priority import sort_key
 from fairlane.store.contract.dead import DeadRequest
-from tests.contract.world import ALL, CANCELLED, HANDED_BACK, SNOOZED, World, failed, ruined
+from fairlane.store.contract.jobs import TallyRequest
+from tests.contract.world import ALL, CANCELLED, HANDED_BACK, SNOOZED, World, failed, ruined, stored
 
 RETRIED_CLASSES = sorted(RETRIED)
 OTHER_CLASSES = sorted(set(ErrorClass) - RETRIED)
@@ -95,7 +97,7 @@ async def test_a_failure_of_a_retried_class_comes_back(world: World, error_class
     await world.enqueue()
     job = await world.run(failed(error_class))
     assert (job.state, job.because) == (State.DELAYED, f"retry: {error_class}: boom")
-    assert [one.failure for one in job.attempts] == [failed(error_class).failure]
+    assert [one.failure for one in job.attempts] == [stored(failed(error_class))]
     assert await world.letter(job.id) is None
 
 
@@ -108,7 +110,7 @@ async def test_a_failure_of_any_other_class_is_dead_at_once(world: World, error_
     assert (job.state, job.because, job.failures) == (State.DEAD, f"{word}: boom", 1)
     letter = await world.letter(job.id)
     assert letter is not None
-    assert (letter.error_class, letter.job, letter.review) == (error_class, job, "pending")
+    assert (letter.error_class, letter.job, letter.review) == (error_class, job, ReviewRecord())
     page = await world.store.dead.find(DeadRequest(scope=ALL, error_class=error_class))
     assert [one.job.id for one in page.letters] == [job.id]
 
@@ -135,6 +137,8 @@ async def test_a_dead_letter_has_the_class_of_its_last_failure(world: World) -> 
         (Fail("no such number"), State.DEAD, "failed: no such number", 1),
         (Cancel("the order is gone"), State.CANCELLED, "chosen: the order is gone", 0),
         (Cancel(), State.CANCELLED, "chosen", 0),
+        (Skip("the order is gone"), State.CANCELLED, "skipped: the order is gone", 0),
+        (Skip(), State.CANCELLED, "skipped", 0),
         (KeyError("x"), State.DELAYED, "retry: retryable: 'x'", 1),
         (ConnectionResetError("gone"), State.DELAYED, "retry: transient: gone", 1),
         (SystemExit(3), State.DELAYED, "retry: retryable: 3", 1),
@@ -150,6 +154,28 @@ async def test_what_a_handler_says_decides(
     assert (job.state, job.failures) == (state, failures)
     assert str(job.because).startswith(because)
     assert (await world.letter(job.id) is not None) is (state is State.DEAD)
+
+
+async def test_a_skipped_job_ends_without_a_failure_and_frees_its_key(world: World) -> None:
+    """S28: it is history, also on its last attempt, is counted by its own word, and frees its key."""
+    await world.enqueue(max_attempts=1, dedup_key="invoice 7")
+    job = await world.run(interpret(Skip("deleted"), None, []))
+    assert (job.state, job.because, job.failures) == (State.CANCELLED, "skipped: deleted", 0)
+    assert [(one.outcome, one.failure) for one in job.attempts] == [("cancelled", None)]
+    assert await world.letter(job.id) is None
+    page = await world.store.jobs.tally(TallyRequest(scope=ALL))
+    assert [(one.state, one.reason, one.jobs) for one in page.tallies] == [(State.CANCELLED, "skipped", 1)]
+    again = await world.enqueue(dedup_key="invoice 7")
+    assert again.id != job.id
+
+
+async def test_a_cancel_that_was_asked_for_overrules_a_skip(world: World) -> None:
+    """S30: the reason of whoever asked remains."""
+    job = await world.enqueue()
+    claim = await world.claim_one()
+    await world.cancel(job.id, reason="ordered twice")
+    await world.settle(claim, interpret(Skip("deleted"), None, []))
+    assert (await world.get(job.id)).because == "asked: ordered twice"
 
 
 async def test_a_chosen_cancel_leaves_no_dead_letter_and_no_result(world: World) -> None:

@@ -167,19 +167,19 @@ async def test_an_enqueue_makes_a_job_ready_or_delayed(
 
 
 @pytest.mark.parametrize(
-    ("is_asked", "max_attempts", "state", "because"),
+    ("is_asked", "once", "state", "because"),
     [
-        (False, 2, State.READY, None),
-        (True, 2, State.CANCELLED, "asked: enough"),
-        (True, 1, State.CANCELLED, "asked: enough"),
-        (False, 1, State.DEAD, "exhausted: worker w1 stopped renewing its lease"),
+        (False, False, State.READY, None),
+        (True, False, State.CANCELLED, "asked: enough"),
+        (True, True, State.CANCELLED, "asked: enough"),
+        (False, True, State.DEAD, "lost: the task runs at most once"),
     ],
 )
 async def test_a_lost_job_is_ready_cancelled_or_dead(
-    world: World, is_asked: bool, max_attempts: int, state: State, because: str | None
+    world: World, is_asked: bool, once: bool, state: State, because: str | None
 ) -> None:
-    """S23, S25, S30: again, or cancelled if it was asked to stop, or dead if it may not run again."""
-    job = await world.enqueue(max_attempts=max_attempts)
+    """S23, S30, S63: again, or cancelled if it was asked to stop, or dead if it may not run again."""
+    job = await world.enqueue(at_most_once=once)
     await world.claim_one()
     if is_asked:
         await world.cancel(job.id, reason="enough")

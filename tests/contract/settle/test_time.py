@@ -92,7 +92,7 @@ async def test_a_delay_counts_from_the_settling_and_not_from_the_verdict(
 
 async def test_a_lost_attempt_ends_when_it_is_taken_back(world: World) -> None:
     """S1: not when its lease ran out."""
-    job = await world.enqueue(max_attempts=1)
+    job = await world.enqueue(at_most_once=True)
     await world.claim_one()
     taken = world.advance(60)
     await world.reclaim()

@@ -57,7 +57,7 @@ LIVES: Final = [
     "succeed:succeeded",
     "fail:delayed, come due:ready, succeed:succeeded",
     "fail:delayed, come due:ready, fail:dead",
-    "lose:ready, lose:dead",
+    "lose:ready, lose:ready, lose:ready, lose:ready, lose:dead",
     "ruin:dead",
     "snooze:delayed, run now:ready, hand back:ready, give up:cancelled",
     "snooze:delayed, condemn:dead",

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from fairlane.model.instants import MINUTE, SECOND
-from fairlane.store.contract.inspection import Inspection, InspectRequest, LeadRecord
+from fairlane.model.scope import Scope
+from fairlane.store.contract.inspection import MAX_PARTS, Inspection, InspectRequest, LeadRecord
 from fairlane.store.contract.registry import LeadRequest, LeaveRequest
 from tests.contract.world import ALL, LEASE, SUCCEEDED, World
 
@@ -71,3 +74,38 @@ async def test_looking_changes_nothing(world: World) -> None:
     before = await world.sight()
     assert await inspect(world) == await inspect(world)
     assert await world.sight() == before
+
+
+async def parts_of(world: World, parts: int, tenant: str | None = None) -> Inspection:
+    """Ask for the largest tables or keys."""
+    scope = ALL if tenant is None else Scope(tenant)
+    return await world.store.upkeep.inspect(InspectRequest(scope=scope, at_most=0, parts=parts))
+
+
+async def test_the_largest_parts_of_the_store_are_listed_on_request(world: World) -> None:
+    """S95: with how much is in them; only as many as were asked for, largest first."""
+    await world.enqueue_many(2)
+    assert (await inspect(world)).parts == ()
+    found = await parts_of(world, MAX_PARTS)
+    assert found.are_all_parts
+    names = [part.name for part in found.parts]
+    assert len(set(names)) == len(names)
+    # PostgreSQL does not count what nobody has analysed yet.
+    assert {part.entries for part in found.parts} & {2, None}
+    sizes = [part.size for part in found.parts if part.size is not None]
+    assert sizes == sorted(sizes, reverse=True)
+    (largest,) = (await parts_of(world, 1)).parts
+    assert largest.name == found.parts[0].name
+    assert (await parts_of(world, 1)).are_all_parts == (len(found.parts) == 1)
+
+
+async def test_a_tenant_sees_no_part_of_the_store(world: World) -> None:
+    """S95, S9: they hold what belongs to all."""
+    await world.enqueue()
+    assert (await parts_of(world, 10, tenant="acme")).parts == ()
+
+
+async def test_the_number_of_parts_is_bounded(world: World) -> None:
+    """S95: whoever asks for more is told so."""
+    with pytest.raises(ValueError, match="at most"):
+        await parts_of(world, MAX_PARTS + 1)

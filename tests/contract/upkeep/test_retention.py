@@ -14,7 +14,7 @@ from fairlane.model.policy.retention import Retention
 from fairlane.model.retry.decision import Succeeded
 from fairlane.model.scope import Scope
 from fairlane.store.contract.upkeep import PruneReply, PruneRequest
-from tests.contract.world import ALL, World
+from tests.contract.world import ALL, World, numbers_of
 
 INSTANT: Final = 0.000_001
 NOTHING: Final = PruneReply()
@@ -23,9 +23,8 @@ AT_ONCE: Final[dict[str, Any]] = {"succeeded": 0, "cancelled": 0, "dead": 0, "re
 
 async def prune(world: World, limit: int = 1_000, scope: Scope = ALL, **times: Any) -> PruneReply:
     """Make one bounded pass."""
-    return await world.store.upkeep.prune(
-        PruneRequest(scope=scope, retention=Retention(**times), limit=limit)
-    )
+    request = PruneRequest(scope=scope, retention=Retention(**times), limit=limit)
+    return numbers_of(await world.store.upkeep.prune(request))
 
 
 KEPT: Final[list[tuple[State, dict[str, Any], Micros]]] = [

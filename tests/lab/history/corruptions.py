@@ -443,11 +443,42 @@ def an_attempt_is_not_counted(history: History) -> History | None:
 
 
 @breaks(ViolationKind.MISCOUNTED)
-def a_lost_claim_is_no_failure(history: History) -> History | None:
-    """The row counts fewer failures than were seen."""
+def a_lost_claim_is_no_crash(history: History) -> History | None:
+    """The row counts fewer crashes than were seen."""
     lost = first(all_of(history, Reclaimed))
     row = row_of(history, lost.job) if lost else None
-    return instead(history, row, replace(row, failures=0)) if row else None
+    return instead(history, row, replace(row, crashes=0)) if row else None
+
+
+@breaks(ViolationKind.MISCOUNTED)
+def a_lost_claim_costs_an_attempt(history: History) -> History | None:
+    """The row counts every attempt as a failure, though one was lost."""
+    lost = first(all_of(history, Reclaimed))
+    row = row_of(history, lost.job) if lost else None
+    return instead(history, row, replace(row, failures=row.attempt)) if row else None
+
+
+@breaks(ViolationKind.CONDEMNED)
+def a_neighbour_of_a_crash_is_dead(history: History) -> History | None:
+    """One loss ends a job that may run more than once."""
+    known = Acknowledged(job="near", tenant="acme", queue="mail", task="do", at=1)
+    lost = Reclaimed(job="near", fence=5, state=State.DEAD, at=2)
+    row = Found(job="near", home=Home.DEAD, state=State.DEAD, attempt=1, failures=0, crashes=1)
+    return read_again([*history, known, lost, row])
+
+
+@breaks(ViolationKind.NOT_ALONE)
+def a_suspect_runs_among_others(history: History) -> History | None:
+    """A job whose claim was lost starts again in a process where another job runs."""
+    told: History = []
+    for job, fence, attempt in (("suspect", 6, 2), ("beside", 7, 1)):
+        told.append(Acknowledged(job=job, tenant="acme", queue="side", task="do", at=1))
+        told.append(Started(job=job, attempt=attempt, fence=fence, worker="w1", pid=99, at=3 + fence))
+        told.append(Ended(job=job, attempt=attempt, fence=fence, outcome="returned", at=20 + fence))
+        row = Found(job=job, home=Home.HOT, state=State.RUNNING, attempt=attempt, failures=0)
+        told.append(replace(row, crashes=attempt - 1))
+    lost = Reclaimed(job="suspect", fence=5, state=State.READY, at=2)
+    return read_again([*history, lost, *told])
 
 
 @breaks(ViolationKind.NOT_DRAINED)

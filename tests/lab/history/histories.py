@@ -27,6 +27,7 @@ from fairlane.lab.ledger import (
     Withdrawn,
 )
 from fairlane.model.lifecycle.states import HOT, WAITING, Event, Home, State, home, target
+from fairlane.model.retry.decision import MAX_LOSSES
 
 
 class Recorder:
@@ -118,7 +119,7 @@ def lost_once(run: Recorder, job: str = "a", **fields: Any) -> None:
     run.start(job, 20, 2)
     run.leave(job, 20, 2)
     run.settle(job, 20, 2)
-    run.find(job, attempt=2, failures=1)
+    run.find(job, attempt=2, crashes=1)
 
 
 # ── a store that keeps its promises ──────────────────────────────────────────
@@ -151,6 +152,7 @@ class Row(msgspec.Struct):
     state: State = State.READY
     attempt: int = 0
     failures: int = 0
+    crashes: int = 0
     fence: int = 0
 
     @property
@@ -208,6 +210,7 @@ class Store:
                     state=row.state,
                     attempt=row.attempt,
                     failures=row.failures,
+                    crashes=row.crashes,
                     tenant=row.tenant,
                 )
             )
@@ -286,7 +289,8 @@ class Store:
         if not handler.is_started:
             handler.is_started = True
             tenant = handler.row.tenant
-            self.records.append(Started(**handler.fields(self.clock), worker="w1", pid=7, tenant=tenant))
+            pid = 1_000 + handler.fence if handler.row.crashes else 7  # what crashed runs alone from then on
+            self.records.append(Started(**handler.fields(self.clock), worker="w1", pid=pid, tenant=tenant))
 
     def leave(self, handler: Handler, outcome: Literal["returned", "raised"]) -> None:
         """End a handler once."""
@@ -314,8 +318,8 @@ class Store:
         """Take the claim back; one duty in ten is killed before it can say so."""
         row = handler.row
         handler.is_live = False
-        row.failures += 1
-        row.state = State.DEAD if row.failures >= _MAX_FAILURES else State.READY
+        row.crashes += 1
+        row.state = State.DEAD if row.crashes >= MAX_LOSSES else State.READY
         if self.random.random() < 0.9:
             lost = Reclaimed(job=row.job, fence=handler.fence, state=row.state, at=self.clock)
             self.records.append(lost)

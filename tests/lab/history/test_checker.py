@@ -106,7 +106,7 @@ def test_a_paused_worker_may_start_what_it_lost_and_is_refused(run: Recorder) ->
     run.settle("a", 30, 3)
     run.start("a", 20, 2)
     run.write(Stale(job="a", fence=20, at=run.now), Stale(job="a", fence=10, at=run.now))
-    run.find("a", attempt=3, failures=2)
+    run.find("a", attempt=3, crashes=2)
     verdict = check(run.told(), drained=True)
     assert verdict.violations == ()
     assert verdict.counts.stale == 2

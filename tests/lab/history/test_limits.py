@@ -105,7 +105,7 @@ def test_a_lost_claim_counts_until_it_is_reclaimed(run: Recorder) -> None:
     run.start("a", 10, at=100)
     run.now = 300
     run.reclaim("a", 10)
-    run.find("a", State.READY, failures=1)
+    run.find("a", State.READY, crashes=1)
     hold(run, "b", 200, 400)
     assert judged(run, Bound(limit=1, queue="mail")).kinds == {ViolationKind.LIMIT_EXCEEDED}
 
@@ -136,7 +136,7 @@ def test_a_handler_that_started_after_its_claim_was_reclaimed_holds_nothing(run:
     run.now = 100
     run.reclaim("a", 10)
     run.start("a", 10, at=250)
-    run.find("a", State.READY, failures=1)
+    run.find("a", State.READY, crashes=1)
     hold(run, "b", 200, 300)
     assert judged(run, Bound(limit=1, queue="mail")).ok
 

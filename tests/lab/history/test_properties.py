@@ -59,7 +59,7 @@ def woven(files: list[list[bytes]], random: Random) -> list[bytes]:
 @given(SEEDS, st.integers(1, 12), st.booleans())
 def test_every_history_of_a_correct_store_is_kept(seed: int, jobs: int, drained: bool) -> None:
     """Crashes, pauses, lost replies and cancels included."""
-    verdict = check(good_history(seed, jobs, drained=drained), drained=drained)
+    verdict = check(good_history(seed, jobs, drained=drained), drained=drained, isolated=True)
     assert verdict.violations == ()
     assert verdict.counts.jobs >= verdict.counts.acknowledged_jobs
 
@@ -104,7 +104,8 @@ def test_a_good_history_that_is_broken_is_refused_by_its_name(
     history = corruption(good_history(seed, drained=True))
     assume(history is not None)
     assert history is not None
-    assert check(history, drained=kind is ViolationKind.NOT_DRAINED).kinds == {kind}
+    isolated, drained = kind is ViolationKind.NOT_ALONE, kind is ViolationKind.NOT_DRAINED
+    assert check(history, drained=drained, isolated=isolated).kinds == {kind}
 
 
 def test_every_kind_has_a_corruption() -> None:

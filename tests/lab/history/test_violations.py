@@ -163,7 +163,7 @@ def test_an_attempt_number_given_twice_is_refused(run: Recorder) -> None:
     run.start("a", 10)
     run.reclaim("a", 10)
     run.start("a", 20)
-    run.find("a", State.RUNNING, failures=1)
+    run.find("a", State.RUNNING)
     broken(run.told(), ViolationKind.ATTEMPT_REUSED)
 
 
@@ -173,7 +173,7 @@ def test_a_claim_reclaimed_after_its_successor_started_was_live_beside_it(run: R
     run.start("a", 10)
     run.start("a", 20, 2)
     run.reclaim("a", 10)
-    run.find("a", State.RUNNING, attempt=2, failures=1)
+    run.find("a", State.RUNNING, attempt=2)
     broken(run.told(), ViolationKind.TWO_LIVE_CLAIMS)
 
 
@@ -258,7 +258,7 @@ def test_a_job_that_was_reclaimed_for_good_does_not_run_again(run: Recorder) -> 
     run.start("a", 10)
     run.reclaim("a", 10, State.DEAD)
     run.start("a", 20, 2)
-    run.find("a", State.DEAD, attempt=2, failures=1)
+    run.find("a", State.DEAD, attempt=2)
     broken(run.told(), ViolationKind.RAN_AGAIN)
     assert check(run.told()).reruns == Reruns(jobs=1)  # accused, so not also excused by a reason
 
@@ -329,7 +329,7 @@ def test_a_lost_claim_does_not_delay_a_job(run: Recorder) -> None:
     """It goes to ready, dead or cancelled."""
     run.enqueue("a")
     run.reclaim("a", 10, State.DELAYED)
-    run.find("a", State.DELAYED, failures=1)
+    run.find("a", State.DELAYED, crashes=1)
     broken(run.told(), ViolationKind.ILLEGAL_MOVE)
 
 
@@ -407,6 +407,71 @@ def test_counters_that_cannot_be_are_refused(run: Recorder, attempt: int, failur
     run.settle("a", 20, 2)
     run.find("a", attempt=attempt, failures=failures)
     assert check(run.told()).kinds == {ViolationKind.MISCOUNTED}
+
+
+@pytest.mark.parametrize(("failures", "crashes"), [(1, 1), (0, 0)], ids=["a failure", "no crash"])
+def test_a_lost_claim_is_a_crash_and_no_failure(run: Recorder, failures: int, crashes: int) -> None:
+    """S24: it costs its job no attempt, but it is counted."""
+    run.enqueue("a")
+    run.start("a", 10)
+    run.reclaim("a", 10)
+    run.find("a", State.READY, failures=failures, crashes=crashes)
+    assert check(run.told()).kinds == {ViolationKind.MISCOUNTED}
+
+
+def test_a_job_that_is_dead_after_one_loss_is_condemned_without_cause(run: Recorder) -> None:
+    """S39, S40: unless its task runs at most once, or it was lost five times."""
+    run.enqueue("a")
+    run.start("a", 10)
+    run.reclaim("a", 10, State.DEAD)
+    run.find("a", State.DEAD, crashes=1)
+    assert broken(run.told(), ViolationKind.CONDEMNED) == ("job a is dead by a lost claim, but had 1 crashes")
+
+
+@pytest.mark.parametrize(("once", "crashes"), [(True, 1), (False, 5), (False, None)])
+def test_a_job_may_be_dead_by_a_loss_where_the_rules_say_so(
+    run: Recorder, *, once: bool, crashes: int | None
+) -> None:
+    """S40, S63; a ledger that does not tell the crashes proves nothing."""
+    run.enqueue("a", once=once)
+    run.start("a", 10)
+    run.reclaim("a", 10, State.DEAD)
+    run.find("a", State.DEAD, crashes=crashes)
+    assert check(run.told()).ok
+
+
+def _suspect_beside(run: Recorder, *, pid: int, is_first: bool) -> None:
+    """Record a suspect whose run overlaps with that of another job, in this process."""
+    for job in ("a", "b"):
+        run.enqueue(job)
+    run.start("a", 10)
+    run.reclaim("a", 10)
+    run.give_back("a", 15, 2)
+    starts: list[tuple[str, int, int, int]] = [("a", 20, 2, 7), ("b", 30, 1, pid)]
+    for job, fence, attempt, process in starts if is_first else reversed(starts):
+        run.start(job, fence, attempt, pid=process)
+    for job, fence, attempt, _ in starts:
+        run.leave(job, fence, attempt)
+        run.settle(job, fence, attempt)
+    run.find("a", attempt=2, crashes=1)
+    run.find("b")
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_suspect_that_ran_beside_another_job_is_refused(run: Recorder, *, is_first: bool) -> None:
+    """S39: only where every worker could run it in a child; what came back unstarted is a suspect still."""
+    _suspect_beside(run, pid=7, is_first=is_first)
+    assert check(run.told()).ok
+    told = check(run.told(), isolated=True)
+    assert [str(one) for one in told.violations] == ["not_alone: suspect a ran beside b in process 7"]
+
+
+def test_a_suspect_in_a_process_of_its_own_is_fine(run: Recorder) -> None:
+    """S39: as is one that has ended before the next begins."""
+    _suspect_beside(run, pid=8, is_first=True)
+    run.run("c", 40)
+    run.run("d", 50)
+    assert check(run.told(), isolated=True).ok
 
 
 def test_a_job_left_behind_is_not_drained(run: Recorder) -> None:

@@ -8,7 +8,7 @@ import msgspec
 
 from fairlane.model.failure import ErrorClass, Failure
 from fairlane.model.instants import SECOND
-from fairlane.model.job import MAX_STORED_ATTEMPTS, JobRecord, NewJob, Progress, Settlement
+from fairlane.model.job import ATTEMPTS_KEPT, JobRecord, NewJob, Progress, Settlement
 from fairlane.model.lifecycle.record_changes import (
     claimed,
     due_now,
@@ -97,12 +97,19 @@ def test_a_retry_comes_back_after_its_delay_and_is_not_settled() -> None:
     assert (job.failures, job.settled_at, job.result) == (1, None, None)
 
 
+def test_a_settlement_may_bring_metadata() -> None:
+    """S73: what the handler has written replaces what was there; None leaves it."""
+    assert settled(running(metadata=b'{"a":1}'), settling(Event.SUCCEED), SOON).metadata == b'{"a":1}'
+    written = settling(Event.SUCCEED, metadata=b'{"step":3}')
+    assert settled(running(metadata=b'{"a":1}'), written, SOON).metadata == b'{"step":3}'
+
+
 def test_a_job_keeps_its_last_attempts_alone() -> None:
     """The oldest goes when there are too many."""
     job = new()
-    for _ in range(MAX_STORED_ATTEMPTS + 1):
+    for _ in range(ATTEMPTS_KEPT + 1):
         job = settled(claimed(job, "w1", SECOND, NOW), settling(Event.HAND_BACK), NOW)
-    assert [one.number for one in job.attempts] == list(range(2, MAX_STORED_ATTEMPTS + 2))
+    assert [one.number for one in job.attempts] == list(range(2, ATTEMPTS_KEPT + 2))
 
 
 def test_a_claim_that_comes_back_unstarted_leaves_only_its_fence() -> None:
@@ -115,10 +122,10 @@ def test_a_claim_that_comes_back_unstarted_leaves_only_its_fence() -> None:
 
 def test_a_lost_job_is_a_suspect_and_settled_only_if_that_was_its_end() -> None:
     """S39: whoever loses its worker may have killed it."""
-    again = lost(running(), LeaseLoss(State.READY, None, 1, 1, 0, BOOM), SOON)
+    again = lost(running(), LeaseLoss(State.READY, None, 1, BOOM), SOON)
     assert (again.state, again.is_suspect, again.crashes, again.settled_at) == (State.READY, True, 1, None)
     assert again.attempts[0].outcome == "lost"
-    assert lost(running(), LeaseLoss(State.DEAD, "crashed", 3, 3, 1, BOOM), SOON).settled_at == SOON
+    assert lost(running(), LeaseLoss(State.DEAD, "crashed", 3, BOOM), SOON).settled_at == SOON
 
 
 def test_what_an_erased_job_carried_and_said_is_gone() -> None:

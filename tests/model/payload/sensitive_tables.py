@@ -16,13 +16,13 @@ credential credentials db_credentials cookie Set-Cookie cookies session_id sessi
 card_number cardNumber creditCard credit_card_number cvv cvc CVV2 card_pin ssn social_security_number iban
 IBAN account_number bank_account passport_number otp totp_code verification_code recovery_codes jwt jwt_secret
 bearer_token webhook_key license_key email_body mailBody html_body body_html document_content file_contents
-attachment_data
+attachment_data key keys
 """.split()  # noqa: SIM905 (a table of words reads best as one)
 
 PLAIN_NAMES = """
 token_count tokenCount max_tokens maxTokens total_tokens num_tokens n_tokens number_of_tokens token_limit
 tokens_used tokens_per_second token_type token_bucket token_expires_at token_price token_id tokenizer tokenize
-tokenizer_name keyboard monkey turkey hockey donkey key keys sort_key sortKey primary_key foreign_key
+tokenizer_name keyboard monkey turkey hockey donkey sort_key sortKey primary_key foreign_key
 cache_key partition_key idempotency_key dedup_key object_key s3_key public_key ssh_public_key routing_key
 key_id secretary secretariat secret_name author authors authority authorized_by authenticated oauth_provider
 password_changed_at password_policy password_length has_password is_password_set forgot_password

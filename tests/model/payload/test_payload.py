@@ -25,6 +25,7 @@ from fairlane.model.payload.encoding import (
     encode_arguments,
     encode_result,
     fingerprint,
+    stored_fingerprint,
     verify,
 )
 from tests.model.payload.payload_values import ENUMS, Colour, arguments, portrait, values
@@ -324,6 +325,20 @@ def shuffled_by_key(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: shuffled_by_key(value[key]) for key in sorted(value)}
     return type(value)(map(shuffled_by_key, value)) if type(value) in {list, tuple} else value
+
+
+@given(arguments)
+@settings(max_examples=50, deadline=None)
+def test_stored_arguments_have_the_fingerprint_of_the_call(given_arguments: Any) -> None:
+    """S75: a job that is run again byte for byte is the same call."""
+    stored = encode_arguments(given_arguments, enums=ENUMS).data
+    assert stored_fingerprint("mail", stored) == fingerprint("mail", given_arguments)
+
+
+def test_bytes_that_are_no_payload_have_no_fingerprint() -> None:
+    """They are undecodable."""
+    with pytest.raises(Undecodable):
+        stored_fingerprint("mail", b"{}")
 
 
 def test_another_task_has_another_fingerprint() -> None:

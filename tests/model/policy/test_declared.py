@@ -15,6 +15,7 @@ from fairlane.model.policy.declared import (
     DEFAULT_ATTEMPTS,
     DEFAULT_SLOTS,
     DEFAULT_TIMEOUT,
+    Breaker,
     Gate,
     Lane,
     Queue,
@@ -32,12 +33,13 @@ def lane(**values: Any) -> Lane:
 STRICT = {"order": "strict"}
 
 REFUSED: list[tuple[Any, dict[str, Any], str]] = [
-    (Queue, {"name": "Bulk"}, "'Bulk' is no legal queue name; use 1 to 63 of"),
-    (Queue, {"name": ""}, "'' is no legal queue name"),
-    (Queue, {"name": None}, "None is no legal queue name"),
+    (Queue, {"name": "Bulk"}, "'Bulk' is not a legal queue name; use 1 to 63 of"),
+    (Queue, {"name": ""}, "'' is not a legal queue name"),
+    (Queue, {"name": None}, "None is not a legal queue name"),
     (Queue, {"name": "q", "timeout": 0}, "timeout must be a finite duration above 0, or None, not 0"),
     (Queue, {"name": "q", "timeout": -1}, "timeout must be"),
     (Queue, {"name": "q", "max_attempts": True}, "max_attempts must be a whole number"),
+    (Queue, {"name": "q", "color": "beige"}, "color must be"),
     (Queue, {"name": "q", "retry": 3}, r"retry must be a Backoff, such as Backoff.delays.*, not 3"),
     (Queue, {"name": "q", "retry": "exponential"}, "retry must be a Backoff"),
     (Queue, {"name": "q", "retry": {"timeout": 3}}, r"retry must be a Backoff.*not \{'timeout': 3\}"),
@@ -75,7 +77,7 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     (Share, {"min_share": -0.1}, "min_share must be a share from 0 to 1, not -0.1"),
     (Share, {"min_share": 1.1}, "min_share must be"),
     (Share, {"min_share": math.nan}, "min_share must be"),
-    (lane, {"name": "Main"}, "'Main' is no legal lane name"),
+    (lane, {"name": "Main"}, "'Main' is not a legal lane name"),
     (lane, {"slots": 0}, "slots must be a whole number, 1 or more, not 0"),
     (lane, {"slots": 2.5}, "slots must be"),
     (lane, {"slots": None}, "slots must be"),
@@ -89,8 +91,8 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     (lane, {"queues": []}, "queues must be a list of queue names or a table of shares"),
     (lane, {"queues": {}}, "queues must be"),
     (lane, {"queues": "bulk"}, "queues must be a list of queue names or a table of shares, not 'bulk'"),
-    (lane, {"queues": ["a", "B"]}, "'B' is no legal queue name"),
-    (lane, {"queues": {"*": 1}}, r"'\*' is no legal queue name"),
+    (lane, {"queues": ["a", "B"]}, "'B' is not a legal queue name"),
+    (lane, {"queues": {"*": 1}}, r"'\*' is not a legal queue name"),
     (lane, {"queues": ["a", "b", "a"]}, "queues must be names that occur once"),
     (lane, {"queues": {"a": 0}}, "weight must be a number from"),
     (lane, {"queues": {"a": Share(min_share=0.1)}}, 'min_share must be used only with order="strict"'),
@@ -99,10 +101,22 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
         STRICT | {"queues": {"a": Share(min_share=0.6), "b": Share(min_share=0.5)}},
         "min_share must be at most 1 over the lane",
     ),
-    (Gate, {"name": "Screens", "limit": 1}, "'Screens' is no legal gate name"),
+    (Gate, {"name": "Screens", "limit": 1}, "'Screens' is not a legal gate name"),
     (Gate, {"name": "screens", "limit": -1}, "limit must be a whole number, 0 or more, or None, not -1"),
     (Gate, {"name": "screens", "limit": 1.5}, "limit must be a whole number"),
     (Gate, {"name": "screens", "limit": None}, "limit must be given, unless the gate has a rate"),
+    (Breaker, {"name": "Mail"}, "'Mail' is not a legal breaker name"),
+    (Breaker, {"name": "mail", "failures": 0}, "failures must be a whole number, 1 or more, not 0"),
+    (Breaker, {"name": "mail", "failures": 1_001}, "failures must be at most 1000, not 1001"),
+    (Breaker, {"name": "mail", "window": 0}, "window must be a finite duration above 0, not 0"),
+    (Breaker, {"name": "mail", "open_for": -1}, "open_for must be a finite duration above 0, not -1"),
+    (Breaker, {"name": "mail", "per": "queue"}, "per must be all or tenant, not 'queue'"),
+    (Breaker, {"name": "mail", "on_open": "wait"}, "on_open must be snooze or fail, not 'wait'"),
+    (Breaker, {"name": "mail", "ramp": 0}, "ramp must be a whole number, 1 or more, not 0"),
+    (Breaker, {"name": "mail", "errors": ()}, "errors must be exception classes"),
+    (Breaker, {"name": "mail", "errors": ConnectionError}, "errors must be exception classes"),
+    (Breaker, {"name": "mail", "errors": [ConnectionError, "x"]}, "errors must be exception classes"),
+    (Breaker, {"name": "mail", "errors": [KeyboardInterrupt]}, "errors must be exception classes"),
 ]
 
 
@@ -206,3 +220,14 @@ def test_an_error_of_a_declaration_has_its_parts() -> None:
     with pytest.raises(ConfigError) as caught:
         Rate(0)
     assert (caught.value.key, caught.value.allowed) == ("limit", "a whole number, 1 or more")
+
+
+def test_the_defaults_of_a_breaker_are_the_documented_ones() -> None:
+    """Five failures in a minute, open for a minute; what a list names is kept as it was then."""
+    breaker = Breaker("mail")
+    assert (breaker.failures, breaker.window, breaker.open_for) == (5, 60.0, 60.0)
+    assert (breaker.per, breaker.on_open, breaker.ramp, breaker.errors) == ("all", "snooze", 8, (Exception,))
+    errors = [ConnectionError]
+    listed = Breaker("mail", errors=errors)  # type: ignore[arg-type]
+    errors.clear()
+    assert listed.errors == (ConnectionError,)

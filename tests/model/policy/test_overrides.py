@@ -9,10 +9,12 @@ import pytest
 from msgspec import UNSET
 
 from fairlane.model.names import name_hint, tenant_hint
+from fairlane.model.policy.budget import BudgetRules
 from fairlane.model.policy.limits import NO_LIMITS, Limits, Rate
 from fairlane.model.policy.overrides import (
     DEFAULTS,
     EVERY,
+    BreakerRules,
     GateRules,
     Hold,
     Override,
@@ -42,6 +44,8 @@ SETTABLE: dict[SubjectKind, dict[str, Any]] = {
     SubjectKind.TENANT: {"weight": 2.0, "queue_limits": {"bulk": LIMITS}},
     SubjectKind.TASK: {"rate": RATE},
     SubjectKind.GATE: {"limit": 3, "rate": RATE},
+    SubjectKind.BREAKER: {},
+    SubjectKind.BUDGET: {"ceiling": 5},
 }
 VALUES = {name: value for values in SETTABLE.values() for name, value in values.items()}
 
@@ -109,6 +113,8 @@ DECLARED: dict[SubjectKind, Rules] = {
     SubjectKind.TENANT: TenantRules(weight=3.0, labels={"plan": "gold"}, limits={"mail": Limits(waiting=2)}),
     SubjectKind.TASK: TaskRules(rate=Rate(1), gate="screens"),
     SubjectKind.GATE: GateRules(limit=1, rate=Rate(1)),
+    SubjectKind.BREAKER: BreakerRules(failures=3),
+    SubjectKind.BUDGET: BudgetRules(ceiling=1, currency="USD"),
 }
 
 

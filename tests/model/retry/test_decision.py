@@ -18,6 +18,7 @@ from fairlane.model.job import AttemptRecord, Claim, JobRecord, Settlement
 from fairlane.model.lifecycle.states import ENDINGS, Because, Event, State, target
 from fairlane.model.retry.backoff import LONGEST_DELAY, Backoff
 from fairlane.model.retry.decision import (
+    MAX_LOSSES,
     MAX_SNOOZES,
     AttemptResult,
     Cancelled,
@@ -34,7 +35,7 @@ from fairlane.model.retry.decision import (
     reconcile,
     unknown_streak,
 )
-from fairlane.model.retry.outcome import Cancel, Fail, Outcome, Retry, Snooze
+from fairlane.model.retry.outcome import Cancel, Fail, Outcome, Retry, Skip, Snooze
 
 NOW = 1_772_366_400 * SECOND
 TEN = Backoff.delays(10)
@@ -75,11 +76,9 @@ def job(**values: Any) -> JobRecord:
     return JobRecord(**{**running, **values})
 
 
-def settled(
-    ending: AttemptResult, *policies: Any, is_alone: bool = False, draw: float = 0.5, **values: Any
-) -> Settlement:
+def settled(ending: AttemptResult, *policies: Any, draw: float = 0.5, **values: Any) -> Settlement:
     """Judge an ending of a job with these values, on a list of one delay of ten seconds by default."""
-    return decide_settlement(Claim(job(**values), 7, 0, is_alone), ending, *(policies or (TEN,)), draw=draw)
+    return decide_settlement(Claim(job(**values), 7, 0), ending, *(policies or (TEN,)), draw=draw)
 
 
 def failed(error_class: ErrorClass = ErrorClass.RETRYABLE, after: int | None = None) -> Failed:
@@ -110,6 +109,7 @@ TABLE: dict[str, tuple[AttemptResult, Event, Event, str, str | None]] = {
     "breaker": (Snoozed(5, "", Because.BREAKER), Event.SNOOZE, Event.SNOOZE, "snoozed", "breaker"),
     "cancelled": (Cancelled(), Event.OBEY_CANCEL, Event.OBEY_CANCEL, "cancelled", "chosen"),
     "asked": (Cancelled("", Because.ASKED), Event.OBEY_CANCEL, Event.OBEY_CANCEL, "cancelled", "asked"),
+    "skipped": (Cancelled("", Because.SKIPPED), Event.OBEY_CANCEL, Event.OBEY_CANCEL, "cancelled", "skipped"),
     "handed back": (HandedBack(), Event.HAND_BACK, Event.HAND_BACK, "returned", None),
     "unknown": (Unknown(), Event.SNOOZE, Event.SNOOZE, "returned", "unknown_task"),
     "newer": (Unknown(newest=1), Event.SNOOZE, Event.SNOOZE, "returned", "unknown_version"),
@@ -184,7 +184,7 @@ COUNTERS: dict[str, tuple[int, int, int, int, bool]] = {
     "non-retryable": (2, 2, 0, 3, False),
     "stuck": (2, 2, 0, 3, False),
     "ruined": (2, 2, 0, 3, False),
-    "crash": (2, 3, 0, 3, True),
+    "crash": (2, 3, 2, 3, True),
     "snoozed": (1, 2, 0, 4, False),
     "breaker": (1, 2, 0, 3, False),
     "cancelled": (1, 2, 0, 3, False),
@@ -364,48 +364,49 @@ def test_a_version_that_this_worker_does_not_know_waits_as_an_unknown_task_does(
 
 
 @pytest.mark.parametrize(
-    ("crashes", "alone", "most", "is_condemned"),
+    ("crashes", "own", "most", "is_condemned"),
     [
         (1, 0, 3, False),
         (2, 2, 3, False),
         (3, 0, 3, False),
         (3, 1, 3, False),
         (3, 2, 3, True),
-        (9, 0, 3, False),
-        (9, 1, 3, False),
-        (9, 2, 3, True),
-        (4, 3, 5, False),
-        (5, 4, 5, True),
+        (3, 3, 3, True),
+        (4, 0, 3, False),
+        (4, 1, 3, False),
+        (4, 2, 3, True),
+        (5, 0, 3, True),
+        (4, 4, 5, False),
+        (5, 5, 5, True),
         (1, 0, 1, False),
         (1, 1, 1, True),
         (2, 1, 2, False),
         (2, 2, 2, True),
     ],
 )
-def test_poison_is_the_third_crash_if_the_last_two_were_alone(
-    crashes: int, alone: int, most: int, is_condemned: bool
+def test_poison_is_the_third_crash_if_the_last_two_were_its_own_or_the_fifth_of_any_kind(
+    crashes: int, own: int, most: int, is_condemned: bool
 ) -> None:
-    """The number can be set; the proof by running alone cannot be left out (S40)."""
-    assert is_poison(crashes, alone, most) is is_condemned
+    """The number can be set; that the last were its own cannot be left out (S40)."""
+    assert is_poison(crashes, own, most) is is_condemned
 
 
-def after_loss(record: JobRecord, *, was_alone: bool) -> JobRecord:
+def after_loss(record: JobRecord) -> JobRecord:
     """Lose the claim of a job, as a store does."""
-    loss = lose_lease(record, was_alone=was_alone)
+    loss = lose_lease(record)
     return msgspec.structs.replace(
         record,
         state=loss.state,
         because=loss.because,
-        failures=loss.failures,
         crashes=loss.crashes,
-        crashes_alone=loss.crashes_alone,
+        crashes_alone=0,
         is_suspect=True,
     )
 
 
-def after_end(record: JobRecord, ending: AttemptResult, *, is_alone: bool) -> JobRecord:
+def after_end(record: JobRecord, ending: AttemptResult) -> JobRecord:
     """Settle a job, as a store does."""
-    found = decide_settlement(Claim(record, 7, 0, is_alone), ending, TEN, draw=0.5)
+    found = decide_settlement(Claim(record, 7, 0), ending, TEN, draw=0.5)
     return msgspec.structs.replace(
         record,
         state=target(found.event),
@@ -422,65 +423,79 @@ CRASH = failed(ErrorClass.CRASH)
 
 def test_a_job_that_kills_its_worker_is_dead_at_the_third_crash() -> None:
     """It is lost once together with others; then its child dies twice while it runs alone."""
-    record = after_loss(job(), was_alone=False)
+    record = after_loss(job())
     assert (record.state, record.is_suspect, record.crashes_alone) == (State.READY, True, 0)
-    record = after_end(record, CRASH, is_alone=True)
+    record = after_end(record, CRASH)
     assert (record.state, record.is_suspect, record.crashes_alone) == (State.DELAYED, True, 1)
-    record = after_end(record, CRASH, is_alone=True)
+    record = after_end(record, CRASH)
     assert (record.state, record.because) == (State.DEAD, "exhausted: crashed 3 times")
-    assert record.failures == 3
+    assert record.failures == 2
 
 
-def test_lost_leases_while_alone_condemn_as_well() -> None:
-    """The worker itself may die with the child."""
+def test_a_job_whose_own_child_dies_each_time_is_dead_at_the_third() -> None:
+    """Its task runs in processes, so that no worker was ever lost with it."""
     record = job()
-    for was_alone in (False, True, True):
+    for _ in range(3):
         assert record.state is not State.DEAD
-        record = after_loss(record, was_alone=was_alone)
-    assert (record.state, record.because) == (State.DEAD, "exhausted: crashed 3 times")
+        record = after_end(record, CRASH)
+    assert (record.state, record.because, record.failures) == (State.DEAD, "exhausted: crashed 3 times", 3)
 
 
-def test_a_neighbour_of_a_killer_is_never_condemned() -> None:
-    """Losses together with others prove nothing. An orderly end while it ran alone clears it."""
+def test_a_neighbour_of_a_killer_loses_no_attempt_and_an_orderly_end_clears_it() -> None:
+    """Losses accuse nobody: four of them, and one that is left runs as if nothing had been (S25, S39)."""
+    record = job(max_attempts=1)
+    for _ in range(4):
+        record = after_loss(record)
+        assert (record.state, record.is_suspect, record.failures) == (State.READY, True, 0)
+    record = after_end(record, Snoozed(SECOND))
+    assert (record.is_suspect, record.crashes_alone, record.crashes) == (False, 0, 4)
+
+
+def test_a_job_whose_workers_always_die_ends_at_the_fifth_loss() -> None:
+    """Where no child can be had, a killer is never proved to be one; it ends all the same (S40)."""
     record = job(max_attempts=100)
-    for _ in range(20):
-        record = after_loss(record, was_alone=False)
-        assert (record.state, record.is_suspect) == (State.READY, True)
-    record = after_end(record, Snoozed(SECOND), is_alone=True)
-    assert (record.is_suspect, record.crashes_alone, record.crashes) == (False, 0, 20)
+    for _ in range(MAX_LOSSES):
+        assert record.state is not State.DEAD
+        record = after_loss(record)
+    assert (record.state, record.because) == (State.DEAD, "exhausted: crashed 5 times")
+    assert record.failures == 0
+
+
+def test_a_loss_between_two_crashes_of_its_own_begins_the_proof_anew() -> None:
+    """The worker died, so that the job may not have started at all; the fifth crash ends it anyway."""
+    record = job(max_attempts=100)
+    for step in (CRASH, None, CRASH, None):
+        record = after_loss(record) if step is None else after_end(record, step)
+        assert record.state is not State.DEAD
+    assert (record.crashes, record.crashes_alone) == (4, 0)
+    assert after_end(record, CRASH).because == "exhausted: crashed 5 times"
 
 
 @pytest.mark.parametrize("name", ["retryable", "snoozed", "breaker", "timeout"])
 def test_an_orderly_end_between_two_crashes_begins_the_proof_anew(name: str) -> None:
-    """The last two must have been alone, one after the other."""
-    record = job(max_attempts=100)
-    for was_alone in (False, True):
-        record = after_loss(record, was_alone=was_alone)
-    record = after_end(record, TABLE[name][0], is_alone=True)
+    """The last two must have been its own, one after the other."""
+    record = after_end(after_loss(job(max_attempts=100)), CRASH)
+    record = after_end(record, TABLE[name][0])
     assert not record.is_suspect
-    record = after_loss(record, was_alone=False)
-    assert (record.state, record.crashes) == (State.READY, 3)
-    record = after_loss(record, was_alone=True)
-    assert record.state is State.READY
-    record = after_loss(record, was_alone=True)
-    assert (record.state, record.because) == (State.DEAD, "exhausted: crashed 5 times")
+    record = after_end(record, CRASH)
+    assert (record.state, record.crashes) == (State.DELAYED, 3)
+    record = after_end(record, CRASH)
+    assert (record.state, record.because) == (State.DEAD, "exhausted: crashed 4 times")
 
 
-@pytest.mark.parametrize("ending", [HandedBack(), Unknown()])
+@pytest.mark.parametrize("ending", [HandedBack(), HandedBack(is_unstarted=True), Unknown()])
 def test_a_suspect_that_never_started_is_still_a_suspect(ending: AttemptResult) -> None:
     """Its next attempt runs alone as well, and the crash before still counts."""
-    record = after_end(job(is_suspect=True, crashes=2, crashes_alone=1), ending, is_alone=True)
+    record = after_end(job(is_suspect=True, crashes=2, crashes_alone=1), ending)
     assert (record.is_suspect, record.crashes_alone) == (True, 1)
-    assert after_end(record, CRASH, is_alone=True).state is State.DEAD
+    assert after_end(record, CRASH).state is State.DEAD
 
 
 def test_the_number_of_crashes_can_be_set() -> None:
-    """By judge and by lose alike."""
-    record = job(crashes=4, crashes_alone=3, max_attempts=100)
-    for most, state in ((6, State.READY), (5, State.DEAD)):
-        assert lose_lease(record, was_alone=True, max_crashes=most).state is state
-    for most, event in ((6, Event.RETRY), (5, Event.EXHAUST)):
-        found = decide_settlement(Claim(record, 7, 0, is_alone=True), CRASH, TEN, draw=0.5, max_crashes=most)
+    """Two instead of three, or four."""
+    record = job(crashes=2, crashes_alone=2, max_attempts=100)
+    for most, event in ((4, Event.RETRY), (3, Event.EXHAUST), (2, Event.EXHAUST)):
+        found = decide_settlement(Claim(record, 7, 0), CRASH, TEN, draw=0.5, max_crashes=most)
         assert found.event is event
 
 
@@ -500,40 +515,32 @@ def test_only_a_death_counts_as_a_crash() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "was_alone", "state", "reason"),
+    ("values", "state", "reason"),
     [
-        ({}, False, State.READY, None),
-        ({}, True, State.READY, None),
-        ({"failures": 3}, False, State.READY, None),
-        ({"failures": 4}, False, State.DEAD, "exhausted: worker w1 stopped renewing its lease"),
-        ({"max_attempts": 1}, False, State.DEAD, "exhausted: worker w1 stopped renewing its lease"),
-        ({"crashes": 2, "crashes_alone": 1}, True, State.DEAD, "exhausted: crashed 3 times"),
-        ({"crashes": 2, "crashes_alone": 1}, False, State.READY, None),
-        ({"at_most_once": True}, False, State.DEAD, "lost: the task runs at most once"),
+        ({}, State.READY, None),
+        ({"failures": 4}, State.READY, None),
+        ({"max_attempts": 1}, State.READY, None),
+        ({"crashes": 2, "crashes_alone": 2}, State.READY, None),
+        ({"crashes": 3}, State.READY, None),
+        ({"crashes": 4}, State.DEAD, "exhausted: crashed 5 times"),
+        ({"crashes": 4, "crashes_alone": 1}, State.DEAD, "exhausted: crashed 5 times"),
+        ({"at_most_once": True}, State.DEAD, "lost: the task runs at most once"),
+        ({"at_most_once": True, "crashes": 4}, State.DEAD, "lost: the task runs at most once"),
+        ({"is_cancel_asked": True, "because": "asked: x"}, State.CANCELLED, "asked: x"),
         (
-            {"at_most_once": True, "crashes": 2, "crashes_alone": 1},
-            True,
-            State.DEAD,
-            "lost: the task runs at most once",
-        ),
-        ({"is_cancel_asked": True, "because": "asked: x"}, False, State.CANCELLED, "asked: x"),
-        (
-            {"is_cancel_asked": True, "because": "asked", "at_most_once": True, "max_attempts": 1},
-            False,
+            {"is_cancel_asked": True, "because": "asked", "at_most_once": True, "crashes": 4},
             State.CANCELLED,
             "asked",
         ),
     ],
 )
 def test_a_lost_lease_leads_where_the_rules_say(
-    values: dict[str, Any], was_alone: bool, state: State, reason: str | None
+    values: dict[str, Any], state: State, reason: str | None
 ) -> None:
-    """Back to ready, unless cancelled, at most once, poison or exhausted (S25, S30, S40, S63)."""
-    loss = lose_lease(job(**values), was_alone=was_alone)
+    """Back to ready, unless cancelled, at most once or lost too often (S25, S30, S40, S63)."""
+    loss = lose_lease(job(**values))
     assert (loss.state, loss.because, loss.outcome) == (state, reason, "lost")
-    assert loss.failures == values.get("failures", 0) + 1
     assert loss.crashes == values.get("crashes", 0) + 1
-    assert loss.crashes_alone == (values.get("crashes_alone", 0) + 1 if was_alone else 0)
     assert loss.failure.error_class is ErrorClass.CRASH
 
 
@@ -588,6 +595,7 @@ def test_a_retry_may_name_a_time_that_is_bounded_to_a_day(raised: Retry, after: 
         (Snooze(90, "early"), Snoozed(90 * SECOND, "early")),
         (Snooze(timedelta(days=30)), Snoozed(30 * DAY)),
         (Cancel("not wanted"), Cancelled("not wanted")),
+        (Skip("it is gone"), Cancelled("it is gone", Because.SKIPPED)),
     ],
 )
 def test_snooze_and_cancel_are_read_with_their_reason(raised: Outcome, expected: AttemptResult) -> None:
@@ -649,7 +657,9 @@ endings: st.SearchStrategy[AttemptResult] = st.one_of(
     st.builds(Failed, failures_, st.none() | waits),
     st.builds(PermanentFailure, failures_),
     st.builds(Snoozed, waits, st.text(max_size=5), st.sampled_from([Because.SNOOZE, Because.BREAKER])),
-    st.builds(Cancelled, st.text(max_size=5), st.sampled_from([Because.CHOSEN, Because.ASKED])),
+    st.builds(
+        Cancelled, st.text(max_size=5), st.sampled_from([Because.CHOSEN, Because.SKIPPED, Because.ASKED])
+    ),
     st.just(HandedBack()),
     st.just(HandedBack(is_unstarted=True)),
     st.builds(Unknown, st.integers(0, 2 * HOUR)),
@@ -674,12 +684,12 @@ policies_ = st.sampled_from(
 
 
 @settings(max_examples=100, deadline=None)
-@given(jobs, endings, policies_, st.floats(0, 1, exclude_max=True), st.booleans())
+@given(jobs, endings, policies_, st.floats(0, 1, exclude_max=True))
 def test_any_ending_of_any_job_is_a_legal_settlement(
-    record: JobRecord, ending: AttemptResult, policy: Any, draw: float, is_alone: bool
+    record: JobRecord, ending: AttemptResult, policy: Any, draw: float
 ) -> None:
     """It ends the attempt, waits no negative time, forgets no failure, gives the hopeless no new attempt."""
-    asked = decide_settlement(Claim(record, 7, 0, is_alone), ending, policy, draw=draw)
+    asked = decide_settlement(Claim(record, 7, 0), ending, policy, draw=draw)
     for found in (asked, reconcile(record, asked, NOW)):
         assert found.event in ENDINGS
         assert 0 <= found.delay <= max(LONGEST_DELAY, 30 * DAY)
@@ -697,16 +707,14 @@ def test_any_ending_of_any_job_is_a_legal_settlement(
 
 
 @settings(max_examples=100, deadline=None)
-@given(jobs, st.booleans())
-def test_any_lost_lease_leads_to_a_legal_state_with_one_more_failure(
-    record: JobRecord, was_alone: bool
-) -> None:
-    """And back to ready only with attempts left."""
-    loss = lose_lease(record, was_alone=was_alone)
+@given(jobs)
+def test_any_lost_lease_leads_to_a_legal_state_with_one_more_crash(record: JobRecord) -> None:
+    """And back to ready only if it may run again."""
+    loss = lose_lease(record)
     assert loss.state in {State.READY, State.CANCELLED, State.DEAD}
-    assert (loss.failures, loss.crashes) == (record.failures + 1, record.crashes + 1)
+    assert loss.crashes == record.crashes + 1
     assert (loss.because is None) == (loss.state is State.READY)
     if loss.state is State.READY:
-        assert loss.failures < record.max_attempts
+        assert loss.crashes < MAX_LOSSES
         assert not record.at_most_once
         assert not record.is_cancel_asked

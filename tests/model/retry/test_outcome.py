@@ -10,11 +10,11 @@ import pytest
 
 from fairlane.model.failure import ErrorClass
 from fairlane.model.instants import DAY, SECOND, to_instant
-from fairlane.model.retry.outcome import Cancel, Fail, Outcome, Retry, Snooze
+from fairlane.model.retry.outcome import Cancel, Fail, Outcome, Retry, Skip, Snooze
 
 
 @pytest.mark.parametrize(
-    "outcome", [Retry("why"), Snooze(5, "why"), Fail("why"), Cancel("why"), Outcome("why")]
+    "outcome", [Retry("why"), Snooze(5, "why"), Fail("why"), Cancel("why"), Skip("why"), Outcome("why")]
 )
 def test_every_outcome_can_be_raised_and_keeps_its_reason(outcome: Outcome) -> None:
     """It is an exception, so that it can leave from any depth; its text is the reason."""
@@ -24,7 +24,7 @@ def test_every_outcome_can_be_raised_and_keeps_its_reason(outcome: Outcome) -> N
     assert (outcome.reason, str(outcome)) == ("why", "why")
 
 
-@pytest.mark.parametrize("outcome", [Retry(), Snooze(5), Fail(), Cancel(), Outcome()])
+@pytest.mark.parametrize("outcome", [Retry(), Snooze(5), Fail(), Cancel(), Skip(), Outcome()])
 def test_a_reason_may_be_left_out(outcome: Outcome) -> None:
     """Nobody is made to invent one."""
     assert (outcome.reason, str(outcome)) == ("", "")

@@ -11,10 +11,12 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
+from fairlane.app.admin.operations import operation
 from fairlane.app.admin.validation import actor, reason_of, text_of, until_of
 from fairlane.app.ambient import refuse_inside, scope_for
 from fairlane.app.client import Client
 from fairlane.model.instants import SECOND, Duration, Instant, Micros, to_datetime, to_micros
+from fairlane.model.journal.operations import Operation
 from fairlane.model.lifecycle.states import State
 from fairlane.model.names import invalid_name, name_hint, task_hint, tenant_hint
 from fairlane.model.policy.overrides import EVERY, PolicyChange, Subject, SubjectKind
@@ -57,7 +59,7 @@ class PolicyControls:
         self, name: str, *, reason: str, until: datetime | None = None, who: str | None = None
     ) -> None:
         """Claim none of its jobs; enqueues go on, running jobs finish (S46). A later pause replaces it."""
-        await self._client.store.policies.pause(self._hold(name, reason, until, who))
+        await self._client.store.policies.pause(self._hold("pause", name, reason, until, who))
 
     def resume(self, name: str, *, note: str = "", who: str | None = None) -> None:
         """End a pause; without a pause nothing changes."""
@@ -65,7 +67,7 @@ class PolicyControls:
 
     async def aresume(self, name: str, *, note: str = "", who: str | None = None) -> None:
         """End a pause; without a pause nothing changes."""
-        await self._client.store.policies.resume(self._about(name, note, who))
+        await self._client.store.policies.resume(self._about("resume", name, note, who))
 
     def close(self, name: str, *, reason: str, until: datetime | None = None, who: str | None = None) -> None:
         """Refuse new jobs: enqueues raise `Closed`, existing jobs go on (S46)."""
@@ -75,7 +77,7 @@ class PolicyControls:
         self, name: str, *, reason: str, until: datetime | None = None, who: str | None = None
     ) -> None:
         """Refuse new jobs: enqueues raise `Closed`, existing jobs go on (S46)."""
-        await self._client.store.policies.close(self._hold(name, reason, until, who))
+        await self._client.store.policies.close(self._hold("close", name, reason, until, who))
 
     def reopen(self, name: str, *, note: str = "", who: str | None = None) -> None:
         """End a close; without a close nothing changes."""
@@ -83,7 +85,7 @@ class PolicyControls:
 
     async def areopen(self, name: str, *, note: str = "", who: str | None = None) -> None:
         """End a close; without a close nothing changes."""
-        await self._client.store.policies.reopen(self._about(name, note, who))
+        await self._client.store.policies.reopen(self._about("open", name, note, who))
 
     def drain(
         self,
@@ -190,13 +192,19 @@ class PolicyControls:
             who=actor(who),
             note=text_of("note", note),
             until=until,
+            operation=self._operation("set", note, who),
         )
         await self._client.store.policies.override(request)
 
     async def _reset(self, name: str, note: str, who: str | None) -> None:
-        await self._client.store.policies.reset(self._about(name, note, who))
+        await self._client.store.policies.reset(self._about("reset", name, note, who))
 
-    def _hold(self, name: str, reason: str, until: datetime | None, who: str | None) -> HoldRequest:
+    def _operation(self, verb: str, note: str, who: str | None) -> Operation | None:
+        return operation(policy_action(self.kind, verb), who=who, note=note)
+
+    def _hold(
+        self, verb: str, name: str, reason: str, until: datetime | None, who: str | None
+    ) -> HoldRequest:
         subject = self._subject(name)
         return HoldRequest(
             scope=self._scope_to_change(subject),
@@ -204,12 +212,23 @@ class PolicyControls:
             who=actor(who),
             reason=reason_of(reason),
             until=until_of(until),
+            operation=self._operation(verb, reason, who),
         )
 
-    def _about(self, name: str, note: str, who: str | None) -> SubjectRequest:
+    def _about(self, verb: str, name: str, note: str, who: str | None) -> SubjectRequest:
         subject = self._subject(name)
         scope, checked_note = self._scope_to_change(subject), text_of("note", note)
-        return SubjectRequest(scope=scope, subject=subject, who=actor(who), note=checked_note)
+        done = self._operation(verb, note, who)
+        return SubjectRequest(scope=scope, subject=subject, who=actor(who), note=checked_note, operation=done)
+
+
+def policy_action(kind: SubjectKind, verb: str) -> str:
+    """Return the name of a change in the audit, as in `queues.pause`.
+
+    >>> policy_action(SubjectKind.QUEUE, "pause")
+    'queues.pause'
+    """
+    return f"{kind.value}s.{verb}"
 
 
 async def list_all(

@@ -9,6 +9,7 @@ from typing import Final
 
 from fairlane.model.instants import to_datetime
 from fairlane.model.policy.overrides import Hold
+from fairlane.model.schedule.origin import ScheduledSlot
 from fairlane.store.contract.jobs import Reason, Why
 
 _ADVICE: Final[Mapping[Reason, str]] = {
@@ -26,6 +27,10 @@ _ADVICE: Final[Mapping[Reason, str]] = {
     "running_limit": "Its tenant runs as many jobs of the queue as it may. Raise the limit, or wait.",
     "rate": "Starts are spaced out by a rate. Raise the rate or its burst, or wait.",
     "gate": "Its gate is full. Raise the gate's limit, or wait for a job that holds it to end.",
+    "breaker": "What its task calls has failed too often. Its breaker will let one job pass, then more; "
+    "`app.breakers.reset(name)` lets all pass at once.",
+    "budget": "Its budget has no room for another job. Raise the ceiling, or wait for what running jobs "
+    "give back or for the next period.",
     "no_worker": "No live worker serves its queue. Start one, or add the queue to a lane.",
     "running": "It is running. Its attempts say where and since when.",
     "finished": "It has ended and will not run again.",
@@ -37,7 +42,7 @@ class Waiting:
     """The answer of `app.jobs.explain`: the first thing that keeps a job from running.
 
     `subject` names what holds it, `advice` says what to do. `ahead` counts the jobs of its tenant that go
-    first, None where that is unknown.
+    first, None where that is unknown. `schedule` and `slot` are what led to the job, None if no schedule did.
     """
 
     reason: Reason
@@ -45,14 +50,17 @@ class Waiting:
     until: datetime | None
     ahead: int | None
     advice: str
+    schedule: str | None = None
+    slot: datetime | None = None
 
 
-def waiting_of(why: Why, pause: Hold | None = None) -> Waiting:
-    """Return a store's answer with advice, and with who has paused it if it is paused.
+def waiting_of(why: Why, pause: Hold | None = None, origin: ScheduledSlot | None = None) -> Waiting:
+    """Return a store's answer with advice, with who has paused it, and with the schedule that led to it.
 
     >>> waiting_of(Why("gate", "gate screenshots 3/3")).advice
     "Its gate is full. Raise the gate's limit, or wait for a job that holds it to end."
     """
     until = None if why.until is None else to_datetime(why.until)
     subject = why.subject if pause is None else f"{why.subject} paused by {pause.who}: {pause.reason}"
-    return Waiting(why.reason, subject, until, why.ahead, _ADVICE[why.reason])
+    schedule, slot = (None, None) if origin is None else (origin.schedule, to_datetime(origin.slot))
+    return Waiting(why.reason, subject, until, why.ahead, _ADVICE[why.reason], schedule, slot)

@@ -13,8 +13,10 @@ from typing import Any
 from msgspec import UNSET, UnsetType
 
 from fairlane.app.admin.controls import PolicyControls, list_all
+from fairlane.app.admin.rates import RateView, rate_views
 from fairlane.app.admin.validation import count_of, rate_of
 from fairlane.app.admin.views import Overridden, declared_values, override_view
+from fairlane.app.ambient import scope_of_all
 from fairlane.app.client import Client
 from fairlane.model.policy.limits import Rate
 from fairlane.model.policy.overrides import GateRules, PolicyChange, Subject, SubjectKind
@@ -110,6 +112,21 @@ class Gates:
         """Remove the override, so that the declared values apply again."""
         await self._controls.undo(name, note, who)
         return await self.aget(name)
+
+    def rates(self) -> Sequence[RateView]:
+        """Return how much of each shared rate is used: the rates of queues, tasks and gates."""
+        return self._client.portal.run(self.arates())
+
+    async def arates(self) -> Sequence[RateView]:
+        """Return how much of each shared rate is used: the rates of queues, tasks and gates."""
+        scope, store = scope_of_all("gates belong to all tenants"), self._client.store
+        rates = {
+            view.subject: rate
+            for kind in (SubjectKind.QUEUE, SubjectKind.TASK, SubjectKind.GATE)
+            for view in await list_all(store, scope, kind)
+            if (rate := getattr(view.effective, "rate", None)) is not None
+        }
+        return await rate_views(store, scope, rates)
 
 
 class _GateControls(PolicyControls):

@@ -1,4 +1,4 @@
-"""`app.jobs`: find, count, explain, cancel and hurry jobs in any state.
+"""`app.jobs`: find, count and explain jobs in any state. What changes them is in `job_steering`, `job_bulk`.
 
 Every call is scoped (S9): inside a tenant only that tenant's jobs are visible; outside, `tenant=` narrows.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final, Generic, TypeVar, Unpack
 from uuid import UUID
 
@@ -15,39 +15,44 @@ from msgspec.structs import replace
 
 from fairlane.app.admin.counts import Counts, counts_from, counts_of, tally_all
 from fairlane.app.admin.explain import Waiting, waiting_of
+from fairlane.app.admin.failures import MAX_LOOKED_AT, FailureReport, report_failures
+from fairlane.app.admin.job_bulk import JobBulk
+from fairlane.app.admin.job_search import search_of, search_page
+from fairlane.app.admin.job_trace import Trace, trace_of
 from fairlane.app.admin.paging import count_all
 from fairlane.app.admin.validation import (
     Filters,
+    FindFilters,
+    age_of,
+    begin_of,
     cursor_of,
     filters_of,
+    find_filters_of,
     name_of,
     number_of,
     scope_of,
-    text_of,
     text_or_none,
     within_page,
 )
 from fairlane.app.ambient import scope_for
-from fairlane.app.client import Client
 from fairlane.app.job import Job
 from fairlane.model.errors import JobNotFound
 from fairlane.model.identifiers import parse_id
-from fairlane.model.instants import LAST_INSTANT
-from fairlane.model.lifecycle.states import CancelReply, State
+from fairlane.model.instants import LAST_INSTANT, Duration
+from fairlane.model.lifecycle.states import State
 from fairlane.model.policy.overrides import Hold, Subject, SubjectKind
+from fairlane.model.schedule.origin import scheduled_slot
 from fairlane.model.scope import Scope
 from fairlane.store.contract.jobs import (
     ExplainRequest,
     FindReply,
     FindRequest,
     PeekRequest,
-    RunNowRequest,
-    StopRequest,
+    Scalar,
     TallyRequest,
     Why,
 )
 from fairlane.store.contract.policies import ReadRequest
-from fairlane.store.contract.request import MAX_PAGE_SIZE
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -66,11 +71,8 @@ class Page(Generic[T_co]):
         return iter(self.items)
 
 
-class Jobs:
+class Jobs(JobBulk):
     """The jobs of an application in every state. Each method has an async twin whose name starts with `a`."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
 
     def get(self, id: UUID | str, /) -> Job[Any]:
         """Return one job; `JobNotFound` if it does not exist or belongs to another tenant's scope."""
@@ -80,8 +82,21 @@ class Jobs:
         """Return one job; `JobNotFound` if it does not exist or belongs to another tenant's scope."""
         return self._client.show(await self._client.aget(parse_id(id), scope_for(None)))
 
+    def trace(self, id: UUID | str, /) -> Trace:
+        """Return what led to a job and what came of it: its ancestors, and all jobs of their correlation ids.
+
+        At most 1,000 jobs of a correlation id are read, the newest; the trace says if there are more.
+        """
+        return self._client.portal.run(self.atrace(id))
+
+    async def atrace(self, id: UUID | str, /) -> Trace:
+        """Return what led to a job and what came of it; see `trace`."""
+        return await trace_of(self._client, scope_for(None), parse_id(id))
+
     def find(
         self,
+        query: str = "",
+        /,
         *,
         tenant: str | None = None,
         queue: str | None = None,
@@ -93,16 +108,21 @@ class Jobs:
         parent: UUID | str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
+        metadata: Mapping[str, Scalar] | None = None,
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page[Job[Any]]:
-        """Return one page of the jobs that match every filter, most recently enqueued first.
+        """Return one page of the jobs that match the query and every filter, most recently enqueued first.
 
-        `since` (inclusive) and `until` (exclusive) bound the time of the enqueue. For the next page pass the
-        page's cursor with the same filters. A job that matches all the time is returned exactly once.
+        The query is a text such as `state:dead task:mail.* -tag:vip`; `QueryError` points at what cannot be
+        understood. One call reads at most 10,000 jobs, so a page may be short or empty with a cursor.
+        `since` (inclusive) and `until` (exclusive) bound the time of the enqueue. `metadata` compares plain
+        values at dotted paths, by type too: `{"import.page": 7}`. For the next page pass the page's cursor
+        with the same filters. A job that matches all the time is returned exactly once.
         """
         return self._client.portal.run(
             self.afind(
+                query,
                 tenant=tenant,
                 queue=queue,
                 task=task,
@@ -113,6 +133,7 @@ class Jobs:
                 parent=parent,
                 since=since,
                 until=until,
+                metadata=metadata,
                 limit=limit,
                 cursor=cursor,
             )
@@ -120,6 +141,8 @@ class Jobs:
 
     async def afind(
         self,
+        query: str = "",
+        /,
         *,
         tenant: str | None = None,
         queue: str | None = None,
@@ -131,29 +154,32 @@ class Jobs:
         parent: UUID | str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
+        metadata: Mapping[str, Scalar] | None = None,
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page[Job[Any]]:
-        """Return one page of the jobs that match every filter; see `find`."""
-        filters = filters_of(
-            {
-                "tenant": tenant,
-                "queue": queue,
-                "task": task,
-                "state": state,
-                "correlation_id": correlation_id,
-                "created_by": created_by,
-                "tag": tag,
-                "parent": parent,
-                "since": since,
-                "until": until,
-            }
-        )
-        request = FindRequest(**filters, limit=within_page("limit", limit), cursor=cursor_of(cursor))
-        reply = await self._client.store.jobs.find(request)
+        """Return one page of the jobs that match the query and every filter; see `find`."""
+        filters: FindFilters = {
+            "tenant": tenant,
+            "queue": queue,
+            "task": task,
+            "state": state,
+            "correlation_id": correlation_id,
+            "created_by": created_by,
+            "tag": tag,
+            "parent": parent,
+            "since": since,
+            "until": until,
+            "metadata": metadata,
+        }
+        most, start, store = within_page("limit", limit), cursor_of(cursor), self._client.store
+        if query:
+            reply = await search_page(store, await search_of(store, query, filters), most, start)
+        else:
+            reply = await store.jobs.find(FindRequest(**find_filters_of(filters), limit=most, cursor=start))
         return Page(tuple(self._client.show(record) for record in reply.jobs), reply.cursor)
 
-    def each(self, *, limit: int | None = None, **filters: Unpack[Filters]) -> Iterator[Job[Any]]:
+    def each(self, *, limit: int | None = None, **filters: Unpack[FindFilters]) -> Iterator[Job[Any]]:
         """Iterate over all jobs that match the filters of `find`, or over the first `limit` of them.
 
         Most recently enqueued first. Pages are read as the iteration reaches them. A job that matches all the
@@ -162,15 +188,15 @@ class Jobs:
         left, request = self._walk(limit, filters)
         return self._each(left, request)
 
-    def aeach(self, *, limit: int | None = None, **filters: Unpack[Filters]) -> AsyncIterator[Job[Any]]:
+    def aeach(self, *, limit: int | None = None, **filters: Unpack[FindFilters]) -> AsyncIterator[Job[Any]]:
         """Iterate with `async for` over all jobs that match the filters of `find`; see `each`."""
         left, request = self._walk(limit, filters)
         return self._aeach(left, request)
 
-    def _walk(self, limit: int | None, filters: Filters) -> tuple[int | None, FindRequest]:
+    def _walk(self, limit: int | None, filters: FindFilters) -> tuple[int | None, FindRequest]:
         """Check the arguments now: a generator would do so only when its first job is requested."""
         most = None if limit is None else number_of("limit", limit, LAST_INSTANT)
-        return most, FindRequest(**filters_of(filters), limit=_STEP)
+        return most, FindRequest(**find_filters_of(filters), limit=_STEP)
 
     def _each(self, left: int | None, request: FindRequest) -> Iterator[Job[Any]]:
         async def aeach(request: FindRequest) -> FindReply:  # the portal's warning shows this name
@@ -242,6 +268,77 @@ class Jobs:
         request = PeekRequest(scope=scope, queue=name_of("queue", queue), limit=within_page("n", n))
         return tuple(self._client.show(record) for record in await self._client.store.jobs.peek(request))
 
+    def failures(
+        self,
+        *,
+        since: datetime | timedelta,
+        tenant: str | None = None,
+        task: str | None = None,
+        most: int = MAX_LOOKED_AT,
+    ) -> FailureReport:
+        """Return the failed attempts by task since a time, or since so long ago.
+
+        Reads dead letters and unfinished jobs, at most `most` of each; the reply says whether that was all.
+        Jobs that succeeded after a retry are not counted.
+        """
+        return self._client.portal.run(self.afailures(since=since, tenant=tenant, task=task, most=most))
+
+    async def afailures(
+        self,
+        *,
+        since: datetime | timedelta,
+        tenant: str | None = None,
+        task: str | None = None,
+        most: int = MAX_LOOKED_AT,
+    ) -> FailureReport:
+        """Return the failed attempts by task since a time, or since so long ago; see `failures`."""
+        scope, bound = scope_of(tenant), number_of("most", most, LAST_INSTANT)
+        named = None if task is None else name_of("task", task)
+        begin = await begin_of(self._client.store, since)
+        return await report_failures(self._client.store, scope, begin, named, bound)
+
+    def stuck(
+        self,
+        age: Duration,
+        *,
+        tenant: str | None = None,
+        queue: str | None = None,
+        task: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[Job[Any]]:
+        """Return jobs whose attempt has been running for longer than `age`, most recently enqueued first."""
+        return self._client.portal.run(
+            self.astuck(age, tenant=tenant, queue=queue, task=task, limit=limit, cursor=cursor)
+        )
+
+    async def astuck(
+        self,
+        age: Duration,
+        *,
+        tenant: str | None = None,
+        queue: str | None = None,
+        task: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[Job[Any]]:
+        """Return jobs whose attempt has been running for longer than `age`; see `stuck`."""
+        longest, wanted = age_of("age", age), within_page("limit", limit)
+        filters = filters_of({"tenant": tenant, "queue": queue, "task": task, "state": State.RUNNING})
+        request = FindRequest(**filters, limit=wanted, cursor=cursor_of(cursor))
+        before = await self._now() - longest
+        found: list[Job[Any]] = []
+        while True:
+            reply = await self._client.store.jobs.find(replace(request, limit=wanted - len(found)))
+            found += [
+                self._client.show(record)
+                for record in reply.jobs
+                if record.started_at is not None and record.started_at < before
+            ]
+            if reply.cursor is None or len(found) == wanted:
+                return Page(tuple(found), reply.cursor)
+            request = replace(request, cursor=reply.cursor)
+
     def explain(self, id: UUID | str, /) -> Waiting:
         """Return why a job is not running, and what to do about it."""
         return self._client.portal.run(self.aexplain(id))
@@ -252,7 +349,9 @@ class Jobs:
         why = await self._client.store.jobs.explain(ExplainRequest(scope=scope_for(None), id=wanted))
         if why is None:
             raise JobNotFound(wanted)
-        return waiting_of(why, await self._pause(why))
+        job = await self._client.aget(wanted, scope_for(None))
+        origin = scheduled_slot(job.tenant, job.created_by, job.correlation_id)
+        return waiting_of(why, await self._pause(why), origin)
 
     async def _pause(self, why: Why) -> Hold | None:
         """Return the pause that holds a job. No scope is needed: who may see the job may see its pause."""
@@ -262,53 +361,3 @@ class Jobs:
         subject = Subject(SubjectKind(kind), name)
         request = ReadRequest(scope=Scope.all(), subjects=(subject,))
         return (await self._client.store.policies.read(request))[subject].paused
-
-    def cancel(
-        self, *ids: UUID | str, reason: str = "", descendants: bool = False
-    ) -> Mapping[UUID, CancelReply]:
-        """Cancel waiting jobs and ask running ones to stop; the reply leaves out ids that were not found.
-
-        With `descendants`, also the children of these jobs, their children, and so on. Danger: a job that is
-        enqueued after its parent's children were looked up is not cancelled.
-        """
-        return self._client.portal.run(self.acancel(*ids, reason=reason, descendants=descendants))
-
-    async def acancel(
-        self, *ids: UUID | str, reason: str = "", descendants: bool = False
-    ) -> Mapping[UUID, CancelReply]:
-        """Cancel waiting jobs and ask running ones to stop; see `cancel`."""
-        scope, why = scope_for(None), text_of("reason", reason)
-        replies: dict[UUID, CancelReply] = {}
-        ahead = list(dict.fromkeys(parse_id(id) for id in ids))
-        while ahead:
-            # The parent before its children are looked up: jobs it enqueues until it stops are found, too.
-            request = StopRequest(scope=scope, ids=tuple(ahead), reason=why)
-            replies.update(await self._client.store.jobs.cancel(request))
-            children = (
-                [child for parent in ahead for child in await self._children(parent, scope)]
-                if descendants
-                else []
-            )
-            ahead = [child for child in dict.fromkeys(children) if child not in replies]
-        return replies
-
-    async def _children(self, parent: UUID, scope: Scope) -> list[UUID]:
-        found: list[UUID] = []
-        cursor: str | None = None
-        while True:
-            request = FindRequest(scope=scope, parent_id=parent, limit=MAX_PAGE_SIZE, cursor=cursor)
-            page = await self._client.store.jobs.find(request)
-            found += [record.id for record in page.jobs]
-            cursor = page.cursor
-            if cursor is None:
-                return found
-
-    def run_now(self, *ids: UUID | str) -> int:
-        """Make delayed jobs ready now; return how many of them were delayed (S53)."""
-        return self._client.portal.run(self.arun_now(*ids))
-
-    async def arun_now(self, *ids: UUID | str) -> int:
-        """Make delayed jobs ready now; return how many of them were delayed (S53)."""
-        wanted = tuple(dict.fromkeys(parse_id(id) for id in ids))
-        request = RunNowRequest(scope=scope_for(None), ids=wanted)
-        return len(await self._client.store.jobs.run_now(request))

@@ -22,7 +22,7 @@ from fairlane.store.contract.jobs import PeekRequest, TallyRequest
 from fairlane.store.contract.request import MAX_ROWS_READ, Request
 
 MAX_LOOKED_AT: Final = 100_000
-"""Default bound of a scan: at most so many delayed jobs, and so many ready ones."""
+"""Default bound of a scan: at most this many delayed jobs, and as many ready ones."""
 
 _AHEAD: Final = 100
 

@@ -14,11 +14,13 @@ from msgspec import UNSET, UnsetType
 from fairlane.app.admin.controls import PolicyControls, list_all
 from fairlane.app.admin.paging import count_by_queue
 from fairlane.app.admin.queue_stats import MAX_LOOKED_AT, QueueStats, stats_of
-from fairlane.app.admin.validation import count_of, limits_of, number_of, rate_of
+from fairlane.app.admin.rates import RateView, rates_of_queue
+from fairlane.app.admin.validation import count_of, limits_of, number_of, rate_of, reason_of
 from fairlane.app.admin.views import QueueView, queue_view
 from fairlane.app.ambient import scope_of_all
 from fairlane.model.instants import LAST_INSTANT
 from fairlane.model.lifecycle.states import State
+from fairlane.model.policy.errors import QueueNotEmpty
 from fairlane.model.policy.limits import Limits, Rate
 from fairlane.model.policy.overrides import PolicyChange, SubjectKind
 from fairlane.store.contract.policies import PolicyView
@@ -135,6 +137,29 @@ class Queues(PolicyControls):
         """Remove the override, so that the declared values apply again."""
         await self._reset(name, note, who)
         return await self.aget(name)
+
+    def remove(self, name: str, *, note: str, who: str | None = None) -> None:
+        """Remove a queue in which no job waits or runs: its declared values, override, pause and close.
+
+        `QueueNotEmpty` if there are such jobs. Finished jobs stay for as long as they are kept. A worker that
+        declares the queue declares it again when it starts.
+        """
+        self._client.portal.run(self.aremove(name, note=note, who=who))
+
+    async def aremove(self, name: str, *, note: str, who: str | None = None) -> None:
+        """Remove a queue in which no job waits or runs; see `remove`."""
+        request = self._about("remove", name, reason_of(note), who)
+        unfinished = await self._client.store.policies.remove(request)
+        if unfinished:
+            raise QueueNotEmpty(name, unfinished)
+
+    def rates(self, name: str) -> Sequence[RateView]:
+        """Return how far the rate of a queue is used, and the rates of tenants that have jobs in it."""
+        return self._client.portal.run(self.arates(name))
+
+    async def arates(self, name: str) -> Sequence[RateView]:
+        """Return how far the rate of a queue is used, and the rates of tenants that have jobs in it."""
+        return await rates_of_queue(self._client.store, self._scope(self._subject(name)), name)
 
     async def _has_any(self, name: str, states: frozenset[State]) -> bool:
         counts = (await self.aget(name)).counts

@@ -13,26 +13,35 @@ from typing import Final
 
 from msgspec import UNSET
 
+from fairlane.app.admin.bulk_entries import BulkAction, audited
 from fairlane.app.admin.controls import PolicyControls, without_queue
 from fairlane.app.admin.jobs import Page
-from fairlane.app.admin.paging import count_by_queue, forget_all, purge_all
+from fairlane.app.admin.operations import operation
+from fairlane.app.admin.paging import count_by_queue, forget_all, forget_schedules, purge_all
+from fairlane.app.admin.shares.page import ShareQuery, share_of, shares_page
+from fairlane.app.admin.shares.views import FILTERS, ORDERS, ShareFilter, ShareOrder, TenantShares
 from fairlane.app.admin.validation import (
     actor,
     labels_of,
     limits_of,
     name_of,
+    one_of,
     queue_or_every,
     reason_of,
     tenant_cursor,
+    text_of,
+    text_or_none,
     weight_of,
     within_page,
 )
 from fairlane.app.admin.views import Tenant, tenant_view
-from fairlane.app.ambient import scope_for
-from fairlane.model.lifecycle.states import State
+from fairlane.app.ambient import scope_for, scope_of_all
+from fairlane.model.lifecycle.states import WAITING, State
 from fairlane.model.policy.limits import Limits
 from fairlane.model.policy.overrides import EVERY, PolicyChange, QueueRules, Subject, SubjectKind, TenantRules
 from fairlane.model.scope import Scope
+from fairlane.store.audit_entries import policy_entries
+from fairlane.store.contract.journal import AppendRequest
 from fairlane.store.contract.policies import ListRequest, PolicyView, PutRequest, ReadRequest
 from fairlane.store.contract.upkeep import ForgetRequest, PurgeRequest
 
@@ -74,20 +83,80 @@ class Tenants(PolicyControls):
         shown = tuple([await self._show(view) for view in views])
         return Page(shown, shown[-1].name if len(shown) == limit else None)
 
-    def declare(self, name: str, *, weight: float = 1.0, labels: Mapping[str, str] | None = None) -> Tenant:
+    def shares(
+        self,
+        *,
+        order: ShareOrder = "impact",
+        only: ShareFilter = "all",
+        name: str = "",
+        labels: Mapping[str, str] | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> TenantShares:
+        """Return one page of tenants with what they hold and wait for, and who slows whom (S93, S94).
+
+        `order` and `only` say which come first and which at all, `name` is a part of the name. Reads counters
+        of all tenants, so ask for it as people look, not for each job. From inside a tenant it is refused.
+        """
+        return self._client.portal.run(
+            self.ashares(order=order, only=only, name=name, labels=labels, limit=limit, cursor=cursor)
+        )
+
+    async def ashares(
+        self,
+        *,
+        order: ShareOrder = "impact",
+        only: ShareFilter = "all",
+        name: str = "",
+        labels: Mapping[str, str] | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> TenantShares:
+        """Return one page of tenants with what they hold and wait for, and who slows whom; see `shares`."""
+        query = ShareQuery(
+            order=one_of("order", order, ORDERS),
+            only=one_of("only", only, FILTERS),
+            name=text_of("name", name),
+            labels=labels_of(labels),
+            limit=within_page("limit", limit),
+            cursor=text_or_none("cursor", cursor),
+        )
+        scope_of_all("shares are of all tenants")
+        return await shares_page(self._client.store, query)
+
+    def share(self, name: str) -> TenantShares:
+        """Return one tenant as in `shares`, and the queues in which it has unfinished jobs."""
+        return self._client.portal.run(self.ashare(name))
+
+    async def ashare(self, name: str) -> TenantShares:
+        """Return one tenant as in `shares`, and the queues in which it has unfinished jobs."""
+        subject, store = self._subject(name), self._client.store
+        scope_of_all("shares are of all tenants")
+        return await share_of(store, subject.name)
+
+    def declare(
+        self, name: str, *, weight: float = 1.0, labels: Mapping[str, str] | None = None, note: str = ""
+    ) -> Tenant:
         """Declare a tenant with a weight and labels; limits that a file declares for it are kept."""
-        return self._client.portal.run(self.adeclare(name, weight=weight, labels=labels))
+        return self._client.portal.run(self.adeclare(name, weight=weight, labels=labels, note=note))
 
     async def adeclare(
-        self, name: str, *, weight: float = 1.0, labels: Mapping[str, str] | None = None
+        self, name: str, *, weight: float = 1.0, labels: Mapping[str, str] | None = None, note: str = ""
     ) -> Tenant:
         """Declare a tenant with a weight and labels; limits that a file declares for it are kept."""
         scope = self._scope_to_change(self._subject(name))
-        given = labels_of(labels)
+        given, why = labels_of(labels), text_of("note", note)
         view = await self._read(name)
         before = view.declared if isinstance(view.declared, TenantRules) else TenantRules()
         rules = {view.subject: TenantRules(weight_of(weight), given, before.limits)}
-        await self._client.store.policies.put(PutRequest(scope=scope, rules=rules))
+        store, done = self._client.store, operation("tenants.declare", note=why)
+        entries = [
+            entry
+            for one in await store.policies.put(PutRequest(scope=scope, rules=rules))
+            for entry in policy_entries(done, one.subject, "declared", one.before, one.after)
+        ]
+        if entries:  # declaring has no operator's request of its own: workers do it at each start
+            await store.journal.append(AppendRequest(scope=scope, journal="audit", entries=tuple(entries)))
         return await self.aget(name)
 
     def set(
@@ -158,23 +227,38 @@ class Tenants(PolicyControls):
     ) -> int:
         """Cancel all waiting jobs of a tenant, in one queue or in all; return how many (S46)."""
         where = None if queue is None else name_of("queue", queue)
-        scope = self._scope(self._subject(name))
-        request = PurgeRequest(scope=scope, reason=reason_of(reason), who=actor(who), queue=where)
-        return await purge_all(self._client.store, request)
+        scope, why, store = self._scope(self._subject(name)), reason_of(reason), self._client.store
+        request = PurgeRequest(scope=scope, reason=why, who=actor(who), queue=where)
+        counts = await count_by_queue(store, scope, where)
+        waiting = sum(queue[state] for queue in counts.values() for state in WAITING)
+        bulk = BulkAction(action="tenants.purge", subject=f"tenant {name}", scope=scope, who=who, note=why)
+        async with audited(store, bulk, filter={"queue": where}, matches=waiting) as end:
+            cancelled = await purge_all(store, request)
+            end.result = {"cancelled": cancelled}
+        return cancelled
 
     def forget(self, name: str, *, reason: str, who: str | None = None) -> int:
         """Erase payloads, results, errors and keys of a tenant's jobs; return of how many (S52).
 
-        Waiting jobs are cancelled. Running jobs are asked to stop, and are not erased yet: a warning is
-        logged, and `forget` must be called again when they have ended. Danger: this cannot be undone.
+        Budgets keep what it has spent, without its names. Its schedules are removed; a worker that declares
+        one makes it again. Waiting jobs are cancelled.
+        Running jobs are asked to stop, and are not erased yet: a warning is logged, and `forget` must be
+        called again when they have ended. Danger: this cannot be undone.
         """
         return self._client.portal.run(self.aforget(name, reason=reason, who=who))
 
     async def aforget(self, name: str, *, reason: str, who: str | None = None) -> int:
         """Erase payloads, results, errors and keys of a tenant's jobs; see `forget`."""
-        scope = self._scope(self._subject(name))
-        request = ForgetRequest(scope=scope, reason=reason_of(reason), who=actor(who))
-        reply = await forget_all(self._client.store, request)
+        scope, why, store = self._scope(self._subject(name)), reason_of(reason), self._client.store
+        request = ForgetRequest(scope=scope, reason=why, who=actor(who))
+        counts = await count_by_queue(store, scope)
+        jobs = sum(number for queue in counts.values() for number in queue.values())
+        bulk = BulkAction(action="tenants.forget", subject=f"tenant {name}", scope=scope, who=who, note=why)
+        async with audited(store, bulk, matches=jobs) as end:
+            schedules = await forget_schedules(store, name)  # first: they would make more jobs
+            reply = await forget_all(store, request)
+            end.result = {"erased": reply.erased, "running": reply.running}
+            end.result |= {"schedules": schedules} if schedules else {}
         if reply.running:
             _log.warning(
                 "tenant %s: %d running job(s) are not erased yet; call forget again when they have ended",

@@ -6,18 +6,18 @@ asked. So all stores get the same values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
-from getpass import getuser
-from typing import Any, Final, TypedDict, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final, TypedDict, TypeVar, cast
 from uuid import UUID
 
 from msgspec import UnsetType
 
+from fairlane.app.acting import current_actor
 from fairlane.app.ambient import current_ambient, scope_for
-from fairlane.app.enqueue.checks import ProblemList, instant, kind_of
+from fairlane.app.enqueue.checks import LONGEST_WAIT, ProblemList, duration, instant, kind_of
 from fairlane.model.identifiers import parse_id
-from fairlane.model.instants import LAST_INSTANT, Instant
+from fairlane.model.instants import LAST_INSTANT, Instant, Micros
 from fairlane.model.lifecycle.states import State
 from fairlane.model.names import (
     TEXT_CHARS,
@@ -32,7 +32,11 @@ from fairlane.model.policy.limits import Limits, Rate
 from fairlane.model.policy.overrides import EVERY
 from fairlane.model.scheduling.fairness import stride
 from fairlane.model.scope import Scope
-from fairlane.store.contract.request import MAX_PAGE_SIZE, JobPosition, from_cursor
+from fairlane.store.contract import Store
+from fairlane.store.contract.jobs import Scalar
+from fairlane.store.contract.request import MAX_PAGE_SIZE, JobPosition, Request, from_cursor
+
+Word = TypeVar("Word", bound=str)
 
 
 class Filters(TypedDict, total=False):
@@ -50,10 +54,17 @@ class Filters(TypedDict, total=False):
     until: datetime | None
 
 
+class FindFilters(Filters, total=False):
+    """The filters of `find` and `each`: also those that counting does not know."""
+
+    metadata: Mapping[str, Scalar] | None
+
+
 _HINTS: Final[Mapping[str, Callable[[object], str | None]]] = {
     "tenant": tenant_hint,
     "queue": name_hint,
     "task": task_hint,
+    "breaker": name_hint,
     "correlation_id": label_hint,
     "created_by": label_hint,
     "tag": label_hint,
@@ -109,6 +120,22 @@ def number_of(field: str, value: object, most: int, hint: str = "") -> int:
     return value
 
 
+def flag_of(field: str, value: object) -> bool:
+    """Return True or False; ValueError for anything else."""
+    if isinstance(value, bool):
+        return value
+    message = f"{field}: is of type {kind_of(value)}; use True or False"
+    raise ValueError(message)
+
+
+def one_of(field: str, value: Word, known: Sequence[Word]) -> Word:
+    """Return a word that is one of these; ValueError for anything else."""
+    if value in known:
+        return value
+    message = f"{field} is {str(value)[:40]!r}; use one of: {', '.join(known)}"
+    raise ValueError(message)
+
+
 def within_page(field: str, number: object) -> int:
     """Return a legal page size."""
     return number_of(field, number, MAX_PAGE_SIZE, ", and the cursor for more")
@@ -141,7 +168,7 @@ def tenant_cursor(cursor: object) -> str:
     if cursor is None or tenant_hint(cursor) is None:
         return str(cursor or "")
     shown = repr(cursor[:_SHOWN]) if isinstance(cursor, str) else f"a value of type {kind_of(cursor)}"
-    message = f"{shown} is no cursor; use the one that came with the page before"
+    message = f"{shown} is not a cursor; use the one that came with the page before"
     raise ValueError(message)
 
 
@@ -166,14 +193,59 @@ def instant_or_none(field: str, value: object) -> Instant | None:
     return found
 
 
-def filters_of(filters: Filters) -> dict[str, Any]:
+def age_of(field: str, value: object) -> Micros:
+    """Return how long ago, in microseconds: seconds or a timedelta, 0 or more."""
+    problems = ProblemList(0)
+    found = duration(problems, field, value, 0, LONGEST_WAIT)
+    if problems.found:
+        (problem,) = problems.found
+        message = f"{field}: {problem.message}; {problem.hint}"
+        raise ValueError(message)
+    return found
+
+
+def find_filters_of(filters: FindFilters) -> dict[str, Any]:
+    """Return the filters as fields of a `FindRequest`; see `filters_of`."""
+    rest = cast("Filters", {name: value for name, value in filters.items() if name != "metadata"})
+    metadata = metadata_of(filters.get("metadata"))
+    return {**filters_of(rest, FindFilters), "metadata": metadata}
+
+
+def metadata_of(metadata: object) -> tuple[tuple[str, Scalar], ...]:
+    """Return what must stand in the metadata: plain values by dotted paths."""
+    if metadata is None:
+        return ()
+    if not isinstance(metadata, Mapping):
+        message = f"metadata: is of type {kind_of(metadata)}; give a dict of paths and plain values"
+        raise ValueError(message)  # noqa: TRY004 (one error for every wrong value)
+    wanted: list[tuple[str, Scalar]] = []
+    for path, value in cast("Mapping[object, object]", metadata).items():
+        if not isinstance(path, str) or not path:
+            message = f"metadata: has a key of type {kind_of(path)}; use dotted paths, such as 'import.page'"
+            raise ValueError(message)
+        if value is not None and type(value) not in {str, int, float, bool}:
+            message = f"metadata.{path[:_SHOWN]}: is of type {kind_of(value)}; compare with text, a number, "
+            raise ValueError(message + "True, False or None")
+        wanted.append((path, cast("Scalar", value)))
+    return tuple(wanted)
+
+
+async def begin_of(store: Store, since: object, field: str = "since") -> Instant:
+    """Return a time, or the time so long ago by the store's clock."""
+    if not isinstance(since, timedelta):
+        return instant_or_none(field, since) or 0
+    age = age_of(field, since)
+    return max(0, (await store.registry.status(Request(scope=Scope.all()))).now - age)
+
+
+def filters_of(filters: Filters, kind: type[Any] = Filters) -> dict[str, Any]:
     """Return the filters as fields of a store request, with the scope; TypeError for an unknown filter.
 
     All values are checked before the scope is.
     """
-    unknown = sorted(set(filters) - set(Filters.__annotations__))
+    unknown = sorted(set(filters) - set(kind.__annotations__))
     if unknown:
-        message = f"{unknown[0]!r} is not a filter; there are {', '.join(Filters.__annotations__)}"
+        message = f"{unknown[0]!r} is not a filter; there are {', '.join(kind.__annotations__)}"
         raise TypeError(message)
     given = {name: value for name, value in filters.items() if value is not None}
     found: dict[str, Any] = {name: name_of(name, value) for name, value in given.items() if name in _HINTS}
@@ -275,16 +347,13 @@ def _refusal(name: str, value: object, wanted: str) -> ValueError:
 
 
 def actor(who: str | None) -> str:
-    """Return who acts: as given, else the task of the running handler, else the user of this process."""
+    """Return who acts: as given, else the task of the running handler, else whoever acts in this process."""
     if who:
         return text_of("who", who)
     caller = current_ambient()
     if caller is not None and caller.job is not None:
         return f"task {caller.job.task}"
-    try:
-        return getuser()
-    except (KeyError, OSError):  # a container may run under a number that has no name
-        return "unknown"
+    return current_actor()
 
 
 def reason_of(reason: str) -> str:

@@ -45,6 +45,13 @@ class LoadedConfig(NamedTuple):
     file: str | None
 
 
+class CommandLine(NamedTuple):
+    """The file and the options that a command line gave, for a process that must be configured alike."""
+
+    file: FilePath | None
+    options: Options
+
+
 class Configuration:
     """The sources of an application's settings. Creating it reads nothing."""
 
@@ -72,6 +79,18 @@ class Configuration:
         `is_quiet` logs nothing: for a first look, when the application itself will read the same later.
         """
         self._file, self._options, self._is_quiet, self._read = file, options or {}, is_quiet, None
+
+    def with_url(self, url: str) -> Configuration:
+        """Return the same configuration with another store, whatever the other sources say of it."""
+        other = Configuration(msgspec.structs.replace(self.code, url=url), self._config, self._environ)
+        options = {name: one for name, one in self._options.items() if one[0] != ".".join(_URL)}
+        other.use(file=self._file, options=options, is_quiet=True)
+        return other
+
+    @property
+    def command_line(self) -> CommandLine:
+        """What `use` was given."""
+        return CommandLine(self._file, self._options)
 
     @property
     def read(self) -> LoadedConfig:
@@ -152,6 +171,8 @@ def _paths_of(code: Settings) -> Iterator[Path]:
     yield from (("queues", name) for name in code.queues)
     yield from (("lanes", lane.name) for lane in code.lanes)
     yield from (("gates", gate.name) for gate in code.gates)
+    yield from (("breakers", one.name) for one in code.breakers)
+    yield from (("budgets", budget.name) for budget in code.budgets)
 
 
 def _below(layer: ConfigLayer, table: str) -> Iterator[Path]:

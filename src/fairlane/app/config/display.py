@@ -11,16 +11,33 @@ from msgspec import UNSET
 
 from fairlane.app.config.configuration import Configuration
 from fairlane.app.config.keys import TREE, Key, NamedEntries, Node
-from fairlane.app.config.merge import RETENTION, WORKER_DURATIONS
+from fairlane.app.config.merge import OWN_RETENTION, RETENTION, WORKER_DURATIONS
 from fairlane.app.config.sources import GivenValue, Path, dotted, references
 from fairlane.app.config.value_kinds import NONE, ValueKind, plain_text
+from fairlane.app.journal_settings import AuditSettings, EventSettings
 from fairlane.app.settings import Settings, settings_of
 from fairlane.model.instants import SECOND
-from fairlane.model.policy.declared import Queue
+from fairlane.model.policy.declared import Breaker, Queue
+from fairlane.model.policy.retention import Retention
 
 DEFAULT: Final = "default"
 CODE: Final = "code"
 IMPLIED: Final = "implied by retry"
+
+_UNSET: Final = {
+    "headroom": "",
+    "prefetch": "what a round trip needs",
+    "stuck_after": "twice the timeout",
+    "color": "that of its name",
+}
+"""Keys without a value of their own, and what then counts; a lane's headroom depends on its slots."""
+
+
+_INSTEAD: Final[Mapping[Path, str]] = {
+    ("worker", "children"): "as many as slots",
+    ("web", "secret"): "drawn at the start",
+}
+"""Keys of one table for which none means something else."""
 
 
 class ConfigRow(NamedTuple):
@@ -48,12 +65,16 @@ def rows(configuration: Configuration) -> list[ConfigRow]:
     found: list[ConfigRow] = []
     for path, value in _values(settings).items():
         default = defaults.get(("defaults", *path[2:]) if path[0] == "queues" else path)
-        is_in_code = path in in_code and (path[0] in {"lanes", "gates"} or in_code[path] != default)
-        if value is None and path[-1] in {"headroom", "prefetch"}:
-            shown = str(slots[path[1]]) if path[-1] == "headroom" else "what a round trip needs"
+        is_in_code = path in in_code and (
+            path[0] in {"lanes", "gates", "budgets", "breakers"} or in_code[path] != default
+        )
+        if value is None and path[-1] in _UNSET:
+            shown = str(slots[path[1]]) if path[-1] == "headroom" else _UNSET[path[-1]]
             found.append(ConfigRow(dotted(path), shown, DEFAULT))
             continue
         shown = _shown(_key(path).kind, value, given.get(path))
+        if value is None and path in _INSTEAD:
+            shown = _INSTEAD[path]
         source = _source(path, given, is_in_code=is_in_code, is_default=value == default)
         found.append(ConfigRow(dotted(path), shown, source))
     return found
@@ -118,10 +139,14 @@ def _tables(settings: Settings) -> dict[str, Any]:
             "priority": "lower_first" if settings.is_lower_first else "higher_first",
             "priority_default": settings.priority_default,
         },
-        "defaults": _queue(settings.queue_defaults),
+        "defaults": {
+            name: value for name, value in _queue(settings.queue_defaults).items() if name != "color"
+        },
         "queues": {name: _queue(queue) for name, queue in settings.queues.items()},
         "lanes": {lane.name: _fields(lane) for lane in settings.lanes},
         "gates": {gate.name: _fields(gate) for gate in settings.gates},
+        "breakers": {one.name: _without_errors(one) for one in settings.breakers},
+        "budgets": {budget.name: _fields(budget) for budget in settings.budgets},
         "tasks": {name: _given(task) for name, task in settings.tasks.items()},
         "tenants": {
             name: {
@@ -131,17 +156,50 @@ def _tables(settings: Settings) -> dict[str, Any]:
             }
             for name, rules in settings.tenants.items()
         },
+        "schedules": settings.schedules,
         "worker": {
-            name: value / SECOND if name in WORKER_DURATIONS else value for name, value in worker.items()
+            name: value / SECOND if name in WORKER_DURATIONS and value is not None else value
+            for name, value in worker.items()
         },
         "payload": {
             **msgspec.structs.asdict(settings.payload),
             "check_types": settings.check_types,
             "sensitive": settings.sensitive,
             "require": settings.require,
+            "categories": settings.categories,
         },
-        "retention": {key: getattr(settings.retention, field) / SECOND for key, field in RETENTION.items()},
+        "errors": msgspec.structs.asdict(settings.errors),
+        "retention": _retention(settings.retention),
+        "archive": msgspec.structs.asdict(settings.archive),
+        "dead_letters": msgspec.structs.asdict(settings.dead_letters),
+        "events": _with_seconds(settings.events),
+        "audit": _with_seconds(settings.audit),
+        "web": {
+            **{name: getattr(settings.web, name) for name in settings.web.__struct_fields__},
+            "statement_limit": settings.web.statement_limit / SECOND,
+        },
+        "doctor": msgspec.structs.asdict(settings.doctor),
     }
+
+
+def _retention(retention: Retention) -> dict[str, Any]:
+    durations = {key: getattr(retention, field) / SECOND for key, field in RETENTION.items()}
+    dead_from = "decision" if retention.is_from_review else "death"
+    return {
+        **durations,
+        "dead_from": dead_from,
+        "attempts_per_job": retention.attempts,
+        "newest_finished": retention.newest_finished,
+        "newest_dead": retention.newest_dead,
+        **{
+            names: {name: keep / SECOND for name, keep in getattr(retention, names).items()}
+            for names in OWN_RETENTION
+        },
+    }
+
+
+def _with_seconds(settings: EventSettings | AuditSettings) -> dict[str, Any]:
+    return {**msgspec.structs.asdict(settings), "keep": settings.keep / SECOND}
 
 
 def _queue(queue: Queue) -> dict[str, Any]:
@@ -150,6 +208,11 @@ def _queue(queue: Queue) -> dict[str, Any]:
 
 def _fields(policy: Any) -> dict[str, Any]:
     return {field.name: getattr(policy, field.name) for field in fields(policy) if field.name != "name"}
+
+
+def _without_errors(one: Breaker) -> dict[str, Any]:
+    """Return the values of a breaker that a file can give: which errors count is the code's."""
+    return {name: value for name, value in _fields(one).items() if name != "errors"}
 
 
 def _given(struct: msgspec.Struct) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from fairlane.app.acting import ACTOR
 from fairlane.app.config.keys import TREE, Key, NamedEntries, Node
 from fairlane.app.config.sources import ConfigLayer, ConfigProblem, GivenValue, Path
 from fairlane.app.config.value_kinds import ValueKind
@@ -22,6 +23,7 @@ CONFIG: Final = "FAIRLANE_CONFIG"
 _SHORT: Final[Mapping[str, Path]] = {
     "FAIRLANE_URL": ("app", "url"),
     "FAIRLANE_APP": ("app", "import"),
+    "FAIRLANE_AUDIT_KEY": ("audit", "key"),
 }
 _NOT_OURS: Final = re.compile(r"FAIRLANE_(TEST_.*|FAULTS|SEED|MACHINE_RUNS)")
 """Variables of the project's own tests."""
@@ -32,7 +34,7 @@ def read_environment(environ: Mapping[str, str], known: Iterable[Path]) -> Confi
     layer = ConfigLayer()
     paths = set(known)
     for name in sorted(environ):
-        if name.startswith(PREFIX) and name != CONFIG and not _NOT_OURS.fullmatch(name):
+        if name.startswith(PREFIX) and name not in {CONFIG, ACTOR} and not _NOT_OURS.fullmatch(name):
             _take(layer, name, environ[name], paths)
     return layer
 
@@ -77,8 +79,8 @@ def _take(layer: ConfigLayer, name: str, text: str, known: set[Path]) -> None:
 def _unknown(name: str) -> ConfigProblem:
     first, *rest = name.split("__")
     heads = [PREFIX + table.upper() for table in TREE]
-    candidates = [*_SHORT, CONFIG, *heads] if not rest else heads
-    allowed = f"{', '.join([CONFIG, *_SHORT])}, and {PREFIX}TABLE__KEY"
+    candidates = [*_SHORT, CONFIG, ACTOR, *heads] if not rest else heads
+    allowed = f"{', '.join([CONFIG, *_SHORT, ACTOR])}, and {PREFIX}TABLE__KEY"
     return ConfigProblem(
         (), f"{name} is not a Fairlane variable{did_you_mean(first, candidates)}", "the environment", allowed
     )

@@ -13,10 +13,13 @@ from fairlane.app.config.keys import TREE, Key, NamedEntries
 from fairlane.app.config.sources import Path
 from fairlane.app.config.values import ConfigValues
 from fairlane.app.did_you_mean import did_you_mean
+from fairlane.app.journal_settings import AuditSettings, EventSettings
+from fairlane.app.schedules.reading import when_problems
 from fairlane.app.settings import DEFAULT_QUEUE, Settings, TaskSettings
+from fairlane.app.web_settings import WebSettings
 from fairlane.app.worker_settings import WorkerSettings
 from fairlane.model.instants import to_micros
-from fairlane.model.policy.declared import Gate, Lane, Queue
+from fairlane.model.policy.declared import Breaker, Budget, Gate, Lane, Queue
 from fairlane.model.policy.limits import NO_LIMITS, Limits
 from fairlane.model.policy.overrides import EVERY, TenantRules
 from fairlane.model.policy.retention import Retention
@@ -27,12 +30,16 @@ RETENTION: Final = {
     "succeeded": "succeeded",
     "cancelled": "cancelled",
     "dead_unreviewed": "dead",
+    "dead_reviewed": "dead_reviewed",
     "results": "results",
     "idempotency_keys": "keys",
 }
-"""Fields of `Retention` by key of the file."""
+"""Fields of `Retention` that are durations, by key of the file."""
 
-WORKER_DURATIONS: Final = ("lease", "renew_every", "shutdown_deadline")
+OWN_RETENTION: Final = ("tasks", "tenants", "queues")
+"""Tables of `[retention]` with a time for each name."""
+
+WORKER_DURATIONS: Final = ("lease", "renew_every", "shutdown_deadline", "stalled_after", "child_max_age")
 
 
 def settings_over(code: Settings, values: ConfigValues, declared: Collection[str]) -> Settings:
@@ -61,10 +68,20 @@ def settings_over(code: Settings, values: ConfigValues, declared: Collection[str
         queue_defaults=_queue(_PLAIN, values, is_named=False),
         lanes=lanes,
         gates=_gates(code, values),
+        breakers=_breakers(code, values),
+        budgets=_budgets(code, values),
         tasks={name: TaskSettings(**values.at("tasks", name)) for name in values.names("tasks")},
         tenants={name: _tenant(name, queues, values) for name in values.names("tenants")},
+        schedules=_schedules(values),
         worker=_worker(code.worker, values),
+        errors=msgspec.structs.replace(code.errors, **values.at("errors")),
         retention=_retention(code.retention, values),
+        archive=msgspec.structs.replace(code.archive, **values.at("archive")),
+        dead_letters=msgspec.structs.replace(code.dead_letters, **values.at("dead_letters")),
+        events=_events(code.events, values),
+        audit=_audit(code.audit, values),
+        web=_web(code.web, values),
+        doctor=msgspec.structs.replace(code.doctor, **values.at("doctor")),
     )  # fmt: skip
     if "priority" in app:
         built = msgspec.structs.replace(built, is_lower_first=app["priority"] == "lower_first")
@@ -111,7 +128,7 @@ def _limits(queue: Queue | None, given: Mapping[str, Any]) -> Limits:
     return replace(NO_LIMITS if queue is None else queue.limits, **given)
 
 
-# ── lanes and gates ──────────────────────────────────────────────────────────
+# ── lanes, gates and breakers ──────────────────────────────────────────────────────────
 
 
 def _lanes(code: Settings, values: ConfigValues) -> tuple[Lane, ...]:
@@ -143,6 +160,7 @@ def _check_queues(values: ConfigValues, lanes: Iterable[Lane], known: Sequence[s
         for name in values.names("tenants", tenant, "limits")
         if name != EVERY
     ]
+    mentions += [(("retention", "queues", name), name) for name in values.names("retention", "queues")]
     for path, name in mentions:
         if name not in known:
             message = f"queue {name} is not declared{did_you_mean(name, list(known))}"
@@ -163,12 +181,59 @@ def _gates(code: Settings, values: ConfigValues) -> tuple[Gate, ...]:
     return tuple(gates.values())
 
 
+def _breakers(code: Settings, values: ConfigValues) -> tuple[Breaker, ...]:
+    breakers = {one.name: one for one in code.breakers}
+    for name in values.names("breakers"):
+        if not values.is_whole("breakers", name):
+            continue  # reported already, as illegal
+        base, given = breakers.get(name), values.at("breakers", name)
+        make = partial(Breaker, name, **given) if base is None else partial(replace, base, **given)
+        built = values.build(("breakers", name), make, base)
+        if built is not None:
+            breakers[name] = built
+    return tuple(breakers.values())
+
+
+def _budgets(code: Settings, values: ConfigValues) -> tuple[Budget, ...]:
+    budgets = {budget.name: budget for budget in code.budgets}
+    for name in values.names("budgets"):
+        if not values.is_whole("budgets", name):
+            continue  # reported already, as illegal
+        base, given = budgets.get(name), values.at("budgets", name)
+        needed = {"ceiling": None, "currency": None}  # a budget of the file alone must say both
+        make = (
+            partial(Budget, name, **{**needed, **given}) if base is None else partial(replace, base, **given)
+        )
+        built = values.build(("budgets", name), make, base)
+        if built is not None:
+            budgets[name] = built
+    return tuple(budgets.values())
+
+
+# ── schedules ────────────────────────────────────────────────────────────────
+
+
+def _schedules(values: ConfigValues) -> dict[str, Mapping[str, Any]]:
+    """Return what is said of each schedule; what says when must fit together, if the file says it."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for name in values.names("schedules"):
+        words = found[name] = values.at("schedules", name)
+        if not values.is_whole("schedules", name) or not {"cron", "every", "at"} & set(words):
+            continue  # reported already, or the code says when
+        for problem in when_problems(words):
+            values.problem(("schedules", name, problem.field), problem.message, problem.hint)
+    return found
+
+
 # ── fixed tables ─────────────────────────────────────────────────────────────
 
 
 def _worker(code: WorkerSettings, values: ConfigValues) -> WorkerSettings:
     given = values.at("worker")
-    given = {name: to_micros(value) if name in WORKER_DURATIONS else value for name, value in given.items()}
+    given = {
+        name: to_micros(value) if name in WORKER_DURATIONS and value is not None else value
+        for name, value in given.items()
+    }
     worker = msgspec.structs.replace(code, **given)
     if worker.renew_every >= worker.lease:
         key = "renew_every" if values.is_given("worker", "renew_every") else "lease"
@@ -179,9 +244,52 @@ def _worker(code: WorkerSettings, values: ConfigValues) -> WorkerSettings:
 
 def _retention(code: Retention, values: ConfigValues) -> Retention:
     given = values.at("retention")
-    return msgspec.structs.replace(
-        code, **{field: to_micros(given[key]) for key, field in RETENTION.items() if key in given}
-    )
+    changed: dict[str, Any] = {
+        field: to_micros(given[key]) for key, field in RETENTION.items() if key in given
+    }
+    if "dead_from" in given:
+        changed["is_from_review"] = given["dead_from"] == "decision"
+    if "attempts_per_job" in given:
+        changed["attempts"] = given["attempts_per_job"]
+    changed |= {name: given[name] for name in ("newest_finished", "newest_dead") if name in given}
+    for names in OWN_RETENTION:
+        times = {name: to_micros(keep) for name, keep in values.at("retention", names).items()}
+        changed[names] = {**getattr(code, names), **times}
+    return msgspec.structs.replace(code, **changed)
+
+
+def _events(code: EventSettings, values: ConfigValues) -> EventSettings:
+    given = values.at("events")
+    if "keep" in given:
+        given["keep"] = to_micros(given["keep"])
+    return msgspec.structs.replace(code, **given)
+
+
+def _audit(code: AuditSettings, values: ConfigValues) -> AuditSettings:
+    given = values.at("audit")
+    if "keep" in given:
+        given["keep"] = to_micros(given["keep"])
+    if given.get("key") is not None:
+        given["key"] = given["key"].encode()
+    return msgspec.structs.replace(code, **given)
+
+
+def _web(code: WebSettings, values: ConfigValues) -> WebSettings:
+    given = values.at("web")
+    if "statement_limit" in given:
+        given["statement_limit"] = to_micros(given["statement_limit"])
+    web = msgspec.structs.replace(code, **given)
+    if web.review_dead_letters is not web.see_dead_letters and web.see_dead_letters.includes(
+        web.review_dead_letters
+    ):
+        message = "who decides about dead letters must see them"
+        values.problem(("web", "review_dead_letters"), message, f"{web.see_dead_letters} or a role above it")
+    if web.user_header is not None and not web.trusted_proxies:
+        message = "nobody's header is believed without web.trusted_proxies"
+        values.problem(("web", "user_header"), message, "the addresses of the proxy in trusted_proxies, too")
+    if web.user_header_role is not None and web.user_header is None:
+        values.problem(("web", "user_header_role"), "there is no web.user_header", "the header too, or none")
+    return web
 
 
 def _with_payload(settings: Settings, values: ConfigValues) -> Settings:
@@ -196,6 +304,10 @@ def _with_payload(settings: Settings, values: ConfigValues) -> Settings:
         check_types=given.get("check_types", settings.check_types),
         sensitive=given.get("sensitive", settings.sensitive),
         require=given.get("require", settings.require),
+        categories={
+            **settings.categories,
+            **{name: tuple(fields) for name, fields in values.at("payload", "categories").items()},
+        },
     )
 
 

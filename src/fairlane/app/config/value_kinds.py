@@ -5,21 +5,33 @@ A kind never repairs a value. Knows no keys and no sources.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from decimal import Decimal
 from math import inf
-from typing import Any, Final
+from string import Formatter
+from typing import Any, Final, cast
 
 import msgspec
 
 from fairlane.app.config.units import DURATIONS, SIZES, bytes_of, duration_text, seconds_of, size_text
-from fairlane.model.names import name_hint
+from fairlane.model.names import label_hint, name_hint
 from fairlane.model.payload.sensitive import find_sensitive
-from fairlane.model.payload.tagged import INT64
+from fairlane.model.payload.tagged import INT64, is_utf8
+from fairlane.model.policy.amounts import to_decimal, to_millionths
+from fairlane.model.policy.budget import shares
+from fairlane.model.policy.periods import is_zone
 from fairlane.store.urls import is_clear
 
 HIDDEN: Final = "(hidden)"
 NONE: Final = "none"
 """The word for "no limit" and "no timeout" in a file: TOML has no null."""
+
+
+LEAST_SECRET: Final = 16
+"""The shortest secret: what is shorter can be guessed."""
+
+KEY_PARTS: Final = ("key", "n", "time", "id")
+"""What a template of a key may contain."""
 
 
 def plain_text(value: Any) -> str:
@@ -100,6 +112,60 @@ URL: Final = ValueKind(
 )
 
 
+def _safe_place(place: str) -> str:
+    """Return a folder as it is, a URL without its password."""
+    return safe_url(place) if "://" in place else place
+
+
+PLACE: Final = ValueKind(
+    _text, "a folder, or a URL such as s3://bucket/jobs", is_text=True, is_secret=True, show=_safe_place
+)
+
+
+def _secret(value: Any) -> str:
+    if not is_utf8(_text(value)):
+        raise ValueError
+    if len(value) < LEAST_SECRET:
+        message = f"it has fewer than {LEAST_SECRET} characters"
+        raise ValueError(message)
+    return str(value)
+
+
+def _hidden(_: Any) -> str:
+    return HIDDEN
+
+
+SECRET: Final = ValueKind(
+    _secret,
+    f"a text of at least {LEAST_SECRET} characters",
+    is_text=True,
+    is_secret=True,
+    show=_hidden,
+)
+
+
+def _key_template(value: Any) -> str:
+    if label_hint(value) is not None:
+        raise ValueError
+    try:
+        parts = [(name, form or how) for _, name, form, how in Formatter().parse(value) if name is not None]
+    except ValueError:  # a single brace
+        raise ValueError from None
+    if any(name not in KEY_PARTS or extra for name, extra in parts):
+        raise ValueError
+    if all(name == "key" for name, _ in parts):
+        message = "each new job would get the same key"
+        raise ValueError(message)
+    return str(value)
+
+
+KEY_TEMPLATE: Final = ValueKind(
+    _key_template,
+    f"a text with {', '.join(f'{{{name}}}' for name in KEY_PARTS)}; not with {{key}} alone",
+    is_text=True,
+)
+
+
 def one_of(*choices: str) -> ValueKind:
     """One of these words."""
 
@@ -176,4 +242,41 @@ def or_none(kind: ValueKind) -> ValueKind:
     def read(value: Any) -> Any:
         return None if value == NONE else kind.read(value)
 
-    return ValueKind(read, f'{kind.allowed}, or "{NONE}"', is_text=kind.is_text, show=kind.show)
+    allowed = f'{kind.allowed}, or "{NONE}"'
+    return ValueKind(read, allowed, is_text=kind.is_text, is_secret=kind.is_secret, show=kind.show)
+
+
+# ── budgets ───────────────────────────────────────────────────────────────────
+
+
+def _amount(value: Any) -> Decimal:
+    return to_decimal(to_millionths(value))
+
+
+def _currency(value: Any) -> str:
+    if not isinstance(value, str) or not (
+        len(value) == CURRENCY_LETTERS and value.isascii() and value.isupper()
+    ):
+        raise ValueError
+    return value
+
+
+def _zone(value: Any) -> str:
+    if not is_zone(value):
+        raise ValueError
+    return str(value)
+
+
+def _shares(value: Any) -> tuple[Any, ...]:
+    if not isinstance(value, list):
+        raise ValueError  # noqa: TRY004 (one way to say that a value does not fit)
+    listed = cast("Sequence[Any]", value)
+    shares(listed)
+    return tuple(listed)
+
+
+CURRENCY_LETTERS: Final = 3
+AMOUNT: Final = ValueKind(_amount, 'an amount with at most 6 decimals, such as "500.00"', show=str)
+CURRENCY: Final = ValueKind(_currency, "three capital letters, such as USD", is_text=True)
+ZONE: Final = ValueKind(_zone, "the name of a time zone, such as Europe/Berlin", is_text=True)
+SHARES: Final = ValueKind(_shares, "a list of shares in whole percents, such as [0.8, 1.0]")

@@ -37,7 +37,7 @@ class ConfigValues:
             if names:
                 message = f"the value of ${{{names[0]}}} is not allowed"
             elif one.key.kind.is_secret:
-                message = "it is not text"
+                message = str(error) or "it is not text"
             self.problems.append(ConfigProblem(path, message, one.source, one.key.kind.allowed))
             return []
 

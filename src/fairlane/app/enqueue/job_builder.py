@@ -18,6 +18,7 @@ from fairlane.app.ambient import Ambient
 from fairlane.app.arguments.type_check import ArgumentCheck
 from fairlane.app.enqueue import checks
 from fairlane.app.enqueue.call import Call
+from fairlane.app.enqueue.categories import check_needed, needed_arguments
 from fairlane.app.enqueue.checks import ProblemList, kind_of
 from fairlane.app.enqueue.job_fields import (
     correlation_id_of,
@@ -28,6 +29,7 @@ from fairlane.app.enqueue.job_fields import (
     parent_of,
     priority_of,
     queue_of,
+    stuck_after_of,
     tenant_of,
     timeout_of,
     timing_of,
@@ -136,13 +138,14 @@ class _JobTemplate(msgspec.Struct, frozen=True):
     """What all calls of one task with the same shared options have in common, and its problems.
 
     `extra_bytes` is the size of what is stored next to the arguments. `type_check` is None if there are no
-    type hints to check, or the check is off.
+    type hints to check, or the check is off. `needed` are the arguments that the task's category requires.
     """
 
     job: NewJob
     problems: Sequence[Problem]
     extra_bytes: int
     type_check: ArgumentCheck | None
+    needed: Sequence[str]
 
 
 class _JobBuilder:
@@ -170,6 +173,8 @@ class _JobBuilder:
         encoded, sensitive = _payload(problems, call, settings, template.extra_bytes)
         if template.type_check is not None and not template.type_check.allow(call.arguments):
             _add_type_problems(problems, template.type_check.problems(call.arguments))
+        if template.needed:
+            check_needed(problems, call, template.needed)
         data = encoded.data
         job = replace(template.job, id=id, tenant=tenant, payload=data, checksum=encoded.checksum)
         if self._always_links or call.options.has_links:
@@ -214,6 +219,7 @@ def _template_of(call: Call[Any], context: BuildContext, connection: Any) -> _Jo
     timing = timing_of(problems, options)
     tags = () if options.tags is UNSET else checks.tags(problems, options.tags)
     metadata = b"{}" if options.metadata is UNSET else checks.metadata(problems, options.metadata)
+    timeout = timeout_of(problems, options, task, queue)
     job = replace(
         _BLANK,
         queue=queue.name,
@@ -227,14 +233,17 @@ def _template_of(call: Call[Any], context: BuildContext, connection: Any) -> _Jo
         on_duplicate=on_duplicate_of(problems, options),
         dedup_until=task.dedup_until,
         max_attempts=max_attempts_of(problems, options, task, queue),
-        timeout=timeout_of(problems, options, task, queue),
+        timeout=timeout,
+        stuck_after=stuck_after_of(problems, task, queue, timeout),
+        on_stuck=task.on_stuck or queue.on_stuck,
         at_most_once=task.at_most_once,
         tags=tags,
         metadata=metadata,
     )
+    needed = needed_arguments(problems, call.task, settings)
     extra_bytes = len(metadata) + sum(len(tag.encode("utf-8", "replace")) for tag in tags)
     type_check = (call.task.handler.type_check or None) if settings.check_types else None
-    return _JobTemplate(job, problems.found, extra_bytes, type_check)
+    return _JobTemplate(job, problems.found, extra_bytes, type_check, needed)
 
 
 def _payload(

@@ -159,6 +159,20 @@ def timeout_of(problems: ProblemList, options: Options, task: Declaration, queue
     return None if inherited is None else to_micros(inherited)
 
 
+def stuck_after_of(
+    problems: ProblemList, task: Declaration, queue: Queue, timeout: Micros | None
+) -> Micros | None:
+    """Return how old a claim may be: the task's limit, else the queue's; None for twice its timeout (S31)."""
+    given = queue.stuck_after if task.stuck_after is None else task.stuck_after
+    if given is None:
+        return None
+    limit = to_micros(given)
+    if timeout is not None and timeout >= limit:
+        message = f"is not below stuck_after, {limit / SECOND:g} s: the job would be taken back before"
+        problems.add("timeout", message, "use a shorter timeout, or raise stuck_after", "range")
+    return limit
+
+
 # ── what links it to others: keys, correlation id, creator, parent ───────────
 
 

@@ -6,29 +6,51 @@ from collections.abc import Iterable, Mapping
 from logging import getLogger
 from typing import Final
 
+import msgspec
+
 from fairlane.app.did_you_mean import did_you_mean
 from fairlane.app.fairlane import Fairlane
+from fairlane.app.guards.declared import declared_breakers, find_breaker
 from fairlane.app.settings import Settings
+from fairlane.app.task.budgets import budget_name, declared_budgets
 from fairlane.app.task.declaration import Declaration, TaskRegistry, with_task_settings
 from fairlane.model.errors import ConfigError
-from fairlane.model.policy.declared import Gate, Queue
-from fairlane.model.policy.overrides import GateRules, QueueRules, Rules, Subject, SubjectKind, TaskRules
+from fairlane.model.instants import to_micros
+from fairlane.model.policy.declared import Breaker, Budget, Gate, Queue, budget_rules
+from fairlane.model.policy.overrides import (
+    BreakerRules,
+    GateRules,
+    QueueRules,
+    Rules,
+    Subject,
+    SubjectKind,
+    TaskRules,
+)
 
 _log: Final = getLogger("fairlane")
 
 
 def declared_rules(app: Fairlane) -> Mapping[Subject, Rules]:
-    """Return the rules of all queues, tasks, gates and tenants of code, file and environment.
+    """Return the rules of all queues, tasks, gates, budgets and tenants of code, file and environment.
 
-    `ConfigError` if a task names an undeclared gate, which would limit nothing, or if its soft timeout is
-    above its timeout or its queue's.
+    `ConfigError` if a task names an undeclared gate, breaker or budget, which would limit nothing, if its
+    soft timeout     is above its timeout or its queue's, if it would be stuck before its timeout, or if it
+    bounds memory that it shares with others.
     """
     settings, registry = app.settings, app.client.registry
     _log_unknown_tasks(settings, registry)
     tasks = [with_task_settings(task, settings.tasks) for task in registry]
     for task in tasks:
-        task.check_times(settings.queue(task.queue).timeout, f"the timeout of queue {task.queue}")
-    gates = _gates(settings, tasks)
+        task.check_isolation()
+        queue = settings.queue(task.queue)
+        stuck_after = queue.stuck_after if task.stuck_after is None else task.stuck_after
+        effective = msgspec.structs.replace(task, stuck_after=stuck_after)
+        effective.check_times(queue.timeout, f"the timeout of queue {task.queue}")
+        if task.category is not None and task.category not in settings.categories:
+            message = f"category {task.category} is not one of payload.categories"
+            raise ConfigError(message, key=f"task {task.name}", allowed=", ".join(settings.categories))
+    gates, breakers = _gates(settings, tasks), declared_breakers(settings, tasks)
+    budgets = declared_budgets(settings, tasks)
     homes = [task.queue for task in tasks]
     return {
         **{
@@ -36,7 +58,12 @@ def declared_rules(app: Fairlane) -> Mapping[Subject, Rules]:
             for name in dict.fromkeys([*settings.queues, *homes])
         },
         **{Subject(SubjectKind.GATE, gate.name): GateRules(gate.limit, gate.rate) for gate in gates.values()},
-        **{Subject(SubjectKind.TASK, task.name): _task_rules(task, gates) for task in tasks},
+        **{Subject(SubjectKind.BREAKER, name): _breaker_rules(one) for name, one in breakers.items()},
+        **{Subject(SubjectKind.BUDGET, name): budget_rules(budget) for name, budget in budgets.items()},
+        **{
+            Subject(SubjectKind.TASK, task.name): _task_rules(task, gates, breakers, budgets)
+            for task in tasks
+        },
         **{Subject(SubjectKind.TENANT, name): rules for name, rules in settings.tenants.items()},
     }
 
@@ -45,12 +72,21 @@ def _queue_rules(queue: Queue) -> QueueRules:
     return QueueRules(queue.limits, queue.rate, queue.max_waiting, queue.cost)
 
 
-def _task_rules(task: Declaration, gates: Mapping[str, Gate]) -> TaskRules:
+def _breaker_rules(one: Breaker) -> BreakerRules:
+    window, open_for = to_micros(one.window), to_micros(one.open_for)
+    return BreakerRules(one.failures, window, open_for, one.per, one.on_open, one.ramp)
+
+
+def _task_rules(
+    task: Declaration, gates: Mapping[str, Gate], breakers: dict[str, Breaker], budgets: Mapping[str, Budget]
+) -> TaskRules:
     gate = task.gate.name if isinstance(task.gate, Gate) else task.gate
     if gate is not None and gate not in gates:
         message = f"gate {gate} is not declared, so it would limit nothing{did_you_mean(gate, list(gates))}"
         raise ConfigError(message, key=f"task {task.name}", allowed=", ".join(gates))
-    return TaskRules(task.rate, gate)
+    if task.breaker_name is not None:
+        find_breaker(task.breaker_name, breakers, f"task {task.name}")
+    return TaskRules(task.rate, gate, budget_name(task, budgets), task.breaker_name)
 
 
 def _gates(settings: Settings, tasks: Iterable[Declaration]) -> dict[str, Gate]:

@@ -15,6 +15,8 @@ from typing import (
     Protocol,
     TypeAlias,
     TypeVar,
+    Unpack,
+    cast,
     overload,
 )
 from uuid import UUID
@@ -27,29 +29,36 @@ from fairlane.app.enqueue import suggestions
 from fairlane.app.enqueue.call import NO_OPTIONS, Call, Options
 from fairlane.app.job import Job, Json
 from fairlane.app.portal import run_here
+from fairlane.app.schedules.declarations import ScheduleRegistry, declare_schedule
+from fairlane.app.schedules.options import DeclarationOptions
 from fairlane.app.settings import DEFAULT_QUEUE
 from fairlane.app.task.context import Context
 from fairlane.app.task.declaration import (
     Declaration,
+    Isolation,
     OnBadResult,
     OnShutdown,
     TaskRegistry,
     declare,
 )
 from fairlane.app.task.handler import task_name_of
+from fairlane.app.task.subscriber import SubscriberOptions, checked_kinds
 from fairlane.model.checking import is_text, refuse, shown
 from fairlane.model.errors import ConfigError
 from fairlane.model.failure import Classifier
 from fairlane.model.instants import Duration
-from fairlane.model.job import DedupUntil, OnDuplicate
+from fairlane.model.job import DedupUntil, OnDuplicate, OnStuck
 from fairlane.model.names import name_hint, task_hint
-from fairlane.model.policy.declared import Gate
+from fairlane.model.policy.declared import Breaker, Budget, Gate
 from fairlane.model.policy.limits import Rate
 from fairlane.model.retry.backoff import RetryPolicy
+from fairlane.model.retry.own_delay import RetryDelay
 
 P = ParamSpec("P")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
+E = TypeVar("E", bound=Mapping[str, Any])
+T = TypeVar("T", bound="Task[..., Any]")
 
 Upcast: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -212,6 +221,15 @@ class TaskDecorator(Protocol):
     def __call__(self, fn: Callable[P, R], /) -> Task[P, R]: ...
 
 
+class EventDecorator(Protocol):
+    """The type of `on_event(...)`: a decorator of a function whose one argument is the event."""
+
+    @overload
+    def __call__(self, fn: Callable[[Context, E], object], /) -> Task[[E], Any]: ...
+    @overload
+    def __call__(self, fn: Callable[[E], object], /) -> Task[[E], Any]: ...
+
+
 class Tasks:
     """A collection of tasks without an application; `app.include(tasks)` adds it to one.
 
@@ -225,6 +243,7 @@ class Tasks:
         if queue is not None and name_hint(queue) is not None:
             refuse("queue", queue, f"a legal name ({name_hint(queue)}), or None")
         self.registry = TaskRegistry()
+        self.schedule_registry = ScheduleRegistry()
         self._prefix = prefix
         self._queue = queue
         self._client: Client | None = None
@@ -242,6 +261,7 @@ class Tasks:
         if self._client is not None and self._client is not client:
             raise ConfigError("these tasks belong to another application already", key="include")
         client.registry.add(*self.registry)
+        client.schedule_registry.add(*self.schedule_registry)
         self._client = client
 
     @overload
@@ -263,10 +283,15 @@ class Tasks:
         priority: int | None = None,
         timeout: Duration | UnsetType | None = UNSET,
         soft_timeout: Duration | None = None,
+        stuck_after: Duration | None = None,
+        on_stuck: OnStuck | None = None,
         max_attempts: int | None = None,
         retry: RetryPolicy | None = None,
+        retry_delay: RetryDelay | None = None,
         classify: Classifier | None = None,
         gate: str | Gate | None = None,
+        breaker: str | Breaker | None = None,
+        budget: str | Budget | None = None,
         rate: Rate | None = None,
         system: bool = False,
         at_most_once: bool = False,
@@ -274,7 +299,10 @@ class Tasks:
         on_bad_result: OnBadResult = "drop",
         on_shutdown: OnShutdown = "finish",
         dedup_until: DedupUntil = "settled",
+        isolation: Isolation = "auto",
+        max_memory: int | str | None = None,
         sensitive: Iterable[str] = (),
+        category: str | None = None,
     ) -> TaskDecorator: ...
     def task(self, fn: Callable[..., Any] | None = None, **options: Any) -> Any:
         """Register a function as the handler of a task: `@app.task`, or `@app.task(...)` with options.
@@ -284,15 +312,22 @@ class Tasks:
         - `version`: raise it when the parameters change, and convert stored arguments with `Task.upcast`.
         - `queue`, `priority`, `timeout`, `max_attempts`: defaults of its jobs, where a call gives none.
         - `soft_timeout`: when `SoftTimeout` is raised in the handler, before `timeout` stops it.
+        - `stuck_after`, `on_stuck`: how old a claim may be while its worker reports, by default twice the
+          timeout, and whether such a job is `dead` or put back (`requeue`); by default as its queue says.
         - `retry`, `classify`: delays between attempts, and a function from exception to `ErrorClass`.
-        - `gate`, `rate`: bounds on running jobs and on starts, over all workers and tenants.
+        - `retry_delay`: a function from exception and number of failures to the delay of a retry, at most a
+          day; None for that of `retry`. It must be quick: it runs where the handler's error is read.
+        - `gate`, `rate`, `breaker`, `budget`: bounds on running jobs, starts, outages and spending.
         - `system`: the handler acts for all tenants, and its jobs belong to the tenant `system`.
         - `at_most_once`: an attempt that is lost with its worker makes the job dead; it is not run again.
         - `keep_result`, `on_bad_result`: whether to store results; what to do with one that cannot be stored.
         - `on_shutdown`: at the shutdown deadline, `finish` stops a running job, which is a failure, and
           `requeue` hands it back.
         - `dedup_until`: whether a `dedup_key` is free when the job has `started` or when it has `settled`.
+        - `isolation`: `process` runs the handler in a child process of the worker, one job at a time in each.
+        - `max_memory`: the most memory of that process and what it starts, in bytes or as `"400MB"`.
         - `sensitive`: arguments that hold secrets although their names do not look like it.
+        - `category`: one of `payload.categories`, which says what arguments its jobs must have.
 
         `ConfigError` if the function cannot be a handler, an option is out of range, or the name is taken.
         """
@@ -301,6 +336,52 @@ class Tasks:
 
         def decorate(fn: Callable[..., Any], /) -> Task[..., Any]:
             return self._declare(fn, **options)
+
+        return decorate
+
+    def on_event(self, *kinds: str, **options: Unpack[SubscriberOptions]) -> EventDecorator:
+        """Register a function as a task that gets one job for each event of these kinds.
+
+        Its one argument is the event, an `EventData`; a `Context` may come before it. The jobs belong to the
+        tenant `system` and are those of any task otherwise: `options` are the options of `task`, and `queue`
+        is where they wait. `ConfigError` if there is no such kind of event.
+        """
+        events = checked_kinds(kinds)
+
+        def decorate(fn: Callable[..., Any], /) -> Any:
+            return self._declare(fn, events=events, system=True, **options)
+
+        return cast("EventDecorator", decorate)
+
+    def schedule(self, cron: str | None = None, **options: Unpack[DeclarationOptions]) -> Callable[[T], T]:
+        """Declare a schedule of a task, above its decorator: `@app.schedule("0 9 * * 1")`, then `@app.task`.
+
+        Exactly one of `cron`, `every` and `at` says when. Times without a zone are those of `timezone`.
+
+        - `name`: by default that of the task. `arguments`: those of each job, by name.
+        - `timezone`: by default UTC. `between`, `weekdays`, `holidays`: when it runs at all.
+        - `missing`, `repeated`: what of local times that a change of the clock leaves out or repeats.
+        - `days`: whether day of month `or` day of week must match, or both (`and`).
+        - `starts`, `ends`: between which instants. An interval counts from `starts`, else from 1970.
+        - `catch_up`, `look_back`: which missed slots it makes up for: `skip`, `latest` or so many; how old.
+        - `overlap`: what happens while an earlier job is not done: `allow`, `skip` or `queue_one`.
+        - `unique_for`: a slot that comes sooner after the one before is skipped.
+        - `pause_after`: pause it after so many dead jobs in a row.
+        - `tenant`, or `for_tenants`: labels; then every declared tenant with them gets a job of each slot.
+        - `spread`: start the jobs of a slot over this time instead of at once.
+        - `queue`, `priority`, `max_attempts`, `timeout`, `expires_in`, `tags`, `metadata`: of its jobs.
+        - `note`: what others should know.
+
+        A worker writes it to the store when it starts. `ConfigError` if its times are wrong or its name is
+        taken.
+        """
+
+        def decorate(task: T) -> T:
+            declared = declare_schedule(getattr(task, "declared", None), {"cron": cron, **options})
+            if self._client is not None:
+                self._client.schedule_registry.add(declared)
+            self.schedule_registry.add(declared)
+            return task
 
         return decorate
 

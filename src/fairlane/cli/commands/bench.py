@@ -12,7 +12,7 @@ import msgspec
 from fairlane.cli.command import Command, Group
 from fairlane.cli.exits import Exit
 from fairlane.cli.invocation import Invocation, refuse_missing
-from fairlane.cli.render.output import View
+from fairlane.cli.render.output import TableView
 from fairlane.cli.value_types import ValueType
 from fairlane.model.errors import ConfigError
 
@@ -283,7 +283,7 @@ def _met(one: Measure) -> str:
     return {None: "", True: "yes", False: "no"}[one.met]
 
 
-_MEASURES: View[Measure] = View(
+_MEASURES: TableView[Measure] = TableView(
     {
         "SCENARIO": lambda one: one.scenario,
         "FIGURE": lambda one: one.name,
@@ -296,7 +296,7 @@ _MEASURES: View[Measure] = View(
     msgspec.to_builtins,
 )
 
-_CHECKS: View[Check] = View(
+_CHECKS: TableView[Check] = TableView(
     {
         "BAD": lambda one: one.scenario,
         "CASE": lambda one: one.case,

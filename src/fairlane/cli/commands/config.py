@@ -9,13 +9,13 @@ import click
 from fairlane.app.config.display import DEFAULT, ConfigRow, layers, rows
 from fairlane.cli.command import Command, Group
 from fairlane.cli.invocation import Invocation
-from fairlane.cli.render.output import View
+from fairlane.cli.render.output import TableView
 
-_VALUES: Final[View[ConfigRow]] = View(
+_VALUES: Final[TableView[ConfigRow]] = TableView(
     {"KEY": lambda row: row.key, "VALUE": lambda row: row.value},
     lambda row: {"key": row.key, "value": row.value},
 )
-_SOURCES: Final[View[ConfigRow]] = View(
+_SOURCES: Final[TableView[ConfigRow]] = TableView(
     {"KEY": lambda row: row.key, "VALUE": lambda row: row.value, "SOURCE": lambda row: row.source},
     lambda row: row._asdict(),
 )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from fairlane.app.config.keys import LAST_PORT
 from fairlane.cli.command import Command
 
 
@@ -25,8 +26,29 @@ from fairlane.cli.command import Command
     metavar="FILE",
     help="Draw both runs into this file.",
 )
-def demo(*, seconds: float, seed: int | None, keep: bool, svg: Path | None) -> None:
-    """Run one noisy tenant and a dozen quiet ones, first fairly, then first in, first out."""
+@click.option("--web", is_flag=True, help="Play it again and again with the dashboard open, until Ctrl-C.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, LAST_PORT),
+    metavar="N",
+    help="The dashboard's port; 0 takes a free one. Default 8080.",
+)
+def demo(
+    *, seconds: float, seed: int | None, keep: bool, svg: Path | None, web: bool, port: int | None
+) -> None:
+    """Run one noisy tenant and a dozen quiet ones, first fairly, then first in, first out.
+
+    With --web they run fairly and again and again, while the dashboard shows it; nothing is compared.
+    """
+    if web and svg is not None:
+        raise click.UsageError("--svg draws the two runs, which --web does not make.")
+    if port is not None and not web:
+        raise click.UsageError("--port is for --web.")
+    if web:
+        from fairlane.lab.demo.with_web import run_with_web
+
+        code = run_with_web(click.echo, seconds=seconds, seed=seed, keep=keep, port=port)
+        raise click.exceptions.Exit(code)
     from fairlane.lab.demo.command import run_demo
 
     raise click.exceptions.Exit(run_demo(click.echo, seconds=seconds, seed=seed, keep=keep, svg=svg))

@@ -9,29 +9,25 @@ from itertools import islice
 from typing import Any, Final, TypeAlias, get_args
 
 import click
-import msgspec
 
 from fairlane import EnqueueUnknown, Fairlane, InvalidJob, Job, Problem
-from fairlane.app.arguments.from_json import Enums, Schema, is_fitting
 from fairlane.app.enqueue.by_name import FoundTask, find_by_name
 from fairlane.app.enqueue.call import NO_OPTIONS, Call
+from fairlane.app.job_json import job_json
 from fairlane.cli import value_types
+from fairlane.cli.argument_pairs import Arguments, arguments_of, object_of
 from fairlane.cli.command import Command
 from fairlane.cli.invocation import Invocation
-from fairlane.cli.render.job import job_json
-from fairlane.cli.render.output import View
+from fairlane.cli.render.output import TableView
 from fairlane.model.errors import invalid_job
 from fairlane.model.job import OnDuplicate
 from fairlane.store.contract.jobs import MAX_BATCH_SIZE
 
-Arguments: TypeAlias = dict[str, Any]
 Rows: TypeAlias = Callable[[FoundTask], Sequence[Arguments]]
 """Returns the arguments of each call, given the task."""
 
 _IDS_SHOWN: Final = 10
-_TEXT: Final = {"type": "string"}
-_WIDTH: Final = 40
-_VIEW: Final[View[Job[Any]]] = View(
+_VIEW: Final[TableView[Job[Any]]] = TableView(
     {
         "ID": lambda job: str(job.id),
         "": lambda job: "created" if job.created else "existing",
@@ -99,9 +95,9 @@ def enqueue(
             number += len(_send(invocation, task, _as_they_are(batch), options, is_batch=True))
         invocation.output.note(f"{number} job(s) enqueued.")
     elif whole is not None:
-        _send(invocation, task, _as_they_are([_object(whole, "--args")]), options)
+        _send(invocation, task, _as_they_are([object_of(whole, "--args")]), options)
     else:
-        _send(invocation, task, lambda named: [_arguments(pairs, named)], options)
+        _send(invocation, task, lambda named: [arguments_of(pairs, named)], options)
     if new is not None:
         invocation.output.note(f"Created a new store: {new}.")
 
@@ -159,58 +155,12 @@ def _as_they_are(rows: Sequence[Arguments]) -> Rows:
     return lambda _named: rows
 
 
-def _arguments(pairs: Iterable[str], named: FoundTask) -> Arguments:
-    """Parse all pairs; a name that is given twice is an error."""
-    arguments: Arguments = {}
-    enums = named.task.handler.argument_enums
-    for pair in pairs:
-        name, separator, text = pair.partition("=")
-        if not separator or not name.isidentifier():
-            message = f"{pair[:_WIDTH]!r} is not KEY=VALUE"
-            raise click.UsageError(message)
-        if name in arguments:
-            message = f"{name} is given twice"
-            raise click.UsageError(message)
-        arguments[name] = _value(text, named.schema.get("properties", {}).get(name, {}), enums)
-    return arguments
-
-
-def _value(text: str, schema: Schema, enums: Enums) -> Any:
-    """Parse the value of a pair: as JSON, unless only the text fits the parameter.
-
-    >>> whole, number, word = {"type": "integer"}, {"type": "string", "format": "decimal"}, {"type": "string"}
-    >>> _value("3", whole, {}), _value("1.20", number, {}), _value("17", word, {}), _value("+49", {}, {})
-    (3, '1.20', '17', '+49')
-    """
-    if schema == _TEXT:
-        return text
-    try:
-        value = msgspec.json.decode(text)
-    except msgspec.MsgspecError:
-        return text
-    except RecursionError:
-        raise click.UsageError(f"{text[:_WIDTH]!r} is nested too deeply") from None
-    return text if not is_fitting(value, schema, enums) and is_fitting(text, schema, enums) else value
-
-
 def _lines(source: Iterable[str]) -> Iterator[Arguments]:
     """Parse arguments line by line; empty lines are skipped."""
     number = 0
     try:
         for number, line in enumerate(source, 1):
             if line.strip():
-                yield _object(line, f"line {number}")
+                yield object_of(line, f"line {number}")
     except UnicodeDecodeError:
         raise click.UsageError(f"the input after line {number} is not valid UTF-8") from None
-
-
-def _object(text: str, where: str) -> Arguments:
-    try:
-        return msgspec.json.decode(text, type=dict[str, Any])
-    except msgspec.MsgspecError as error:
-        message = f"{where} is not a JSON object of arguments: {error}"
-        raise click.UsageError(message) from None
-    except RecursionError:
-        raise click.UsageError(f"{where} is nested too deeply") from None
-    except UnicodeEncodeError:  # in some locales Python lets undecodable bytes through
-        raise click.UsageError(f"{where} is not valid UTF-8") from None

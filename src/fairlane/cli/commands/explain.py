@@ -9,12 +9,13 @@ from uuid import UUID
 import click
 
 from fairlane import Fairlane, Job, Waiting
+from fairlane.app.redaction import REDACTED
 from fairlane.cli import value_types
 from fairlane.cli.command import Command
 from fairlane.cli.invocation import Invocation, now_of
-from fairlane.cli.render.job import REDACTED
-from fairlane.cli.render.times import ago, iso, timestamp
-from fairlane.model.instants import Instant, to_instant
+from fairlane.cli.render.times import timestamp
+from fairlane.model.durations import ago
+from fairlane.model.instants import Instant, iso, to_instant
 
 
 @click.command(cls=Command)
@@ -35,6 +36,8 @@ def explain(invocation: Invocation, id: UUID) -> None:
 
 def _sentences(job: Job[Any], why: Waiting, now: Instant) -> Iterator[str]:
     yield f"Job {job.id} of task {job.task}, tenant {job.tenant}, queue {job.queue}, is {job.state.value}."
+    if why.slot is not None:
+        yield f"Schedule: {why.schedule}, slot {timestamp(to_instant(why.slot))}."
     until = "" if why.until is None else f", until {timestamp(to_instant(why.until))} ({_away(why, now)})"
     yield f"Reason: {why.reason}{_about(why)}{until}."
     if why.ahead is not None:
@@ -66,5 +69,7 @@ def _as_json(job: Job[Any], why: Waiting) -> dict[str, Any]:
         "subject": REDACTED.text(why.subject),
         "until": iso(why.until),
         "ahead": why.ahead,
+        "schedule": why.schedule,
+        "slot": iso(why.slot),
         "advice": _advice(job, why),
     }

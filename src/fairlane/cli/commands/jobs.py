@@ -1,23 +1,25 @@
-"""`fairlane jobs`: list, show, logs, count, peek."""
+"""`fairlane jobs`: list, show, logs, count, peek. What changes jobs is in `steer`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from itertools import chain
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
 import click
 
-from fairlane import ConfigError, Counts, Fairlane, Job, State
+from fairlane import ConfigError, Counts, Fairlane, Job, QueryError, State
+from fairlane.app.job_json import full_json, logs_json
+from fairlane.app.redaction import Redactor, secret_names
 from fairlane.cli import value_types
 from fairlane.cli.command import Command, Group
+from fairlane.cli.commands.steer import again, condemn, edit, fail, stuck, take_back
+from fairlane.cli.commands.trace import trace
 from fairlane.cli.invocation import Invocation, now_of
-from fairlane.cli.render.job import Redactor, full_fields, full_json, jobs_view, logs_json, logs_text
+from fairlane.cli.render.job import full_fields, jobs_view, logs_text
 from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord
 from fairlane.model.scope import Scope
-from fairlane.store.contract.registry import TasksRequest
 from fairlane.store.contract.request import MAX_PAGE_SIZE
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -27,7 +29,11 @@ ALL: Final = Scope.all()
 
 @click.group(cls=Group, lists=True)
 def jobs() -> None:
-    """Show jobs: list, show, logs, count, peek. Default: list."""
+    """Show and change jobs. Default: list."""
+
+
+for _command in (edit, condemn, fail, take_back, again, stuck, trace):
+    jobs.add_command(_command)
 
 
 _FILTERS: Final = (
@@ -71,22 +77,46 @@ def filters_of(options: dict[str, Any]) -> dict[str, Any]:
 
 
 @jobs.command("list", cls=Command)
+@click.argument("query", nargs=-1)
 @with_filters
+@click.option(
+    "--metadata",
+    type=value_types.PAIR,
+    multiple=True,
+    help="With this value in its metadata, as step=3 or import.page=7; may be repeated.",
+)
 @click.option(
     "--limit", type=click.IntRange(1), default=50, show_default=True, help="The maximum number of jobs."
 )
 @click.option("--cursor", help="Continue where the previous page ended.")
 @click.pass_obj
-def list_jobs(invocation: Invocation, /, *, limit: int, cursor: str | None, **options: Any) -> None:
-    """List jobs, the newest first."""
-    filters = filters_of(options)
+def list_jobs(
+    invocation: Invocation,
+    /,
+    *,
+    query: tuple[str, ...],
+    limit: int,
+    cursor: str | None,
+    metadata: tuple[tuple[str, Any], ...],
+    **options: Any,
+) -> None:
+    """List jobs, the newest first.
+
+    QUERY: terms such as state:dead task:mail.* run:>5m arg.to:ann@example.org, which must all hold. Put it
+    after `--` if it begins with a minus.
+    """
+    wanted, text = dict(metadata), " ".join(query)
+    if len(wanted) < len(metadata):
+        message = "each key may be given once"
+        raise click.BadParameter(message, param_hint="--metadata")
+    filters: dict[str, Any] = {**filters_of(options), "metadata": wanted or None}
 
     async def read(app: Fairlane) -> tuple[list[Job[Any]], str | None, Instant]:
         found: list[Job[Any]] = []
         next_cursor = cursor
         while True:
             page_size = min(limit - len(found), MAX_PAGE_SIZE)
-            page = await app.jobs.afind(**filters, limit=page_size, cursor=next_cursor)
+            page = await app.jobs.afind(text, **filters, limit=page_size, cursor=next_cursor)
             found += page.items
             next_cursor = page.cursor
             if next_cursor is None or len(found) == limit:
@@ -96,6 +126,8 @@ def list_jobs(invocation: Invocation, /, *, limit: int, cursor: str | None, **op
         found, more, now = invocation.run(read)
     except ConfigError:
         raise
+    except QueryError as error:
+        raise click.UsageError(str(error)) from None
     except ValueError as error:  # a cursor from elsewhere; every other value was checked before
         raise click.BadParameter(str(error), param_hint="--cursor") from None
     invocation.output.table(found, jobs_view(now), empty="No job matches.")
@@ -113,7 +145,8 @@ def show(invocation: Invocation, id: UUID, *, reveal: bool, with_traceback: bool
 
     async def read(app: Fairlane) -> tuple[JobRecord, Job[Any], Redactor, Instant]:
         record = await app.client.aget(id, ALL)
-        redactor = Redactor(reveals=reveal, names=await _secret_names(app, record.task))
+        names = await secret_names(app.client, [record.task], ALL)
+        redactor = Redactor(reveals=reveal, names=names[record.task])
         return record, app.client.show(record), redactor, await now_of(app)
 
     record, job, redactor, now = invocation.run(read)
@@ -132,13 +165,14 @@ def show(invocation: Invocation, id: UUID, *, reveal: bool, with_traceback: bool
 def logs(invocation: Invocation, id: UUID, *, number: int | None, reveal: bool) -> None:
     """Show what a job's handler logged with `ctx.log`, attempt by attempt.
 
-    The last 200 lines or 16 KB of each of the last ten attempts are stored when the attempt ends. JSON output
-    has one object per attempt.
+    The last 200 lines or 16 KB are stored when an attempt ends, with the last ten attempts unless
+    `retention.attempts_per_job` says otherwise. JSON output has one object per attempt.
     """
 
     async def read(app: Fairlane) -> tuple[Job[Any], Redactor]:
         record = await app.client.aget(id, ALL)
-        redactor = Redactor(reveals=reveal, names=await _secret_names(app, record.task))
+        names = await secret_names(app.client, [record.task], ALL)
+        redactor = Redactor(reveals=reveal, names=names[record.task])
         return app.client.show(record), redactor
 
     job, redactor = invocation.run(read)
@@ -152,15 +186,6 @@ def logs(invocation: Invocation, id: UUID, *, number: int | None, reveal: bool) 
             invocation.output.answer("", logs_json(attempt, redactor))
     else:
         invocation.output.answer(logs_text(attempts, redactor), {})
-
-
-async def _secret_names(app: Fairlane, task: str) -> tuple[str, ...]:
-    """Return the field names that a task declares secret: from its code, else as its workers published it."""
-    declared = app.registry.find(task)
-    if declared is not None:
-        return declared.sensitive
-    views = await app.client.store.registry.tasks(TasksRequest(scope=ALL, names=(task,)))
-    return tuple(chain.from_iterable(view.record.sensitive for view in views))
 
 
 @jobs.command(cls=Command)
@@ -184,6 +209,8 @@ def count(
         )
     except ConfigError:
         raise
+    except QueryError as error:
+        raise click.UsageError(str(error)) from None
     except ValueError as error:  # a cursor from elsewhere; every other value was checked before
         raise click.BadParameter(str(error), param_hint="--cursor") from None
     invocation.output.record(_counted(counts), _counts_json(counts))

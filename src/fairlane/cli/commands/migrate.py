@@ -8,6 +8,7 @@ import msgspec
 from fairlane.cli.command import Command
 from fairlane.cli.exits import Exit
 from fairlane.cli.invocation import Invocation
+from fairlane.store.contract.upkeep import MigrateReply
 
 
 @click.command(cls=Command)
@@ -28,8 +29,19 @@ def migrate(invocation: Invocation, *, is_plan: bool, is_check: bool) -> None:
             raise click.exceptions.Exit(Exit.REFUSED)
         return
     reply = invocation.run(lambda app: app.client.store.upkeep.migrate(), makes_store=True)
-    text = f"Migrated from schema {reply.before} to {reply.after}: {', '.join(reply.steps)}."
+    text = f"{migrated(reply)[:-1]}: {', '.join(reply.steps)}."
     invocation.output.answer(text if reply.steps else _nothing(reply.after), msgspec.to_builtins(reply))
+
+
+def migrated(reply: MigrateReply) -> str:
+    """Say what a migration has done.
+
+    >>> migrated(MigrateReply(0, 6)), migrated(MigrateReply(5, 6))
+    ('Created the store with schema 6.', 'Migrated from schema 5 to 6.')
+    """
+    if not reply.before:
+        return f"Created the store with schema {reply.after}."
+    return f"Migrated from schema {reply.before} to {reply.after}."
 
 
 def _nothing(version: int) -> str:

@@ -1,27 +1,16 @@
-"""`fairlane worker`, `up` and `scheduler`: the commands that run until they are stopped."""
+"""`fairlane worker` and `scheduler`: commands that run until they are stopped.
+
+A worker is run by a supervisor, which starts the same command line again as its worker processes.
+"""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import click
 
 from fairlane.cli.command import Command
 from fairlane.cli.invocation import Invocation
+from fairlane.cli.process_options import health_port_option, own_app, processes_option, supervised
 from fairlane.cli.shared_options import log, log_tracebacks
-
-if TYPE_CHECKING:
-    from fairlane import Fairlane
-
-
-def _own_app(
-    invocation: Invocation, named: str | None, log_form: str | None, *, has_tracebacks: bool = False
-) -> Fairlane:
-    """Return the application given as MODULE:APP, by --app, or in the configuration."""
-    if named is not None:
-        invocation.application = named
-    invocation.log_to_stderr(log_form, has_tracebacks=has_tracebacks)
-    return invocation.own_app
 
 
 @click.command(cls=Command)
@@ -31,8 +20,10 @@ def _own_app(
 @click.option(
     "--duties/--no-duties",
     default=None,
-    help="Run the duties too (promote, reclaim, expire, prune, clean), or not.",
+    help="Run the duties too, such as promote, reclaim and prune, or not.",
 )
+@processes_option
+@health_port_option
 @log
 @log_tracebacks
 @click.pass_obj
@@ -43,46 +34,37 @@ def worker(
     lanes: tuple[str, ...],
     burst: bool,
     duties: bool | None,
+    processes: int | None,
+    health_port: int | None,
     log_form: str | None,
     log_tracebacks: bool,
 ) -> None:
     """Run the application's jobs until SIGTERM or Ctrl-C.
 
     After the first signal, running jobs may continue until the shutdown deadline; a second one stops them at
-    once.
+    once. A small supervisor starts the worker processes and replaces those that end. After SIGHUP it replaces
+    all of them, one after the other.
     """
+    invocation.set_setting("--health-port", "worker.health_port", health_port)
+    supervisor = supervised(invocation, processes, log_form, is_burst=burst)
     from fairlane.worker.command import run_worker
 
-    app = _own_app(invocation, named, log_form, has_tracebacks=log_tracebacks)
-    raise click.exceptions.Exit(run_worker(app, burst=burst, duties=duties, lanes=lanes or None))
+    app = own_app(invocation, named, log_form, has_tracebacks=log_tracebacks)
+    raise click.exceptions.Exit(
+        run_worker(app, burst=burst, duties=duties, lanes=lanes or None, supervisor=supervisor)
+    )
 
 
 @click.command(cls=Command)
 @click.argument("named", metavar="[MODULE:APP]", required=False)
-@log
-@log_tracebacks
-@click.pass_obj
-def up(invocation: Invocation, *, named: str | None, log_form: str | None, log_tracebacks: bool) -> None:
-    """Create or upgrade the store, then run jobs and duties.
-
-    Everything that an application needs on one machine. With several machines run `fairlane migrate` once,
-    and `fairlane worker` on each.
-    """
-    from fairlane.worker.command import run_worker
-
-    app = _own_app(invocation, named, log_form, has_tracebacks=log_tracebacks)
-    reply = invocation.run(lambda app: app.client.store.upkeep.migrate(), makes_store=True)
-    if reply.steps:
-        invocation.output.note(f"Migrated from schema {reply.before} to {reply.after}.")
-    raise click.exceptions.Exit(run_worker(app, duties=True))
-
-
-@click.command(cls=Command)
-@click.argument("named", metavar="[MODULE:APP]", required=False)
+@health_port_option
 @log
 @click.pass_obj
-def scheduler(invocation: Invocation, *, named: str | None, log_form: str | None) -> None:
-    """Run only the duties: promote, reclaim, expire, prune, clean. Any number of schedulers may run."""
+def scheduler(
+    invocation: Invocation, *, named: str | None, health_port: int | None, log_form: str | None
+) -> None:
+    """Run only the duties, such as promote, reclaim and prune. Any number of schedulers may run."""
     from fairlane.duties.command import run_scheduler
 
-    raise click.exceptions.Exit(run_scheduler(_own_app(invocation, named, log_form)))
+    invocation.set_setting("--health-port", "worker.health_port", health_port)
+    raise click.exceptions.Exit(run_scheduler(own_app(invocation, named, log_form)))

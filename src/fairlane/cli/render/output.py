@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.util import find_spec
+from textwrap import wrap
 from typing import Any, Final, Generic, TextIO, TypeAlias, TypeVar
 
 import msgspec
@@ -20,6 +21,7 @@ Cell: TypeAlias = str | int | None
 Columns: TypeAlias = Mapping[str, Callable[[T], Cell]]
 
 _GAP = "  "
+_INDENT: Final = "    "
 
 NOTHING: Final = "-"
 """The text of an empty cell."""
@@ -28,11 +30,15 @@ _NARROW: Final = 20
 """The minimum width of a column whose text is wrapped."""
 
 
-class View(msgspec.Struct, Generic[T], frozen=True):
-    """How items of one kind are shown: columns for people, one JSON object for programs."""
+class TableView(msgspec.Struct, Generic[T], frozen=True):
+    """How items of one kind are shown: columns for people, one JSON object for programs.
+
+    On a terminal that is too narrow, a view that `stacks` puts its last columns below the others.
+    """
 
     columns: Mapping[str, Callable[[T], Cell]]
     as_json: Callable[[T], Mapping[str, Any]]
+    stacks: bool = False
 
 
 class Output:
@@ -55,7 +61,7 @@ class Output:
         self._has_color = has_color
         self._width = width
 
-    def table(self, items: Iterable[T], view: View[T], *, empty: str = "") -> int:
+    def table(self, items: Iterable[T], view: TableView[T], *, empty: str = "") -> int:
         """Print items, one per row; as JSON one object per line, as they arrive. Return their number."""
         if self.is_json:
             return sum(1 for _ in map(self._object, map(view.as_json, items)))
@@ -64,7 +70,7 @@ class Output:
             if empty:
                 self.line(empty)
         elif self._is_rich:
-            self._rich_table(list(view.columns), rows)
+            self._rich_table(list(view.columns), rows, stacks=view.stacks)
         else:
             for line in aligned([list(view.columns), *rows]):
                 self.line(line)
@@ -106,7 +112,7 @@ class Output:
         # A reader of lines wants each one at once, not when a buffer is full.
         self.out.flush()
 
-    def _rich_table(self, titles: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
+    def _rich_table(self, titles: Sequence[str], rows: Sequence[Sequence[Cell]], *, stacks: bool) -> None:
         """Draw a table without its empty columns.
 
         Names, ids and numbers are never wrapped, so that they can be copied: on a narrow terminal the lines
@@ -116,6 +122,17 @@ class Output:
         from rich.table import Table
         from rich.text import Text
 
+        console = Console(
+            file=self.out,
+            width=self._width,
+            no_color=not self._has_color,
+            highlight=False,
+            force_terminal=True,
+        )
+        if stacks and _width([titles, *rows]) > console.width:
+            for line in stacked([titles, *rows], console.width):
+                self.line(line)
+            return
         numbers = _number_columns(rows)
         table = Table(box=None, header_style="bold", pad_edge=False)
         needed = 0
@@ -134,13 +151,6 @@ class Output:
         for row in rows:
             # As `Text`: a tenant called [red] is a name, not markup.
             table.add_row(*(Text(_shown(row[at])) for at in shown))
-        console = Console(
-            file=self.out,
-            width=self._width,
-            no_color=not self._has_color,
-            highlight=False,
-            force_terminal=True,
-        )
         console.width = max(console.width, needed)
         console.print(table)
 
@@ -163,6 +173,41 @@ def aligned(rows: Sequence[Sequence[Cell]]) -> list[str]:
         ).rstrip()
         for row in rows
     ]
+
+
+def stacked(rows: Sequence[Sequence[Cell]], width: int) -> list[str]:
+    """Align the first cells of each row, as many as fit; the others stand below them with their titles.
+
+    >>> for line in stacked([["ID", "STATE", "WHY"], ["a1b2", "dead", "no line to the bank"]], 18):
+    ...     print(line)
+    ID    STATE
+    a1b2  dead
+        why no line to
+        the bank
+    """
+    titles = [str(title).lower() for title in rows[0]]
+    fitting = max(
+        (count for count in range(1, len(titles) + 1) if _width([row[:count] for row in rows]) <= width),
+        default=1,
+    )
+    heads = aligned([row[:fitting] for row in rows])
+    lines = heads[:1]
+    for row, head in zip(rows[1:], heads[1:], strict=True):
+        cells = zip(titles[fitting:], row[fitting:], strict=True)
+        rest = _GAP.join(f"{title} {_shown(cell)}" for title, cell in cells if _shown(cell) != NOTHING)
+        lines += [head, *_below(rest, width)]
+    return lines
+
+
+def _below(text: str, width: int) -> list[str]:
+    """Wrap a text below a row; ids and names with hyphens stay whole, so that they can be copied."""
+    return wrap(text, width, initial_indent=_INDENT, subsequent_indent=_INDENT, break_on_hyphens=False)
+
+
+def _width(rows: Sequence[Sequence[Cell]]) -> int:
+    """Return how wide a table is whose cells are not broken."""
+    widths = [max(len(_shown(row[at])) for row in rows) for at in range(len(rows[0]))]
+    return sum(widths) + len(_GAP) * (len(widths) - 1)
 
 
 def _number_columns(rows: Sequence[Sequence[Cell]]) -> frozenset[int]:

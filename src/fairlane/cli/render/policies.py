@@ -10,8 +10,9 @@ import msgspec
 from fairlane import Limits, Rate, State
 from fairlane.app.admin.views import Held, Overridden
 from fairlane.cli.render.output import Cell
-from fairlane.cli.render.times import ago, iso, timestamp_and_age
-from fairlane.model.instants import Instant, to_instant
+from fairlane.cli.render.times import timestamp_and_age
+from fairlane.model.durations import ago
+from fairlane.model.instants import Instant, iso, to_instant
 
 
 def counts_json(counts: Mapping[State, int]) -> dict[str, int]:

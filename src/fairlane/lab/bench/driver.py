@@ -9,6 +9,7 @@ from typing import Any, Final
 from fairlane.model.identifiers import IdMaker
 from fairlane.model.instants import SECOND
 from fairlane.model.job import Claim, NewJob
+from fairlane.model.payload.encoding import checksum
 from fairlane.model.policy.overrides import Rules, Subject, SubjectKind
 from fairlane.model.retry.decision import AttemptResult, Succeeded, decide_settlement
 from fairlane.model.scope import Scope
@@ -22,6 +23,7 @@ ALL: Final = Scope.all()
 BATCH: Final = 1_000
 SUCCEEDED: Final = Succeeded()
 PAYLOAD: Final = b'{"v":1,"arguments":{"text":"%s"}}' % (b"x" * 164)
+CHECKSUM: Final = checksum(PAYLOAD)
 
 
 class Driver:
@@ -36,7 +38,7 @@ class Driver:
         """Return a job with a payload of 200 bytes, as a client would send it."""
         values = {"queue": self.queue, "task": "noop", **values}
         id = self._ids.next(time.time_ns() // 1000)
-        return NewJob(id=id, tenant=tenant, payload=PAYLOAD, checksum=0, **values)
+        return NewJob(id=id, tenant=tenant, payload=PAYLOAD, checksum=CHECKSUM, **values)
 
     async def fill(self, jobs: int, tenants: int, prefix: str = "t", **values: Any) -> float:
         """Enqueue jobs for this many tenants in turn; return the seconds it took."""

@@ -17,6 +17,7 @@ from fairlane.lab.history.groups import JobGroups
 from fairlane.lab.history.job_history import ClaimHistory, JobHistory, RunConditions, collect_history
 from fairlane.lab.history.limits import LimitUsages
 from fairlane.lab.history.rules import RULES
+from fairlane.lab.history.suspects import ProcessRuns
 from fairlane.lab.history.verdict import (
     LedgerCounts,
     Reruns,
@@ -33,12 +34,13 @@ _REASONS: Final = {Event.RETRY: "retried", Event.SNOOZE: "snoozed", Event.HAND_B
 _COUNTED: Final = ("Started", "Ended", "Settled", "Stale", "Reclaimed", "Found", "Torn")
 
 
-def check(records: Iterable[Record], *, drained: bool = False) -> Verdict:
+def check(records: Iterable[Record], *, drained: bool = False, isolated: bool = False) -> Verdict:
     """Check one store's run from its first enqueue to its final reading.
 
     The order of the records does not matter, neither within a file nor between files: claims are ordered by
     fence and attempt, and only limits, rates, outages and late ends use the recording clock. All records are
-    held in memory. With ``drained``, no job may be left delayed, ready or running.
+    held in memory. With ``drained``, no job may be left delayed, ready or running. With ``isolated``,
+    every worker could run suspects in a child process, so none may have run beside another job (S39).
 
     >>> from fairlane.lab.ledger import Acknowledged
     >>> sent = Acknowledged(job="a", tenant="acme", queue="mail", task="send", at=1)
@@ -49,7 +51,7 @@ def check(records: Iterable[Record], *, drained: bool = False) -> Verdict:
     ledger = _group_records(records)
     unread = list(_unread(ledger))
     conditions = RunConditions(tuple(ledger.outages), is_read=not unread, is_drained=drained)
-    return _judge(ledger, conditions, unread)
+    return _judge(ledger, conditions, unread, isolated=isolated)
 
 
 class _Ledger(msgspec.Struct):
@@ -98,8 +100,8 @@ def _unread(ledger: _Ledger) -> Iterator[Violation]:
         yield make_violation(ViolationKind.UNREAD, "reading", description, *ledger.readings)
 
 
-def _judge(ledger: _Ledger, conditions: RunConditions, unread: list[Violation]) -> Verdict:
-    usages, groups = LimitUsages(ledger.bounds), JobGroups()
+def _judge(ledger: _Ledger, conditions: RunConditions, unread: list[Violation], *, isolated: bool) -> Verdict:
+    usages, groups, runs = LimitUsages(ledger.bounds), JobGroups(), ProcessRuns()
     counts: Counter[str] = Counter({name.lower(): ledger.lines[name] for name in _COUNTED})
     counts.update(records=ledger.lines.total(), jobs=len(ledger.jobs))
     reruns: Counter[str] = Counter()
@@ -110,9 +112,12 @@ def _judge(ledger: _Ledger, conditions: RunConditions, unread: list[Violation]) 
             violations.extend(rule(history, conditions))
         usages.note(history)
         groups.note(history)
+        if isolated:
+            runs.note(history)
         _count(history, counts, reruns)
     violations.extend(usages.violations())
     violations.extend(groups.violations(is_read=conditions.is_read))
+    violations.extend(runs.violations())
     return Verdict(LedgerCounts(**counts), Reruns(**reruns), tuple(sorted(violations, key=order)))
 
 

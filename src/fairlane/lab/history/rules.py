@@ -1,4 +1,4 @@
-"""Check one job's history against the promises (S12-S15, S23, S24, S36, S38, S50, S63). Knows no other job.
+"""Check one job's history against the promises (S12-S15, S23, S24, S36-S40, S50, S63). Knows no other job.
 
 Each rule is a function from a job's history to the violations that its records prove. A fault may break
 several promises; each rule reports its own, and leaves out only what follows from another rule's violation.
@@ -14,6 +14,7 @@ from fairlane.lab.history.job_history import FOREVER, ClaimHistory, JobHistory, 
 from fairlane.lab.history.verdict import Violation, ViolationKind, make_violation
 from fairlane.lab.ledger import Found, Reclaimed, Settled, Started
 from fairlane.model.lifecycle.states import ENDINGS, TRANSITIONS, Event, Home, State, home, target
+from fairlane.model.retry.decision import MAX_LOSSES
 
 Rule: TypeAlias = Callable[[JobHistory, RunConditions], Iterator[Violation]]
 
@@ -253,6 +254,21 @@ def _counted(history: JobHistory, row: Found, conditions: RunConditions) -> Iter
         )
         ends = [end for claim in (*failed, *spared) for end in claim.ends]
         yield make_violation(ViolationKind.MISCOUNTED, job, description, *ends, row)
+    losses = [end for claim in history.claims for end in claim.reclaimed[:1]]
+    if row.crashes is not None and row.crashes < len(losses):
+        description = f"job {job} counts {row.crashes} crashes, but lost {len(losses)} claims"
+        yield make_violation(ViolationKind.MISCOUNTED, job, description, *losses, row)
+
+
+def innocence(history: JobHistory, _: RunConditions) -> Iterator[Violation]:
+    """Find a job that is dead because its worker was lost, before that happened too often (S39, S40)."""
+    if any(record.once for record in history.enqueues):
+        return
+    rows = [row for row in history.found if row.crashes is not None and row.crashes < MAX_LOSSES]
+    ends = [end for claim in history.claims for end in claim.reclaimed if end.state is State.DEAD]
+    if rows and ends:
+        description = f"job {history.job} is dead by a lost claim, but had {rows[0].crashes} crashes"
+        yield make_violation(ViolationKind.CONDEMNED, history.job, description, *ends, *rows)
 
 
 def _highest(claim: ClaimHistory) -> int:
@@ -260,11 +276,11 @@ def _highest(claim: ClaimHistory) -> int:
 
 
 def _is_failure(end: Settled | Reclaimed) -> bool:
-    return isinstance(end, Reclaimed) or end.event is Event.RETRY
+    return isinstance(end, Settled) and end.event is Event.RETRY
 
 
 def _is_no_failure(end: Settled | Reclaimed) -> bool:
-    return isinstance(end, Settled) and end.event in _NO_FAILURE
+    return isinstance(end, Reclaimed) or end.event in _NO_FAILURE
 
 
 RULES: Final[tuple[Rule, ...]] = (
@@ -276,5 +292,6 @@ RULES: Final[tuple[Rule, ...]] = (
     success,
     unstarted,
     moves,
+    innocence,
     resting_place,
 )

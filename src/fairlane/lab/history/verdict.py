@@ -41,6 +41,8 @@ class ViolationKind(StrEnum):
     RATE_EXCEEDED = "rate_exceeded"
     WRONG_HOME = "wrong_home"
     MISCOUNTED = "miscounted"
+    CONDEMNED = "condemned"
+    NOT_ALONE = "not_alone"
     NOT_DRAINED = "not_drained"
     UNREAD = "unread"
 

@@ -216,6 +216,7 @@ class WorkloadRun:
                     state=job.state,
                     attempt=job.attempt,
                     failures=job.failures,
+                    crashes=job.crashes,
                     tenant=job.tenant,
                 )
                 for job in page.jobs

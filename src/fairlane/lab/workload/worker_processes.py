@@ -64,7 +64,9 @@ class WorkerProcesses:
 @contextmanager
 def run_workers(plan: RunPlan, processes: int, *, burst: bool = False) -> Generator[WorkerProcesses]:
     """Run this many workers for the length of a block; none is left afterwards, whatever happens in it."""
-    command = [sys.executable, "-m", "fairlane", "worker", "fairlane.lab.workload.worker_app:app"]
+    application = "fairlane.lab.workload.worker_app:app"
+    # Without a supervisor: each is measured by itself, and killed if the run fails.
+    command = [sys.executable, "-m", "fairlane", "worker", application, "--processes", "0"]
     workers: list[subprocess.Popen[bytes]] = []
     folder = Path(plan.folder)
     try:

@@ -12,7 +12,7 @@ import msgspec
 from fairlane.model.failure import Failure
 from fairlane.model.instants import Instant, Micros
 from fairlane.model.job import (
-    MAX_STORED_ATTEMPTS,
+    ATTEMPTS_KEPT,
     AttemptOutcome,
     AttemptRecord,
     JobRecord,
@@ -84,6 +84,8 @@ def new_record(new: NewJob, now: Instant) -> JobRecord:
         tags=new.tags,
         metadata=new.metadata,
         created_by=new.created_by,
+        stuck_after=new.stuck_after,
+        on_stuck=new.on_stuck,
     )
 
 
@@ -117,8 +119,8 @@ def stopped(job: JobRecord, state: State, reason: str, now: Instant) -> JobRecor
     return _replace(job, state=state, because=reason, settled_at=now)
 
 
-def settled(job: JobRecord, settlement: Settlement, now: Instant) -> JobRecord:
-    """Return a running job after its reconciled settlement."""
+def settled(job: JobRecord, settlement: Settlement, now: Instant, kept: int = ATTEMPTS_KEPT) -> JobRecord:
+    """Return a running job after its reconciled settlement, with at most `kept` of its last attempts."""
     state = target(settlement.event)
     values: dict[str, Any] = {
         "state": state,
@@ -129,6 +131,8 @@ def settled(job: JobRecord, settlement: Settlement, now: Instant) -> JobRecord:
         "snoozes": settlement.snoozes,
         "is_suspect": settlement.is_suspect,
     }
+    if settlement.metadata is not None:
+        values["metadata"] = settlement.metadata
     if state is State.DELAYED:
         run_at = now + settlement.delay
         values |= {"run_at": run_at, "sort_key": sort_key(run_at, job.priority)}
@@ -136,22 +140,21 @@ def settled(job: JobRecord, settlement: Settlement, now: Instant) -> JobRecord:
         values |= {"settled_at": now, "result": settlement.result}
     if settlement.is_unstarted:
         return _unclaimed(job, {**values, "attempt": job.attempt - 1, "attempts": job.attempts})
-    attempts = ended(job, settlement.outcome, settlement.failure, settlement.log, now)
+    attempts = ended(job, settlement.outcome, settlement.failure, settlement.log, now, kept)
     return _unclaimed(job, {**values, "attempts": attempts})
 
 
-def lost(job: JobRecord, loss: LeaseLoss, now: Instant) -> JobRecord:
+def lost(job: JobRecord, loss: LeaseLoss, now: Instant, kept: int = ATTEMPTS_KEPT) -> JobRecord:
     """Return a running job after its claim was taken back; it is a suspect from now on (S39)."""
     values: dict[str, Any] = {
         "state": loss.state,
         "because": loss.because,
-        "failures": loss.failures,
         "crashes": loss.crashes,
-        "crashes_alone": loss.crashes_alone,
+        "crashes_alone": 0,
         "is_suspect": True,
         "settled_at": now if is_finished(loss.state) else None,
     }
-    return _unclaimed(job, {**values, "attempts": ended(job, loss.outcome, loss.failure, None, now)})
+    return _unclaimed(job, {**values, "attempts": ended(job, loss.outcome, loss.failure, None, now, kept)})
 
 
 def _unclaimed(job: JobRecord, values: dict[str, Any]) -> JobRecord:
@@ -161,12 +164,17 @@ def _unclaimed(job: JobRecord, values: dict[str, Any]) -> JobRecord:
 
 
 def ended(
-    job: JobRecord, outcome: AttemptOutcome, failure: Failure | None, log: str | None, now: Instant
+    job: JobRecord,
+    outcome: AttemptOutcome,
+    failure: Failure | None,
+    log: str | None,
+    now: Instant,
+    kept: int = ATTEMPTS_KEPT,
 ) -> tuple[AttemptRecord, ...]:
-    """Return the attempts to store once the running one has ended (S24)."""
+    """Return the attempts to store once the running one has ended, the last `kept` (S24)."""
     started_at = now if job.started_at is None else job.started_at
     attempt = AttemptRecord(job.attempt, str(job.worker), started_at, now, outcome, failure, log)
-    return (*job.attempts, attempt)[-MAX_STORED_ATTEMPTS:]
+    return (*job.attempts, attempt)[-kept:]
 
 
 def scrubbed(job: JobRecord) -> JobRecord:
@@ -191,5 +199,5 @@ def scrubbed(job: JobRecord) -> JobRecord:
 def _erased_attempt(attempt: AttemptRecord) -> AttemptRecord:
     failure = attempt.failure
     if failure is not None:
-        failure = _replace(failure, error_type="", message="", traceback=None)
+        failure = _replace(failure, error_type="", message="", traceback=None, fingerprint="")
     return _replace(attempt, failure=failure, log=None)

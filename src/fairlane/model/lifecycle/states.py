@@ -64,6 +64,7 @@ class Because(StrEnum):
     CONDEMNED = "condemned"
     ASKED = "asked"
     CHOSEN = "chosen"
+    SKIPPED = "skipped"
     EXPIRED = "expired"
     PURGED = "purged"
 

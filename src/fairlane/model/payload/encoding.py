@@ -195,7 +195,20 @@ def fingerprint(task: str, arguments: Mapping[str, Any]) -> bytes:
     >>> fingerprint("mail", {"a": 1, "b": 2}) == fingerprint("mail", {"b": 2, "a": 1})
     True
     """
-    plain = PayloadWriter("arguments", MAX_DEPTH, _NO_LIMIT).write(dict(arguments), 0)
+    return _fingerprint(task, PayloadWriter("arguments", MAX_DEPTH, _NO_LIMIT).write(dict(arguments), 0))
+
+
+def stored_fingerprint(task: str, data: bytes) -> bytes:
+    """Return the fingerprint of arguments that were encoded; `Undecodable` for any other bytes.
+
+    >>> stored_fingerprint("mail", b'{"v":1,"arguments":{"a":1}}') == fingerprint("mail", {"a": 1})
+    True
+    """
+    found = _quickly(data)
+    return _fingerprint(task, _opened(data, "arguments") if found is None else found)
+
+
+def _fingerprint(task: str, plain: object) -> bytes:
     # Task names contain no NUL (S3), so different calls have different bytes.
     return blake2b(task.encode() + b"\0" + _ENCODE_SORTED(plain), digest_size=16).digest()
 

@@ -51,8 +51,8 @@ _CONTENT = """
     email content; mail html; email html; document content; document text; document body; file content;
     attachment content; attachment data
 """
-_WHOLE = {"auth": FieldContent.TEXT, "pass": FieldContent.TEXT}
-"""Too short to mean anything inside a longer name."""
+_WHOLE = {"auth": FieldContent.TEXT, "pass": FieldContent.TEXT, "key": FieldContent.TEXT}
+"""Too short to mean anything inside a longer name: a `sort_key` is none, a `key` may be one to anything."""
 
 
 def _singular(word: str) -> str:

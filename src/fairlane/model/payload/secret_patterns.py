@@ -163,6 +163,9 @@ _LINE: Final = re.compile(r"[^\r\n]++")
 _BARE: Final = re.compile(r"[^\s,;&<]*[^\s,;&<)\]}.]")
 
 _WHOLE_LINE: Final = frozenset({"authorization", "cookie"})
+_PLAIN_IN_TEXT: Final = frozenset({"key"})
+"""Names of fields that say nothing in running text, where a key is mostly one of a cache or a table."""
+
 _NO_SECRET: Final = re.compile(
     r"(?:none|null|true|false|required|missing|invalid|expired|empty|undefined|\*+)[.!'\"]*", re.IGNORECASE
 )
@@ -187,7 +190,7 @@ def _by_name(text: str, names: FieldNames) -> Iterator[SecretSpan]:
     while match := _NAMED.search(text, at):
         at = match.end()
         hit = names.hit(match["name"] or match["flag"])
-        if hit is None:
+        if hit is None or hit.word in _PLAIN_IN_TEXT:
             continue
         start, end, whole = _value_at(text, at, line=hit.word in _WHOLE_LINE)
         value = text[start:end]

@@ -13,8 +13,10 @@ from typing import Final, TypeAlias, TypeVar
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from fairlane.model.instants import Instant
-from fairlane.model.policy.declared import Cost
+from fairlane.model.instants import MINUTE, Instant, Micros
+from fairlane.model.policy.amounts import Millionths
+from fairlane.model.policy.budget import BudgetRules
+from fairlane.model.policy.declared import BreakerPer, Cost, OnOpen
 from fairlane.model.policy.limits import NO_LIMITS, Limits, Rate
 from fairlane.model.scheduling.fairness import stride
 
@@ -29,10 +31,12 @@ class SubjectKind(StrEnum):
     TENANT = "tenant"
     TASK = "task"
     GATE = "gate"
+    BREAKER = "breaker"
+    BUDGET = "budget"
 
 
 class Subject(msgspec.Struct, frozen=True, order=True):
-    """What a policy applies to: one queue, tenant, task or gate.
+    """What a policy applies to: one queue, tenant, task, gate, breaker or budget.
 
     >>> str(Subject(SubjectKind.QUEUE, "bulk"))
     'queue bulk'
@@ -68,10 +72,12 @@ class TenantRules(msgspec.Struct, frozen=True):
 
 
 class TaskRules(msgspec.Struct, frozen=True):
-    """What a store enforces for a task: its rate over all tenants and its gate."""
+    """What a store enforces for a task: its rate over all tenants, its gate, its budget and its breaker."""
 
     rate: Rate | None = None
     gate: str | None = None
+    budget: str | None = None
+    breaker: str | None = None
 
 
 class GateRules(msgspec.Struct, frozen=True):
@@ -81,13 +87,26 @@ class GateRules(msgspec.Struct, frozen=True):
     rate: Rate | None = None
 
 
-Rules: TypeAlias = QueueRules | TenantRules | TaskRules | GateRules
+class BreakerRules(msgspec.Struct, frozen=True):
+    """When a breaker opens, for how long, and how it closes (S58)."""
+
+    failures: int = 5
+    window: Micros = MINUTE
+    open_for: Micros = MINUTE
+    per: BreakerPer = "all"
+    on_open: OnOpen = "snooze"
+    ramp: int = 8
+
+
+Rules: TypeAlias = QueueRules | TenantRules | TaskRules | GateRules | BreakerRules | BudgetRules
 
 DEFAULTS: Final[Mapping[SubjectKind, Rules]] = {
     SubjectKind.QUEUE: QueueRules(),
     SubjectKind.TENANT: TenantRules(),
     SubjectKind.TASK: TaskRules(),
     SubjectKind.GATE: GateRules(),
+    SubjectKind.BREAKER: BreakerRules(),
+    SubjectKind.BUDGET: BudgetRules(),
 }
 
 
@@ -100,6 +119,7 @@ class PolicyChange(msgspec.Struct, frozen=True, kw_only=True):
     max_waiting: int | UnsetType | None = UNSET
     weight: float | UnsetType = UNSET
     limit: int | UnsetType | None = UNSET
+    ceiling: Millionths | UnsetType = UNSET
 
     def fields(self) -> dict[str, object]:
         """Return the set values by name."""
@@ -112,6 +132,8 @@ _SETTABLE: Final[Mapping[SubjectKind, frozenset[str]]] = {
     SubjectKind.TENANT: frozenset({"weight", "queue_limits"}),
     SubjectKind.TASK: frozenset({"rate"}),
     SubjectKind.GATE: frozenset({"limit", "rate"}),
+    SubjectKind.BREAKER: frozenset(),
+    SubjectKind.BUDGET: frozenset({"ceiling"}),
 }
 
 
@@ -149,7 +171,7 @@ def change_problems(kind: SubjectKind, change: PolicyChange) -> list[str]:
     ]
     if not change.fields():
         problems.append(f"nothing is set; give one of: {_settable(kind)}")
-    for name in ("max_waiting", "limit"):
+    for name in ("max_waiting", "limit", "ceiling"):
         count = change.fields().get(name)
         if isinstance(count, int) and count < 0:
             problems.append(f"{name} must be 0 or more, not {count}")

@@ -15,14 +15,19 @@ from typing import Final, TypeAlias
 import msgspec
 
 from fairlane.model.failure import RETRIED, Classifier, ClassMap, ErrorClass, Failure, classify, describe
+from fairlane.model.fingerprint import marked
 from fairlane.model.instants import HOUR, SECOND, Instant, Micros, to_micros
 from fairlane.model.job import AttemptOutcome, AttemptRecord, Claim, JobRecord, Settlement
 from fairlane.model.lifecycle.states import Because, Event, State, because, is_expired
 from fairlane.model.retry.backoff import RetryPolicy, backoff_for
-from fairlane.model.retry.outcome import Cancel, Fail, Outcome, Retry, Snooze
+from fairlane.model.retry.outcome import Cancel, Fail, Outcome, Retry, Skip, Snooze
 
 MAX_SNOOZES: Final = 1_000
 MAX_CRASHES: Final = 3
+"""So many crashes end a job if the last two were its own (S40), unless the configuration says otherwise."""
+
+MAX_LOSSES: Final = 5
+"""So many crashes of any kind end a job."""
 
 _UNKNOWN_FIRST: Final[Micros] = 5 * SECOND
 _UNKNOWN_LONGEST: Final[Micros] = 60 * SECOND
@@ -41,13 +46,16 @@ class Succeeded(msgspec.Struct, frozen=True):
 class Failed(msgspec.Struct, frozen=True):
     """The attempt failed: an error, a timeout, a crash of its child process, or `Retry`.
 
-    `after` is the delay that `Retry` names. `classifier_error` is what the task's own classifier raised, for
-    the worker to log (S27).
+    `after` is the delay that `Retry` or the task's own function names. `classifier_error` is what the task's
+    own classifier raised (S27), `delay_error` what is wrong with that function (S26): for the worker to log.
+    If it `is_counted`, it is a failure of what the task's breaker protects (S58).
     """
 
     failure: Failure
     after: Micros | None = None
     classifier_error: str | None = None
+    delay_error: str | None = None
+    is_counted: bool = False
 
 
 class Snoozed(msgspec.Struct, frozen=True):
@@ -65,7 +73,7 @@ class PermanentFailure(msgspec.Struct, frozen=True):
 
 
 class Cancelled(msgspec.Struct, frozen=True):
-    """The handler raised `Cancel`, or stopped because it was asked to."""
+    """The handler raised `Cancel` or `Skip`, or stopped because it was asked to."""
 
     reason: str = ""
     because: Because = Because.CHOSEN
@@ -112,6 +120,8 @@ def interpret(
             return PermanentFailure(describe(raised, raised.error_class))
         case Cancel():
             return Cancelled(raised.reason)
+        case Skip():
+            return Cancelled(raised.reason, Because.SKIPPED)
         case Outcome():
             return Failed(describe(raised, ErrorClass.RETRYABLE))
         case _:
@@ -132,11 +142,16 @@ def decide_settlement(
     draw: float,
     max_crashes: int = MAX_CRASHES,
     log: str | None = None,
+    metadata: bytes | None = None,
+    spent: int = 0,
 ) -> Settlement:
-    """Decide what follows from a result.
+    """Decide what follows from a result. `log` and `metadata` are the handler's, None if it wrote none.
+
+    `spent` is the sum of what the handler has reported, in millionths.
 
     `policies` are ordered from the most specific to the least; `draw`, 0 to 1, places the jitter. An orderly
-    end clears suspicion (S39). Only failures are compared with `max_attempts` (S24, S25).
+    end clears suspicion (S39). Only failures are compared with `max_attempts` (S24, S25). `max_crashes` of
+    a job's own end it (S40).
     """
     job = claim.job
     has_succeeded = isinstance(result, Succeeded)
@@ -149,6 +164,8 @@ def decide_settlement(
         crashes=job.crashes,
         snoozes=job.snoozes,
         log=log,
+        metadata=metadata,
+        spent=spent,
         result=result.result if isinstance(result, Succeeded) else None,
     )
     match result:
@@ -160,8 +177,10 @@ def decide_settlement(
         case Failed():
             return _failed(claim, result, base, policies, draw, max_crashes)
         case PermanentFailure():
-            reason = because(Because.FAILED, result.failure.message)
-            return _dead(base, Event.FAIL, reason, result.failure, job.failures + 1)
+            failure = marked(job.task, result.failure)
+            return _dead(
+                base, Event.FAIL, because(Because.FAILED, failure.message), failure, job.failures + 1
+            )
         case Snoozed():
             return _snoozed(job, result, base)
         case Cancelled():
@@ -199,12 +218,13 @@ def _failed(
     draw: float,
     max_crashes: int,
 ) -> Settlement:
-    job, failure = claim.job, result.failure
+    job, failure = claim.job, marked(claim.job.task, result.failure)
     failures = job.failures + 1
     if failure.error_class is ErrorClass.CRASH:
-        alone = job.crashes_alone + 1 if claim.is_alone else 0
-        base = _replace(base, crashes=job.crashes + 1, crashes_alone=alone, is_suspect=True)
-        reason = _reason_to_end(job, base.crashes, alone, max_crashes)
+        # Its own child died under it while the worker lived: nobody else can be the cause.
+        crashes, own = job.crashes + 1, job.crashes_alone + 1
+        base = _replace(base, crashes=crashes, crashes_alone=own, is_suspect=True)
+        reason = _reason_to_end(job, crashes, own, max_crashes)
         if reason is not None:
             return _dead(base, Event.EXHAUST, reason, failure, failures)
     if failure.error_class is ErrorClass.STUCK:
@@ -239,7 +259,8 @@ def _unknown(job: JobRecord, result: Unknown, base: Settlement) -> Settlement:
         message = f"no worker knows version {job.version} of task {job.task}"
         failure = Failure(ErrorClass.UNKNOWN_TASK, "UnknownVersion", message)
     if result.unseen_for >= _UNKNOWN_FOR:
-        return _dead(base, Event.FAIL, because(Because.FAILED, failure.message), failure, job.failures)
+        reason = because(Because.FAILED, failure.message)
+        return _dead(base, Event.FAIL, reason, marked(job.task, failure), job.failures)
     doublings = 0 if result.is_known_elsewhere else unknown_streak(job.attempts)
     return _replace(
         base,
@@ -263,7 +284,7 @@ def unknown_streak(attempts: tuple[AttemptRecord, ...]) -> int:
 
 
 def _reason_to_end(job: JobRecord, crashes: int, crashes_alone: int, max_crashes: int) -> str | None:
-    """Return why a job whose worker died must not run again, even with attempts left; None if it may."""
+    """Return why a job that crashed must not run again, even with attempts left; None if it may."""
     if job.at_most_once:
         return because(Because.LOST, "the task runs at most once")
     if is_poison(crashes, crashes_alone, max_crashes):
@@ -271,13 +292,14 @@ def _reason_to_end(job: JobRecord, crashes: int, crashes_alone: int, max_crashes
     return None
 
 
-def is_poison(crashes: int, crashes_alone: int, max_crashes: int) -> bool:
-    """Whether a job crashed its worker too often (S40); the last two crashes must have happened alone.
+def is_poison(crashes: int, crashes_alone: int, max_crashes: int = MAX_CRASHES) -> bool:
+    """Whether a job crashed too often (S40): the last two were its own, or there were `MAX_LOSSES` in all.
 
-    >>> is_poison(3, 2, 3), is_poison(3, 1, 3), is_poison(2, 2, 3)
-    (True, False, False)
+    >>> is_poison(3, 2), is_poison(3, 1), is_poison(2, 2), is_poison(5, 0)
+    (True, False, False, True)
     """
-    return crashes >= max_crashes and crashes_alone >= min(2, max_crashes)
+    is_its_own = crashes >= max_crashes and crashes_alone >= min(2, max_crashes)
+    return is_its_own or crashes >= MAX_LOSSES
 
 
 def reconcile(job: JobRecord, settlement: Settlement, now: Instant) -> Settlement:
@@ -303,26 +325,25 @@ def reconcile(job: JobRecord, settlement: Settlement, now: Instant) -> Settlemen
 
 
 class LeaseLoss(msgspec.Struct, frozen=True):
-    """What becomes of a job whose lease has expired: its next state and its new counters."""
+    """What becomes of a job whose lease has expired. Its failures stay; the loss is not its own (S39)."""
 
     state: State
     because: str | None
-    failures: int
     crashes: int
-    crashes_alone: int
     failure: Failure
     outcome: AttemptOutcome = "lost"
 
 
-def lose_lease(job: JobRecord, *, was_alone: bool, max_crashes: int = MAX_CRASHES) -> LeaseLoss:
-    """Decide what becomes of a running job whose lease has expired (S25, S30, S39, S40, S63)."""
-    failures, crashes = job.failures + 1, job.crashes + 1
-    alone = job.crashes_alone + 1 if was_alone else 0
+def lose_lease(job: JobRecord) -> LeaseLoss:
+    """Decide what becomes of a running job whose lease has expired (S25, S30, S39, S40, S63).
+
+    Its worker died or could not renew, and any of its jobs may be the cause, or none. So the loss is a crash,
+    but neither a failure nor the job's own.
+    """
+    crashes = job.crashes + 1
     failure = Failure(ErrorClass.CRASH, "LostLease", f"worker {job.worker} stopped renewing its lease")
-    reason = _reason_to_end(job, crashes, alone, max_crashes)
-    if reason is None and failures >= job.max_attempts:
-        reason = because(Because.EXHAUSTED, failure.message)
+    reason = _reason_to_end(job, crashes, 0, MAX_CRASHES)
     state = State.READY if reason is None else State.DEAD
     if job.is_cancel_asked:
         state, reason = State.CANCELLED, job.because
-    return LeaseLoss(state, reason, failures, crashes, alone, failure)
+    return LeaseLoss(state, reason, crashes, marked(job.task, failure))

@@ -4,7 +4,8 @@ Outcome
 ├── Retry     failed; try again, after the policy's delay or the given one
 ├── Snooze    not now; come back without counting a failure
 ├── Fail      dead at once, even with attempts left
-└── Cancel    cancelled, without a dead letter
+├── Cancel    cancelled, without a dead letter
+└── Skip      cancelled because there was nothing to do, without a dead letter
 """
 
 from __future__ import annotations
@@ -96,6 +97,13 @@ class Fail(Outcome):
 
 class Cancel(Outcome):
     """The job is cancelled, without a dead letter, even with attempts left."""
+
+
+class Skip(Outcome):
+    """There is nothing to do any more: what the job was about is gone. No failure, no retry, no dead letter.
+
+    The job is cancelled because `skipped`, and the worker logs a warning.
+    """
 
 
 def _reason(given: object) -> str:

@@ -19,7 +19,7 @@ QueueRequests = list[tuple[str, int]]
 FreeSlots = Mapping[str, int]
 
 _WINDOW: Final = 100
-"""A minimum share holds in any window of so many starts."""
+"""A minimum share holds in any window of this many starts."""
 
 
 class LaneClock:

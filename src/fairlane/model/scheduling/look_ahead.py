@@ -15,6 +15,13 @@ from fairlane.model.job import JobRecord
 MAX_WORK_AHEAD: Final[Micros] = SECOND // 20
 """The most work that is claimed ahead, in time of the lane."""
 
+MAX_WORK_A_CLAIM_HERE: Final[Micros] = SECOND // 100
+"""The most that one claim takes ahead where the store works in this process, as SQLite does.
+
+There a round trip is work and no journey: more jobs make it longer, which would ask for yet more. A tenant
+that comes meanwhile waits for the rest of one such claim and for the next.
+"""
+
 MAX_WAIT_AHEAD: Final[Micros] = SECOND // 10
 """What has waited this long for its start goes back: a job before it turned out long."""
 
@@ -25,7 +32,7 @@ _MIN_START_INTERVAL: Final[Micros] = 20
 """Faster than this no worker starts jobs, whatever was measured: so at most 2,500 are claimed ahead."""
 
 _MAX_GROWTH: Final = 3
-"""A round trip that took longer than so many times the usual counts as this."""
+"""A round trip counts as this many times the usual one at most."""
 
 _RECENT_RUNS: Final = 10
 _RECENT_TRIPS: Final = 8
@@ -35,9 +42,9 @@ _RECENT_TRIPS: Final = 8
 def may_be_ahead(job: JobRecord, *, has_gate: bool, has_rate: bool) -> bool:
     """Whether a claim that ends before its handler starts costs this job nothing.
 
-    A killed worker's claim is a lost attempt: that costs a suspect, a job that runs at most once and one on
-    its last attempt something. A rate and a key that lasts until `started` are not given back, and a gate's
-    slot is not to be held by what does not run.
+    A killed worker's claim is a loss: that costs a suspect and a job that runs at most once something, and a
+    job on its last attempt is spared it as well. A rate and a key that lasts until `started` are not given
+    back, and a gate's slot is not to be held by what does not run.
     """
     is_last_attempt = job.failures + 1 >= job.max_attempts
     frees_key = job.dedup_key is not None and job.dedup_until == "started"
@@ -61,9 +68,10 @@ class LookAhead:
     (0, 1000)
     """
 
-    def __init__(self, slots: int) -> None:
+    def __init__(self, slots: int, max_a_claim: Micros = MAX_WORK_AHEAD) -> None:
         """Start with nothing learned: the first claims are for free slots only."""
         self._slots = slots
+        self._max_a_claim = max_a_claim
         self._run_times: dict[tuple[str, str], float] = {}
         self._run_time: float | None = None
         self._round_trip: float | None = None
@@ -111,7 +119,7 @@ class LookAhead:
         """How many jobs are expected to start during one round trip, if there are that many."""
         if self._run_time is None or self._round_trip is None or self._run_time >= self._round_trip:
             return 0
-        return max(1, int(min(self._round_trip, MAX_WORK_AHEAD) / self._interval))
+        return max(1, int(min(self._round_trip, self._max_a_claim) / self._interval))
 
     @property
     def max_jobs(self) -> int:

@@ -9,7 +9,7 @@ import msgspec
 from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord
 from fairlane.model.lifecycle.states import Because, State, is_finished
-from fairlane.store.contract.dead import DeadLetter, DeadRequest
+from fairlane.store.contract.dead import DeadFiltered, DeadLetter
 from fairlane.store.contract.jobs import Filtered, FindRequest, JobTally, Reason, Scalar, TallyPage, Why
 
 _MISSING: Any = object()
@@ -17,11 +17,15 @@ _MISSING: Any = object()
 
 def matches(job: JobRecord, request: FindRequest) -> bool:
     """Whether a job within the scope matches every filter of the request."""
-    return matches_fields(job, request) and (not request.where or _holds(job.payload, request.where))
+    return (
+        matches_fields(job, request)
+        and (not request.metadata or _all_stand(msgspec.json.decode(job.metadata), request.metadata))
+        and (not request.where or _holds(job.payload, request.where))
+    )
 
 
 def matches_fields(job: JobRecord, request: Filtered) -> bool:
-    """Whether a job within the scope matches every filter except those on its arguments."""
+    """Whether a job within the scope matches every filter except those on its arguments and metadata."""
     plain = (
         not request.states or job.state in request.states,
         request.queue in {None, job.queue},
@@ -67,7 +71,7 @@ def reason_of(because: str | None) -> str:
     return (because or "").partition(":")[0]
 
 
-def matches_dead(letter: DeadLetter, request: DeadRequest) -> bool:
+def matches_dead(letter: DeadLetter, request: DeadFiltered) -> bool:
     """Whether a dead letter within the scope matches every filter of the request."""
     job = letter.job
     died_at = job.settled_at or 0
@@ -76,7 +80,9 @@ def matches_dead(letter: DeadLetter, request: DeadRequest) -> bool:
             request.queue in {None, job.queue},
             request.task in {None, job.task},
             request.error_class in {None, letter.error_class},
-            request.review in {None, letter.review},
+            request.fingerprint in {None, letter.fingerprint},
+            request.review in {None, letter.review.review},
+            request.is_acknowledged in {None, letter.review.acknowledged is not None},
             request.since is None or died_at >= request.since,
             request.until is None or died_at < request.until,
         )
@@ -108,11 +114,15 @@ def _holds(payload: bytes, where: tuple[tuple[str, Scalar], ...]) -> bool:
         arguments = msgspec.json.decode(payload)["arguments"]
     except (msgspec.MsgspecError, KeyError, TypeError):
         return False  # scrubbed or undecodable: there are no arguments
-    return all(_same(_at(arguments, path), value) for path, value in where)
+    return _all_stand(arguments, where)
 
 
-def _at(arguments: Any, path: str) -> Any:
-    found = arguments
+def _all_stand(values: Any, wanted: tuple[tuple[str, Scalar], ...]) -> bool:
+    return all(_same(_at(values, path), value) for path, value in wanted)
+
+
+def _at(values: Any, path: str) -> Any:
+    found = values
     for part in path.split("."):
         key: Any = int(part) if part.isdecimal() and _is_list(found) else part
         try:

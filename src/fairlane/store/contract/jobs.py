@@ -15,7 +15,14 @@ from fairlane.model.job import JobRecord, NewJob
 from fairlane.model.lifecycle.admission import Refusal
 from fairlane.model.lifecycle.record_changes import new_record
 from fairlane.model.lifecycle.states import CancelReply, State
-from fairlane.store.contract.request import MAX_PAGE_SIZE, MAX_ROWS_READ, Request, check_instant
+from fairlane.store.contract.line import FirstInLine, FirstRequest
+from fairlane.store.contract.request import (
+    MAX_PAGE_SIZE,
+    MAX_ROWS_READ,
+    OperatorRequest,
+    Request,
+    check_instant,
+)
 
 MAX_BATCH_SIZE: Final = 1_000
 MAX_BATCH_BYTES: Final = 16 * 2**20
@@ -23,7 +30,7 @@ MAX_BATCH_BYTES: Final = 16 * 2**20
 Scalar: TypeAlias = str | int | float | bool | None
 
 
-class EnqueueRequest(Request, frozen=True, kw_only=True):
+class EnqueueRequest(OperatorRequest, frozen=True, kw_only=True):
     """Jobs that become visible together. Well formed (S3-S6), at most 1,000 jobs and 16 MB (S12).
 
     `must_be_declared` refuses unknown tenants (S7). `is_repeated` marks a request that is sent again after
@@ -121,10 +128,12 @@ class Filtered(Request, frozen=True, kw_only=True):
 class FindRequest(Filtered, frozen=True, kw_only=True):
     """Ask for the jobs that meet every filter.
 
-    `where` compares arguments: a dotted path into them and the plain value that must stand there.
+    `where` compares arguments: a dotted path into them and the plain value that must stand there; `metadata`
+    does the same with the metadata, as it was stored last.
     """
 
     where: tuple[tuple[str, Scalar], ...] = ()
+    metadata: tuple[tuple[str, Scalar], ...] = ()
     limit: int = 50
     cursor: str | None = None
 
@@ -137,7 +146,7 @@ class FindReply(msgspec.Struct, frozen=True):
 
 
 class CountRequest(Request, frozen=True, kw_only=True):
-    """Ask for counts of one queue or all, at most `MAX_PAGE_SIZE` per page."""
+    """Ask for counts of one queue or all, at most `MAX_COUNTS` per page."""
 
     queue: str | None = None
     limit: int = MAX_PAGE_SIZE
@@ -212,6 +221,8 @@ Reason: TypeAlias = Literal[
     "running_limit",
     "rate",
     "gate",
+    "breaker",
+    "budget",
     "no_worker",
     "running",
     "finished",
@@ -230,7 +241,7 @@ class Why(msgspec.Struct, frozen=True):
     ahead: int | None = None
 
 
-class EditRequest(Request, frozen=True, kw_only=True):
+class EditRequest(OperatorRequest, frozen=True, kw_only=True):
     """New values for one waiting job; UNSET keeps a value. The caller has validated a new payload (S64)."""
 
     id: UUID
@@ -256,7 +267,7 @@ class EditReply(msgspec.Struct, frozen=True):
     job: JobRecord | None = None
 
 
-class StopRequest(Request, frozen=True, kw_only=True):
+class StopRequest(OperatorRequest, frozen=True, kw_only=True):
     """Cancel or condemn these jobs, with the reason and who asked."""
 
     ids: tuple[UUID, ...]
@@ -264,7 +275,7 @@ class StopRequest(Request, frozen=True, kw_only=True):
     who: str = ""
 
 
-class RunNowRequest(Request, frozen=True, kw_only=True):
+class RunNowRequest(OperatorRequest, frozen=True, kw_only=True):
     """Make delayed jobs due."""
 
     ids: tuple[UUID, ...]
@@ -334,12 +345,20 @@ class JobsFacet(Protocol):
         one tenant, the order is as if no other tenant had jobs. More than `MAX_PAGE_SIZE` raises ValueError.
         """
 
+    async def first_in_line(self, request: FirstRequest) -> tuple[FirstInLine, ...]:
+        """Return the first ready job of each of these lines, sorted by line; those without any are left out.
+
+        First is the lowest sort key, then id, over all tasks. Whether the job may be claimed makes no
+        difference: it may be paused, limited or parked. Each is exact when it is read. Locks nothing.
+        """
+
     async def explain(self, request: ExplainRequest) -> Why | None:
         """Return why a job is not running, or that it runs or is finished; None if it does not exist.
 
-        The first of these that holds answers: finished, running, delayed (time, retry,
-        snooze), paused (queue, tenant, task), rate of the queue, running limit, rate of the tenant, rate of
-        the task, gate (its limit, then its rate), no live worker that serves the queue, turn.
+        The first of these that holds answers: finished, running, delayed (time, retry, snooze), paused
+        (queue, tenant, task), rate of the queue, running limit, rate of the tenant, breaker of the task, rate
+        of the task, gate (its limit, then its rate), budget,
+        no live worker that serves the queue, turn.
         """
 
     async def edit(self, request: EditRequest) -> EditReply:

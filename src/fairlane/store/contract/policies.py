@@ -19,7 +19,7 @@ from fairlane.model.policy.overrides import (
     TenantRules,
     change_problems,
 )
-from fairlane.store.contract.request import Request, check_instant
+from fairlane.store.contract.request import OperatorRequest, Request, check_instant
 
 
 class PutRequest(Request, frozen=True, kw_only=True):
@@ -36,7 +36,7 @@ class Difference(msgspec.Struct, frozen=True):
     after: Rules
 
 
-class OverrideRequest(Request, frozen=True, kw_only=True):
+class OverrideRequest(OperatorRequest, frozen=True, kw_only=True):
     """Set an override: what changes, who, why, until when."""
 
     subject: Subject
@@ -46,7 +46,7 @@ class OverrideRequest(Request, frozen=True, kw_only=True):
     until: Instant | None = None
 
 
-class SubjectRequest(Request, frozen=True, kw_only=True):
+class SubjectRequest(OperatorRequest, frozen=True, kw_only=True):
     """Name a subject, and who asks."""
 
     subject: Subject
@@ -54,7 +54,7 @@ class SubjectRequest(Request, frozen=True, kw_only=True):
     note: str = ""
 
 
-class HoldRequest(Request, frozen=True, kw_only=True):
+class HoldRequest(OperatorRequest, frozen=True, kw_only=True):
     """Pause or close a queue, tenant or task: who, why, until when."""
 
     subject: Subject
@@ -70,12 +70,37 @@ class ReadRequest(Request, frozen=True, kw_only=True):
 
 
 class ListRequest(Request, frozen=True, kw_only=True):
-    """Ask for known subjects of a kind, sorted by name; tenants can be filtered by labels."""
+    """Ask for known subjects of a kind, sorted by name; tenants can be filtered by labels.
+
+    Without `with_jobs` only those that have a policy are listed.
+    """
 
     kind: SubjectKind
     labels: Mapping[str, str] = {}
+    with_jobs: bool = True
     limit: int = 100
     after: str = ""
+
+
+class RatesRequest(Request, frozen=True, kw_only=True):
+    """Ask how far the rates of some subjects are used; of tenants, those in this queue."""
+
+    subjects: tuple[Subject, ...]
+    queue: str = ""
+
+
+class RateUse(msgspec.Struct, frozen=True):
+    """Up to which instant starts are used up, and the rate that computed it: another rate begins anew."""
+
+    rate_id: str = ""
+    next_allowed_at: Instant = 0
+
+
+class RatesReply(msgspec.Struct, frozen=True):
+    """The store's now, and the use of each rate; of a subject without a start at a rate, an empty one."""
+
+    now: Instant
+    uses: Mapping[Subject, RateUse]
 
 
 class PolicyView(msgspec.Struct, frozen=True):
@@ -112,12 +137,26 @@ def not_theirs(subject: Subject, tenant: str) -> TenantMismatch:
 
 
 def check_hold(request: HoldRequest) -> None:
-    """Raise if a subject is out of scope or a gate, or `until` is after `LAST_INSTANT`."""
+    """Raise if a subject is out of scope, a gate, breaker or budget, or `until` is after `LAST_INSTANT`."""
     check_subject(request, request.subject)
     check_instant("until", request.until)
     if request.subject.kind is SubjectKind.GATE:
         message = "a gate cannot be paused or closed; override its limit with 0"
         raise ValueError(message)
+    if request.subject.kind is SubjectKind.BREAKER:
+        message = "a breaker cannot be paused or closed for new jobs; force it open"
+        raise ValueError(message)
+    if request.subject.kind is SubjectKind.BUDGET:
+        message = "a budget cannot be paused or closed; override its ceiling with 0"
+        raise ValueError(message)
+
+
+def check_remove(request: SubjectRequest) -> None:
+    """Raise unless the subject is a queue, which belongs to all tenants."""
+    if request.subject.kind is not SubjectKind.QUEUE:
+        message = f"only a queue can be removed, not {request.subject}; reset it instead"
+        raise ValueError(message)
+    check_subject(request, request.subject)
 
 
 def check_override(request: OverrideRequest) -> None:
@@ -131,7 +170,7 @@ def check_override(request: OverrideRequest) -> None:
 
 
 def check_list(request: ListRequest) -> None:
-    """Raise `TenantMismatch` if one tenant asks for queues, tasks or gates."""
+    """Raise `TenantMismatch` if one tenant asks for queues, tasks, gates or budgets."""
     if request.scope.tenant is not None and request.kind is not SubjectKind.TENANT:
         raise InsideTenant(f"{request.kind}s belong to all tenants", request.scope.tenant)
 
@@ -154,14 +193,16 @@ class PoliciesFacet(Protocol):
     hint.
 
     Under the scope of one tenant only that tenant's own policy can be read or changed; any other subject
-    raises `TenantMismatch`. Pausing or closing a gate raises ValueError.
+    raises `TenantMismatch`. Pausing or closing a gate, a breaker or a budget raises ValueError.
     """
 
     async def put(self, request: PutRequest) -> tuple[Difference, ...]:
         """Replace the declared rules of these subjects; the last worker to start wins.
 
         Rules that are the same as before change and wake nothing, since every worker declares all of them at
-        its start. Overrides stay. Returns the differences, so that the caller can log them.
+        its start. Overrides stay. Of each budget it also writes when the coming periods begin
+        (`model.policy.periods`), whether or not its rules have changed (S115). Returns the differences, so
+        that the caller can log them.
         """
 
     async def override(self, request: OverrideRequest) -> PolicyView:
@@ -186,8 +227,23 @@ class PoliciesFacet(Protocol):
     async def reopen(self, request: SubjectRequest) -> PolicyView:
         """End a close, if any."""
 
+    async def remove(self, request: SubjectRequest) -> int:
+        """Delete the whole policy of a queue in which no job waits or runs: declared, override, pause, close.
+
+        Returns how many wait or run, counting to `MAX_ROWS_READ`; nothing changes unless that is 0. A job
+        that is enqueued meanwhile may be missed: it counts as enqueued afterwards. A subject of another kind
+        raises ValueError.
+        """
+
+    async def rates(self, request: RatesRequest) -> RatesReply:
+        """Return how far rates are used. Each is exact when it is read."""
+
     async def read(self, request: ReadRequest) -> Mapping[Subject, PolicyView]:
         """Return the policy of each subject; an unknown one has defaults."""
 
     async def list(self, request: ListRequest) -> tuple[PolicyView, ...]:
-        """Return subjects after `after`, by name: declared, overridden, paused, closed or with jobs."""
+        """Return subjects after `after`, by name: those declared, overridden, paused or closed.
+
+        Queues and tenants with jobs are among them, unless the request says otherwise. Which tasks there are
+        is not asked here: workers publish them (`RegistryFacet.tasks`).
+        """

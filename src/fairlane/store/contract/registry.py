@@ -6,8 +6,9 @@ from typing import Final, Literal, Protocol, TypeAlias
 
 import msgspec
 
+from fairlane.model.duty_report import DutyReports
 from fairlane.model.instants import SECOND, Instant, Micros
-from fairlane.model.job import DedupUntil
+from fairlane.model.job import DedupUntil, OnStuck
 from fairlane.model.policy.declared import DEFAULT_ATTEMPTS
 from fairlane.store.contract.request import Request
 
@@ -22,7 +23,7 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     `schema` is a JSON Schema of the arguments. `priority` has the stores' direction. A timeout of None is no
     timeout. `sensitive` names fields to redact besides the built-in ones (S6). `module` is that of the
-    handler; empty if unknown.
+    handler; empty if unknown. `events` are the kinds of events that it subscribes to (S77).
     """
 
     name: str
@@ -38,6 +39,9 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
     at_most_once: bool = False
     system: bool = False
     module: str = ""
+    stuck_after: Micros | None = None
+    on_stuck: OnStuck = "dead"
+    events: tuple[str, ...] = ()
 
 
 class LaneRecord(msgspec.Struct, frozen=True):
@@ -129,11 +133,12 @@ class ForgetWorkersRequest(Request, frozen=True, kw_only=True):
 
 
 class LeadRequest(Request, frozen=True, kw_only=True):
-    """Ask for, or extend, the lead of some duties."""
+    """Ask for, or extend, the lead of some duties. `reports` says how these went, if the worker leads."""
 
     name: str
     worker: str
     lease: Micros
+    reports: DutyReports | None = None
 
 
 class LeadReply(msgspec.Struct, frozen=True):
@@ -141,6 +146,20 @@ class LeadReply(msgspec.Struct, frozen=True):
 
     worker: str
     until: Instant
+
+
+class DutiesRequest(Request, frozen=True, kw_only=True):
+    """Ask who leads some duties, and how these went."""
+
+    name: str
+
+
+class DutiesReply(msgspec.Struct, frozen=True, kw_only=True):
+    """Who leads now, None if nobody does, and what the last leader has reported."""
+
+    now: Instant = 0
+    leader: LeadReply | None = None
+    reports: DutyReports = DutyReports()
 
 
 class StoreStatus(msgspec.Struct, frozen=True):
@@ -205,8 +224,12 @@ class RegistryFacet(Protocol):
     async def lead(self, request: LeadRequest) -> LeadReply:
         """Give the lead to the first worker that asks, or extend it for the leader. Return the leader.
 
-        Correctness never depends on it (S61).
+        Correctness never depends on it (S61). Reports are stored in the same step, if the worker leads;
+        without any, those of before stay.
         """
+
+    async def duties(self, request: DutiesRequest) -> DutiesReply:
+        """Return who leads some duties, and what was last reported of them (S104)."""
 
     async def status(self, request: Request) -> StoreStatus:
         """Return the store's now and when workers were last heard of."""

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import UnsetType
 
 from fairlane.model.instants import LAST_INSTANT, Instant
+from fairlane.model.journal.operations import Operation
 from fairlane.model.scope import Scope
 
 P = TypeVar("P", bound=msgspec.Struct)
@@ -20,11 +21,23 @@ MAX_ROWS_READ: Final = 10_000
 MAX_PAGE_SIZE: Final = 1_000
 """How many items a page holds at most."""
 
+MAX_COUNTS: Final = 10_000
+"""How many counts a page of counts holds at most: they are small, and all tenants have some."""
+
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Every request has a scope: on whose behalf it is made."""
 
     scope: Scope
+
+
+class OperatorRequest(Request, frozen=True, kw_only=True):
+    """A change that a person may ask for. With an `operation` it appends to the audit in the same step (S60).
+
+    Nothing is appended for what has not changed.
+    """
+
+    operation: Operation | None = None
 
 
 def check_serves_all(request: Request) -> None:
@@ -77,6 +90,13 @@ def check_page(limit: int) -> None:
         raise ValueError(message)
 
 
+def check_counts(limit: int) -> None:
+    """Raise ValueError if a page of counts could not hold that many."""
+    if limit > MAX_COUNTS:
+        message = f"a page of counts holds at most {MAX_COUNTS}, not {limit}"
+        raise ValueError(message)
+
+
 def check_reading(limit: int) -> None:
     """Raise ValueError if a call may not read that many rows, or would read none."""
     if not 1 <= limit <= MAX_ROWS_READ:
@@ -103,7 +123,7 @@ def from_cursor(cursor: str, kind: type[msgspec.Struct] = JobPosition) -> msgspe
     >>> from_cursor("nonsense")
     Traceback (most recent call last):
         ...
-    ValueError: 'nonsense' is no cursor; use the one that came with the page before
+    ValueError: 'nonsense' is not a cursor; use the one that came with the page before
     """
     try:
         position = msgspec.json.decode(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)), type=kind)
@@ -111,5 +131,5 @@ def from_cursor(cursor: str, kind: type[msgspec.Struct] = JobPosition) -> msgspe
             return position
     except (msgspec.MsgspecError, RecursionError, ValueError):
         pass
-    message = f"{cursor[:60]!r} is no cursor; use the one that came with the page before"
+    message = f"{cursor[:60]!r} is not a cursor; use the one that came with the page before"
     raise ValueError(message)

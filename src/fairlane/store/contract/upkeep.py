@@ -6,9 +6,11 @@ from typing import Protocol
 
 import msgspec
 
-from fairlane.model.lifecycle.states import Home
+from fairlane.model.lifecycle.states import Home, State
+from fairlane.model.policy.prune_mark import NO_MARK, PruneMark
 from fairlane.model.policy.retention import Retention
 from fairlane.store.contract.inspection import Inspection, InspectRequest
+from fairlane.store.contract.repair import RepairReply, RepairRequest
 from fairlane.store.contract.request import MAX_PAGE_SIZE, Request
 
 
@@ -21,19 +23,28 @@ class MigrateReply(msgspec.Struct, frozen=True):
 
 
 class PruneRequest(Request, frozen=True, kw_only=True):
-    """Remove what has passed its retention, in one bounded pass."""
+    """Remove what has passed its retention, in one bounded pass.
+
+    `mark` is that of the last reply, if it had the same retention and scope: the pass then reads only what
+    has become old since. Without it, it reads the whole history. `is_archived`: jobs that it removes go to
+    the open batch of the history facet, in the same step (S105).
+    """
 
     retention: Retention
     limit: int = 1_000
+    mark: PruneMark = NO_MARK
+    is_archived: bool = False
 
 
 class PruneReply(msgspec.Struct, frozen=True):
-    """What was removed. `is_partial`: there was more."""
+    """What was removed, `states` says of which states. `is_partial`: there was more."""
 
     jobs: int = 0
     results: int = 0
     keys: int = 0
     is_partial: bool = False
+    states: dict[State, int] = {}
+    mark: PruneMark = NO_MARK
 
 
 class ForgetRequest(Request, frozen=True, kw_only=True):
@@ -136,17 +147,20 @@ class UpkeepFacet(Protocol):
         """Return what `migrate` would do now. Changes nothing and creates no store."""
 
     async def prune(self, request: PruneRequest) -> PruneReply:
-        """Remove finished jobs, results and idempotency keys past their retention (S52).
+        """Remove finished jobs, results and idempotency keys past their retention (S52, S103).
 
-        Never removes a hot job, nor a key before its job. Counters change in the same step.
+        Oldest settlement first. Never removes a hot job, nor a key before its job. Counters change in the
+        same step. A job that was settled with an earlier instant than a pass has read is removed by the next
+        pass without a mark.
         """
 
     async def forget(self, request: ForgetRequest) -> ForgetReply:
         """Erase payloads, results, errors, tags, metadata, creators and keys of a tenant; counts stay true.
 
         Waiting jobs are cancelled first, because `purged`. Running jobs are asked to stop and are erased by a
-        later pass. Keys are erased by the last pass. A pass reads at most `MAX_ROWS_READ` jobs, oldest
-        enqueue first, and continues at the cursor. `Scope.all()` and a foreign cursor raise ValueError.
+        later pass. Keys, and names in what budgets keep (S114), are erased by the last pass. A pass reads at
+        most `MAX_ROWS_READ` jobs, oldest enqueue first, and continues at the cursor. `Scope.all()` and a
+        foreign cursor raise ValueError.
         """
 
     async def purge(self, request: PurgeRequest) -> PurgeReply:
@@ -161,6 +175,14 @@ class UpkeepFacet(Protocol):
 
         Each number is exact when it is read, but they are not a snapshot. A foreign cursor, or a limit above
         `MAX_PAGE_SIZE`, raises ValueError.
+        """
+
+    async def repair(self, request: RepairRequest) -> RepairReply:
+        """Compare places, lists and counters with a tenant's unfinished jobs in a queue; restore them (S90).
+
+        One atomic step. Jobs are never changed: what is derived from them is made anew, and the tenant keeps
+        its virtual time. What nobody finds wrong is left as it is, parks included. Under the scope of another
+        tenant there are no jobs.
         """
 
     async def gates(self, request: Request) -> tuple[GateCounter, ...]:

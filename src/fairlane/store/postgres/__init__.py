@@ -1,15 +1,17 @@
 """The PostgreSQL store: one installation in one schema, shared by any number of processes and machines.
 
 Where things are
-    `store.py` puts six facets together. `jobs/`, `claims/`, `policies/` and `upkeep/` are facets with a
-    file for each larger verb (the class is in `facet.py`); `registry.py` and `dead.py` are facets in one
-    file. `connection.py` has the pools, `statements.py` loads SQL, `columns.py` is the list of a job's
-    columns and `rows.py` decodes them. `sql/` holds the statements that Python sends, `functions/` the
-    PL/pgSQL that does the work on the server, in folders of the same names; `functions/queues/` is what
-    they share. `migrations/` makes the tables; functions are installed again whenever their text changes.
+    `store.py` puts twelve facets together. `jobs/`, `claims/`, `policies/`, `dead/` and `upkeep/` are
+    facets with a file for each larger verb (the class is in `facet.py`); `registry.py`, `mailbox.py`,
+    `journal.py`, `access.py`, `budgets.py`, `history.py` and `schedules.py` are facets in one file.
+    `connection.py` has the pools, `statements.py` loads SQL, `columns.py` is the list of a job's columns and
+    `rows.py` decodes them. `sql/` holds the statements that Python sends, `functions/` the PL/pgSQL that does
+    the work on the server, in folders of the same names; `functions/queues/` is what they share.
+    `migrations/` makes the tables; functions are installed again whenever their text changes.
 
 Who owns what
-    `job`, `history`, `dead`      jobs: waiting and running, finished (one partition a day), dead letters.
+    `job`, `history`, `dead`      jobs: waiting and running, finished (one partition a day), dead letters
+                                  with their review.
     `tenant_queue`, `strand`      the fair order: a row for each tenant in a queue, and for each of its tasks.
     `queue`                       one row for each queue: the floor of virtual time, where scans start, how
                                   many jobs wait.
@@ -21,11 +23,17 @@ Who owns what
     `idempotency`, `dedup`        the keys of jobs.
     `rate_state`, `gate`          rates of queues, tasks and gates; where the count of a gate's slots starts.
     `tally`, `tally_delta`        how many finished jobs there are.
+    `pending_entry`, `entry`      the journals: what steps have appended, and the same with numbers;
+                                  `journal_end` says where each ends.
     `worker`, `published_task`, `lead`, `meta`    the registry, and the schema's own version.
+    `question`                    what operators ask workers, and the answers.
+    `access`, `sign_in_attempt`   users, tokens and sessions; how often who tried to sign in.
     Rows of `tenant_queue`, `strand`, `queue` and `estimate` belong to the holder of the queue's lock. A row
     of `job` belongs to that holder while it waits, and to its worker, by fence and row lock, while it runs.
     Enqueue and settle take no queue lock: what the fair order must know they append as deltas (a plain
-    success appends none). A settlement may wait for a claim that is flagging its row.
+    success appends none). A settlement may wait for a claim that is flagging its row. A row of `dead`
+    belongs to whoever has locked it to decide about it. To a journal everybody appends; its duty alone
+    numbers and removes.
 
 Connections
     A `Server` has one pool for each event loop and process, of 2 connections unless the URL or a worker
@@ -43,11 +51,14 @@ Locks, in the order in which a transaction may take them
     3. rows of `job`: settle waits for them, ascending by id; a cancel waits for one row, a second at most.
        Everybody else skips those that are locked, so the order does no harm: renew by id, reclaim by
        the end of the lease, a claim that flags running jobs (`flag_capped_claims`) in none;
-    4. keys, in their order: an enqueue waits for an open transaction that has taken the same key, at most 5
-       s.
-    Enqueue and settle take no advisory lock, so an application's transaction may stay open without stopping
-    claims. Policy changes, days of history, tallies, pruning and migrations have an advisory lock each,
-    taken alone.
+    4. rows of `dead`, ascending by id: who decides about letters waits for them, a pass skips those that
+       are locked;
+    5. keys, in their order: an enqueue, or the new job of a dead letter, waits for an open transaction that
+       has taken the same key, at most 5 s;
+    6. the row of a journal's end: its duties wait for each other there, and nobody else asks for it.
+    Appending to a journal locks nothing. Enqueue and settle take no advisory lock, so an application's
+    transaction may stay open without stopping claims. Policy changes, days of history, tallies, pruning and
+    migrations have an advisory lock each, taken alone.
 
 What one round trip does
     enqueue     check limits and closes, take keys, insert jobs, append one delta for each strand. One call
@@ -60,9 +71,9 @@ What one round trip does
                 no call. After a queue whose next job may not be claimed ahead no other is asked.
     renew       extend all leases of a worker, store progress, report lost claims and requested cancels.
     settle      lock the rows by id, fence and worker; move finished jobs to `history` or `dead`, let others
-                wait again, append deltas, release keys. A job whose cancel was requested, or which expires
-                meanwhile, comes back as doubtful: the model decides in a second transaction. A settlement
-                with the next claim is two round trips.
+                wait again, append deltas and the events of deaths, release keys. A job whose cancel was
+                requested, or which expires meanwhile, comes back as doubtful: the model decides in a second
+                transaction. A settlement with the next claim is two round trips.
     wake-up     after a commit, queues and workers to wake are sent by NOTIFY, in batches, at most one every
                 5 to 40 ms. Waiting workers poll once a second anyway.
 

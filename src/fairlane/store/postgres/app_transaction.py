@@ -103,7 +103,7 @@ async def _undo(own: AppConnection) -> None:
 
 def _translated(error: Exception, server: Server) -> StoreError:
     """Return our error for one on the application's connection; the verb has been rolled back."""
-    said = str(error).partition("\n")[0]
+    driver_text = str(error).partition("\n")[0]
     state = sqlstate(error)
     match state:
         case "25P01":
@@ -116,23 +116,23 @@ def _translated(error: Exception, server: Server) -> StoreError:
         case "55P03":
             return StoreBusy("the same key is in a transaction that is still open; try again")
         case "40P01":
-            return StoreBusy(f"another transaction waits for this one, and this one for it: {said}")
+            return StoreBusy(f"another transaction waits for this one, and this one for it: {driver_text}")
         case "40001":
-            message = f"the transaction sees too old a state: roll it back and do it again: {said}"
+            message = f"the transaction sees too old a state: roll it back and do it again: {driver_text}"
             return StoreBusy(message, retry_safe=False)
         case "3F000" | "42P01" | "42883" | "42703":
             return Unsupported(
-                f"where the connection leads, schema {server.schema} holds no such Fairlane ({said}); "
+                f"where the connection leads, schema {server.schema} holds no such Fairlane ({driver_text}); "
                 "run `fairlane migrate`, or use the outbox in your own database"
             )
         case "42501":
-            return StoreError(f"{said}; see `Roles and grants` in the documentation")
+            return StoreError(f"{driver_text}; see `Roles and grants` in the documentation")
         case None:
-            return StoreUnavailable(f"the connection does not answer: {said}", retry_safe=False)
+            return StoreUnavailable(f"the connection does not answer: {driver_text}", retry_safe=False)
         case _ if state[:2] in _CONNECTION_CLASSES:
-            return StoreUnavailable(f"the connection does not answer: {said}", retry_safe=False)
+            return StoreUnavailable(f"the connection does not answer: {driver_text}", retry_safe=False)
         case _:
-            return StoreError(f"{said} ({state})")
+            return StoreError(f"{driver_text} ({state})")
 
 
 def sqlstate(error: BaseException | None) -> str | None:

@@ -7,10 +7,10 @@ statement and no connection; `marks` is what `statements` writes into them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from fairlane.model.job import JobRecord
+from fairlane.model.job import ATTEMPTS_KEPT, JobRecord
 
 Group: TypeAlias = Literal["sent", "status", "claim", "end"]
 Sending: TypeAlias = Literal["each", "shared", "optional"]
@@ -21,7 +21,8 @@ class Column(NamedTuple):
 
     `sent` and `status` are in `job`, `history` and `dead`, `claim` in `job` alone, `end` in the other two.
     A batch sends an `each` column as one value for each job; a `shared` one, never NULL, also as one for all
-    of them; an `optional` one, mostly NULL, as NULL where no job has a value.
+    of them; an `optional` one, mostly NULL, as NULL where no job has a value. `default` is what workers of
+    the version before mean, which do not send the column.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Column(NamedTuple):
     group: Group
     sending: Sending | None = None
     sent_type: str | None = None
+    default: str | None = None
 
 
 JOB: Final = (
@@ -53,6 +55,8 @@ JOB: Final = (
     Column("tags", "text[]", "sent", "optional", "text"),
     Column("metadata", "bytea", "sent", "shared"),
     Column("created_by", "text", "sent", "optional"),
+    Column("stuck_after", "bigint", "sent", "optional"),
+    Column("on_stuck", "text", "sent", "shared"),
     Column("state", "text", "status"),
     Column("because", "text", "status"),
     Column("run_at", "bigint", "status", "optional"),
@@ -100,13 +104,23 @@ ENDS: Final = (
     Column("tail", "text", "end"),
     Column("learns", "boolean", "end"),
     Column("result", "bytea", "end"),
+    Column("kept", "int", "end", default=str(ATTEMPTS_KEPT)),
+    Column("metadata", "bytea", "end", default="NULL"),
 )
 """What a job becomes when an attempt or a wait ends. `tail`: the end of the attempt's record, from its
 outcome on, or NULL where no attempt ended: the job waited, or its claim comes back unstarted (S68);
-`learns`: the duration tells what the task takes."""
+`learns`: the duration tells what the task takes; `kept`: how many ended attempts the job keeps;
+`metadata`: what its handler has made of it."""
 
-_COUNTERS: Final = ("failures", "crashes", "crashes_alone", "snoozes", "is_suspect")
+_KEPT_IF_NULL: Final = ("failures", "crashes", "crashes_alone", "snoozes", "is_suspect", "metadata")
 """Those of `ENDS` that stay as they are where they are NULL."""
+
+_CONTENTS: Final = {
+    "payload": "''::bytea AS payload",
+    "attempts": "NULL::text[] AS attempts",
+    "result": "NULL::bytea AS result",
+}
+"""What stands for the large columns of a finished job where a record is read for what it is about."""
 
 FILTERED: Final = (
     *("enqueued_at", "id", "tenant", "queue", "task", "state", "because"),
@@ -119,17 +133,23 @@ def _names(*groups: Group) -> str:
     return ", ".join(column.name for column in JOB if column.group in groups)
 
 
+def _places(more: int = 0) -> str:
+    """Return a place for each column of a finished job, after `more` others."""
+    count = sum(column.group != "claim" for column in JOB)
+    return ", ".join(f"${place}" for place in range(1, more + count + 1))
+
+
 def _each(columns: Iterable[Column], write: Callable[[Column], str]) -> str:
     return ", ".join(map(write, columns))
 
 
-def _selected(*groups: Group) -> str:
+def _selected(*groups: Group, without: Mapping[str, str] = {}) -> str:
     """Return the select list of a whole record from a table that has only the columns of these groups."""
     missing = {"is_cancel_asked": "false AS is_cancel_asked"}
     return _each(
         RECORD,
         lambda column: (
-            column.name
+            without.get(column.name, column.name)
             if column.group in groups
             else missing.get(column.name, f"NULL::{column.type} AS {column.name}")
         ),
@@ -148,11 +168,19 @@ def _inserted(column: Column) -> str:
 def _ended(job: str, end: str) -> str:
     """Return the columns of a finished job, from what its row was and what its end says."""
     values = {name: f"{end}{name}" for name in ("state", "because", "result")}
-    values |= {name: f"coalesce({end}{name}, {job}{name})" for name in _COUNTERS}
+    values |= {name: f"coalesce({end}{name}, {job}{name})" for name in _KEPT_IF_NULL}
     past = ", ".join(job + name for name in ("attempts", "attempt", "worker", "started_at"))
-    values |= {"settled_at": "p_now", "attempts": f"{{schema}}.append_attempt(p_now, {past}, {end}tail)"}
+    values |= {
+        "settled_at": "p_now",
+        "attempts": f"{{schema}}.append_attempt(p_now, {past}, {end}tail, {end}kept)",
+    }
     finished = (column.name for column in JOB if column.group != "claim")
     return ", ".join(f"{values.get(name, job + name)} AS {name}" for name in finished)
+
+
+def _end_parameter(column: Column) -> str:
+    default = "" if column.default is None else f" DEFAULT ARRAY[{column.default}]::{column.type}[]"
+    return f"p_{column.name} {column.type}[]{default}"
 
 
 def parameters(columns: Iterable[Column], first: int) -> str:
@@ -168,10 +196,14 @@ MARKS: Final = {
     "{sent}": _names("sent"),
     "{status}": _names("status"),
     "{finished}": _names("sent", "status", "end"),
+    "{finished_places}": _places(),
+    "{letter_places}": _places(2),
     "{record}": _each(RECORD, lambda column: column.name),
     "{record_types}": _each(RECORD, lambda column: f"{column.name} {column.type}"),
     "{record_of_job}": _selected("sent", "status", "claim"),
     "{record_of_finished}": _selected("sent", "status", "end"),
+    "{record_without_contents}": _selected("sent", "status", "end", without=_CONTENTS),
+    "{letter}": "error_class, fingerprint, review, review_record",
     "{no_record}": _each(RECORD, lambda column: f"NULL::{column.type}"),
     "{filtered}": ", ".join(FILTERED),
     "{new_params}": _each(SENT, lambda column: f"p_{column.name} {column.sent_type or column.type}[]"),
@@ -179,7 +211,7 @@ MARKS: Final = {
     "{new_names}": _each(SENT, lambda column: column.name),
     "{new_copied}": _each(_copied(), lambda column: column.name),
     "{new_values}": _each(_copied(), _inserted),
-    "{end_params}": _each(ENDS, lambda column: f"p_{column.name} {column.type}[]"),
+    "{end_params}": _each(ENDS, _end_parameter),
     "{end_params_alike}": _each(ENDS, lambda column: f"p_{column.name} {column.type}"),
     "{end_args}": _each(ENDS, lambda column: f"p_{column.name}"),
     "{end_args_alike}": _each(ENDS, lambda column: f"p_{column.name}[1]"),
@@ -187,7 +219,7 @@ MARKS: Final = {
     "{end_arrays}": _each(ENDS, lambda column: f"array_agg({column.name})"),
     "{end_sizes}": _each(ENDS, lambda column: f"cardinality(p_{column.name})"),
     "{end_expanded}": " ".join(f"p_{name} := {{schema}}.expand(p_{name}, v_count);" for name, *_ in ENDS),
-    "{counters_updated}": ", ".join(f"{name} = coalesce(u.{name}, j.{name})" for name in _COUNTERS),
+    "{unless_null}": ", ".join(f"{name} = coalesce(u.{name}, j.{name})" for name in _KEPT_IF_NULL),
     "{finished_values}": _ended("g.", "a."),
     "{finished_values_alike}": _ended("", "p_"),
 }

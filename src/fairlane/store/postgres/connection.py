@@ -99,7 +99,7 @@ class Server:
         return self._transaction()
 
     async def expect(self, connections: int) -> None:
-        """Let this loop have so many connections from its next pool on, unless the URL says how many.
+        """Let this loop have this many connections from its next pool on, unless the URL says how many.
 
         A smaller pool that exists is replaced if nobody uses it; it cannot be closed under its users.
         """
@@ -128,8 +128,10 @@ class Server:
 
     async def close(self) -> None:
         """Send pending hints and close this loop's connections; those that hang are cut."""
-        await self.wake.close()
-        await self._end_pool()
+        try:
+            await self.wake.close()
+        finally:
+            await self._end_pool()
 
     async def _end_pool(self) -> None:
         pool = self._pools.pop(asyncio.get_running_loop(), None)

@@ -23,7 +23,7 @@ _DAYS: Final = 2
 
 
 class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """A server and a schema at one moment. `holder` has kept dead rows alive for so many seconds."""
+    """A server and a schema at one moment. `holder`: who keeps dead rows alive, and for how many seconds."""
 
     server: str
     version: int

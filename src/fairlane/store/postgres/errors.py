@@ -26,7 +26,7 @@ class CommitUnknown(StoreUnavailable):
 
 
 class _Translation(NamedTuple):
-    """Our error for some errors of the driver; `{place}`, `{said}` and `{code}` are filled in."""
+    """Our error for some errors of the driver; `{place}`, `{text}` and `{code}` are filled in."""
 
     errors: tuple[type[Exception], ...]
     kind: type[StoreError]
@@ -34,9 +34,9 @@ class _Translation(NamedTuple):
     retry_safe: bool | None = None
 
 
-_AWAY: Final = "{place} does not answer: {said}"
+_AWAY: Final = "{place} does not answer: {text}"
 _TABLE: Final = (
-    _Translation((asyncpg.ClientConfigurationError,), StoreError, "{place}: its URL is wrong: {said}"),
+    _Translation((asyncpg.ClientConfigurationError,), StoreError, "{place}: its URL is wrong: {text}"),
     _Translation((asyncpg.InterfaceError, asyncpg.InternalClientError, OSError), StoreUnavailable, _AWAY),
     _Translation(
         (
@@ -58,7 +58,7 @@ _TABLE: Final = (
     _Translation(
         (asyncpg.InsufficientResourcesError,),  # connections, disk, memory
         StoreUnavailable,
-        "{place} has run out of something: {said}",
+        "{place} has run out of something: {text}",
     ),
     _Translation(
         (asyncpg.LockNotAvailableError,),
@@ -66,9 +66,9 @@ _TABLE: Final = (
         f"{{place}}: somebody else held a lock for {LOCK_SECONDS} s",
     ),
     # No table has a check of its own: a row for `history_rest` has waited while its day was created.
-    _Translation((asyncpg.CheckViolationError,), StoreBusy, "{place}: {said}"),
+    _Translation((asyncpg.CheckViolationError,), StoreBusy, "{place}: {text}"),
     _Translation(
-        (asyncpg.QueryCanceledError, asyncpg.TransactionRollbackError), StoreBusy, "{place}: {said}"
+        (asyncpg.QueryCanceledError, asyncpg.TransactionRollbackError), StoreBusy, "{place}: {text}"
     ),
     _Translation(
         (
@@ -78,20 +78,20 @@ _TABLE: Final = (
             asyncpg.InvalidSchemaNameError,
         ),
         SchemaTooOld,
-        "{place}: {said}; run `fairlane migrate`",
+        "{place}: {text}; run `fairlane migrate`",
     ),
     _Translation(
         (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError),
         StoreUnavailable,
-        "{place} refuses the connection: {said}",
+        "{place} refuses the connection: {text}",
         retry_safe=False,
     ),
     _Translation(
         (asyncpg.InsufficientPrivilegeError,),
         StoreError,
-        "{place}: {said}; the documentation names the rights that a role needs",
+        "{place}: {text}; the documentation names the rights that a role needs",
     ),
-    _Translation((Exception,), StoreError, "{place}: {said} ({code})"),
+    _Translation((Exception,), StoreError, "{place}: {text} ({code})"),
 )
 """The first entry that knows an error translates it."""
 
@@ -108,12 +108,12 @@ def translated(error: Exception, place: str, *, was_sent: bool = False) -> Store
     """Return our error for the driver's. `was_sent`: something that commits was under way."""
     entry = next(entry for entry in _TABLE if isinstance(error, entry.errors))
     code = getattr(error, "sqlstate", None) or type(error).__name__
-    text = entry.text.format(place=place, said=_said(error), code=code)
+    text = entry.text.format(place=place, text=_text_of(error), code=code)
     kind = CommitUnknown if was_sent and entry.text is _AWAY else entry.kind
     return kind(text, retry_safe=entry.retry_safe)
 
 
-def _said(error: Exception) -> str:
+def _text_of(error: Exception) -> str:
     """Return the part of an error that is for people."""
     match error:
         case TimeoutError():

@@ -65,9 +65,9 @@ def _check_hosts(options: dict[str, str]) -> None:
     """Check hosts and ports here: the driver would fail on them without a clear error."""
     host = options.get("host", "")
     if not host.startswith("/") and not has_hosts(host):
-        raise ConfigError("host names none that can be read.", key="url", allowed=_ALLOWED)
+        raise ConfigError("host cannot be read.", key="url", allowed=_ALLOWED)
     if "port" in options and not _PORTS.fullmatch(options["port"]):
-        raise ConfigError("port is no number of a port.", key="url", allowed=_ALLOWED)
+        raise ConfigError("port is not a port number.", key="url", allowed=_ALLOWED)
 
 
 def _schema(name: str) -> str:
@@ -82,7 +82,7 @@ def _pool(text: str | None) -> int | None:
     if text is None:
         return None
     if not text.isdecimal() or not 0 < int(text) <= _MAX_CONNECTIONS:
-        message = f"pool={text!r} is no number of connections from 1 to {_MAX_CONNECTIONS}."
+        message = f"pool={text!r} is not a number of connections from 1 to {_MAX_CONNECTIONS}."
         raise ConfigError(message, key="url", allowed=_ALLOWED)
     return int(text)
 

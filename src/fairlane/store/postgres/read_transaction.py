@@ -18,11 +18,18 @@ _PLANS: Final = (
     " SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off"
 )
 _IN_ORDER: Final = "; SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off"
+_AT_ONE_INSTANT: Final = "; SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 
 
 @asynccontextmanager
-async def read_transaction(server: Server, *, in_order: bool = False) -> AsyncIterator[Connection]:
-    """Lend a connection to read with, in a transaction of its own; `in_order`: from indexes, never sorted."""
+async def read_transaction(
+    server: Server, *, in_order: bool = False, at_one_instant: bool = False
+) -> AsyncIterator[Connection]:
+    """Lend a connection to read with, in a transaction of its own.
+
+    `in_order`: from indexes, never sorted. `at_one_instant`: all statements see what the first one sees.
+    """
+    begin = _PLANS + _IN_ORDER * in_order + _AT_ONE_INSTANT * at_one_instant
     async with server.transaction() as connection:
-        await connection.execute(_PLANS + _IN_ORDER if in_order else _PLANS)
+        await connection.execute(begin)
         yield connection

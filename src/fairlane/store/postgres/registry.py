@@ -7,6 +7,8 @@ import asyncpg
 from fairlane.model.instants import SECOND, Micros
 from fairlane.model.lifecycle.outage import GAP_MARGIN
 from fairlane.store.contract.registry import (
+    DutiesReply,
+    DutiesRequest,
     ForgetWorkersRequest,
     HeartbeatRequest,
     LeadReply,
@@ -26,7 +28,14 @@ from fairlane.store.contract.task_versions import list_tasks, task_key
 from fairlane.store.postgres.connection import Server
 from fairlane.store.postgres.statements import load
 from fairlane.store.postgres.wake import Wake
-from fairlane.store.registry_records import pack_record, read_task, read_worker
+from fairlane.store.registry_records import (
+    pack_record,
+    pack_reports,
+    read_reports,
+    read_task,
+    read_worker,
+    reports_key,
+)
 
 
 class PostgresRegistry:
@@ -75,8 +84,19 @@ class PostgresRegistry:
 
     async def lead(self, request: LeadRequest) -> LeadReply:
         values = (request.name, request.worker, request.lease)
-        (row,) = await self._server.fetch(self._sql.lead, self._server.now(), *values)
+        if request.reports is None:
+            (row,) = await self._server.fetch(self._sql.lead, self._server.now(), *values)
+        else:
+            kept = (reports_key(request.name), pack_reports(request.reports).decode())
+            (row,) = await self._server.fetch(self._sql.lead_and_report, self._server.now(), *values, *kept)
         return LeadReply(*row)
+
+    async def duties(self, request: DutiesRequest) -> DutiesReply:
+        values = (request.name, reports_key(request.name))
+        (row,) = await self._server.fetch(self._sql.duties, self._server.now(), *values)
+        now, worker, until, stored = row
+        leader = None if worker is None or until <= now else LeadReply(worker, until)
+        return DutiesReply(now=now, leader=leader, reports=read_reports(stored))
 
     async def status(self, request: Request) -> StoreStatus:  # noqa: ARG002 (the contract's shape)
         (row,) = await self._server.fetch(self._sql.status, self._server.now())

@@ -7,10 +7,13 @@ These marks are replaced when a text is loaded, never when it is run:
 - `{delayed}`, `{ready}` … are the states of a job as literals, so that no bound parameter hides a partial
   index from the planner; `{no_ready}`, `{open}`, `{parked}`, `{all_parked}` are those of tenant queues and
   strands;
+- `{dead_letter}`, `{budget_alert}`, `{budget_spent}` are kinds of events;
+- `{spent}` is the parameter after the columns of ends, from $8 on; `{max_spenders}`, `{others}`,
+  `{spend_kept}`, `{claims_kept}`, `{largest_amount}` are the bounds of budgets;
 - lists of columns, as `{record}` and `{new_params}`, come from `columns`; `{new_from_6}` are parameters from
   $6 on;
-- `{max_due}`, `{max_parked}`, `{max_unparked}` are the bounds of one claim, `{priority_step}` and
-  `{max_stored_attempts}` numbers of the model, `{forever}` is the end of what has none.
+- `{max_due}`, `{max_parked}`, `{max_unparked}` are the bounds of one claim, `{priority_step}` is a number of
+  the model, `{forever}` the end of what has none.
 """
 
 from __future__ import annotations
@@ -23,8 +26,11 @@ from importlib.resources.abc import Traversable
 from types import SimpleNamespace
 from typing import Final
 
-from fairlane.model.job import MAX_STORED_ATTEMPTS
+from fairlane.model.instants import LAST_INSTANT
+from fairlane.model.journal.kinds import EventKind
 from fairlane.model.lifecycle.states import State
+from fairlane.model.policy.amounts import LARGEST
+from fairlane.model.policy.budget import CLAIMS_KEPT, MAX_SPENDERS, OTHERS, SPEND_KEPT
 from fairlane.model.scheduling.priority import STEP
 from fairlane.store.contract.claims import MAX_DUE, MAX_PARKED, MAX_UNPARKED
 from fairlane.store.postgres.columns import ENDS, MARKS, SENT, parameters
@@ -41,12 +47,21 @@ _VALUES: Final = {
     **MARKS,
     **{f"{{{state.value}}}": f"'{state.value}'" for state in State},
     **{f"{{{name}}}": str(number) for number, name in enumerate(_QUEUE_STATES)},
+    "{budget_alert}": f"'{EventKind.BUDGET_ALERT.value}'",
+    "{budget_spent}": f"'{EventKind.BUDGET_SPENT.value}'",
+    "{spend_kept}": str(SPEND_KEPT),
+    "{claims_kept}": str(CLAIMS_KEPT),
+    "{max_spenders}": str(MAX_SPENDERS),
+    "{others}": f"'{OTHERS}'",
+    "{largest_amount}": f"{LARGEST}::bigint",
+    "{spent}": f"${8 + len(ENDS)}::bigint[]",
+    "{dead_letter}": f"'{EventKind.DEAD_LETTER.value}'",
     "{priority_step}": f"{STEP}::bigint",
-    "{max_stored_attempts}": str(MAX_STORED_ATTEMPTS),
     "{max_due}": str(MAX_DUE),
     "{max_parked}": str(MAX_PARKED),
     "{max_unparked}": str(MAX_UNPARKED),
     "{forever}": str(FOREVER),
+    "{last_instant}": str(LAST_INSTANT),
 }
 
 

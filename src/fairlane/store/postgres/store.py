@@ -1,4 +1,4 @@
-"""The PostgreSQL store, whole: six facets over one schema of one database."""
+"""The PostgreSQL store, whole: thirteen facets over one schema of one database."""
 
 from __future__ import annotations
 
@@ -6,13 +6,20 @@ from collections.abc import Callable
 
 from fairlane.model.instants import Instant
 from fairlane.store.opening import StoreClock
+from fairlane.store.postgres.access import PostgresAccess
+from fairlane.store.postgres.breakers import PostgresBreakers
+from fairlane.store.postgres.budgets import PostgresBudgets
 from fairlane.store.postgres.claims.facet import PostgresClaims
 from fairlane.store.postgres.connection import Server
-from fairlane.store.postgres.dead import PostgresDead
+from fairlane.store.postgres.dead.facet import PostgresDead
+from fairlane.store.postgres.history import PostgresHistory
 from fairlane.store.postgres.jobs.facet import PostgresJobs
+from fairlane.store.postgres.journal import PostgresJournal
 from fairlane.store.postgres.location import Location
+from fairlane.store.postgres.mailbox import PostgresMailbox
 from fairlane.store.postgres.policies.facet import PostgresPolicies
 from fairlane.store.postgres.registry import PostgresRegistry
+from fairlane.store.postgres.schedules import PostgresSchedules
 from fairlane.store.postgres.upkeep.facet import PostgresUpkeep
 
 
@@ -25,8 +32,15 @@ class PostgresStore:
         self.jobs = PostgresJobs(server)
         self.claims = PostgresClaims(server)
         self.policies = PostgresPolicies(server)
+        self.budgets = PostgresBudgets(server)
         self.registry = PostgresRegistry(server, server.wake)
+        self.mailbox = PostgresMailbox(server)
         self.dead = PostgresDead(server)
+        self.journal = PostgresJournal(server)
+        self.access = PostgresAccess(server)
+        self.breakers = PostgresBreakers(server)
+        self.schedules = PostgresSchedules(server)
+        self.history = PostgresHistory(server)
         self.upkeep = PostgresUpkeep(server)
 
 

@@ -3,19 +3,21 @@
 Who owns what
 -------------
 
-`store.py` joins six facets over one `RedisClient`. A facet is a folder (`jobs`, `claims`, `policies`,
-`upkeep`) or a file (`registry.py`, `dead.py`); its class is in `facet.py`, each larger verb in a file of
-its own name. `client.py` runs scripts on the server, wherever it is now; `connection.py` has the pools,
-`pipeline.py` the exchange over one connection, `location.py` the address, `errors.py` the translation of
-errors. `records/` encodes and decodes jobs. `scripts/` has the Lua files that verbs run, under the same
-folders; `scripts/lib` is what they share. Verbs that Python decides have no script of their own: they read
-with `jobs/page` or `jobs/get` and write with `jobs/update`. `script_loader.py` puts a script together.
+`store.py` joins twelve facets over one `RedisClient`. A facet is a folder (`jobs`, `claims`, `policies`,
+`dead`, `upkeep`) or a file (`registry.py`, `mailbox.py`, `journal.py`, `access.py`, `budgets.py`,
+`history.py`, `schedules.py`). In a folder the class is in `facet.py`, each larger verb in a file of its own
+name. `client.py` runs scripts on the server, wherever it is now; `connection.py` has the pools, `pipeline.py`
+the exchange over one connection, `location.py` the address, `errors.py` the translation of errors. `records/`
+encodes and decodes jobs, dead letters and entries of the journals. `scripts/` has the Lua files that verbs
+run, under the same folders; `scripts/lib` is what they share. Verbs that Python decides have no script of
+their own: they read with `jobs/page` or `jobs/get` and write with `jobs/update`. `script_loader.py` puts a
+script together.
 
 A script changes a job, its tenant queue, its keys, gates and counters together. Python decides in two ways.
 Hot verbs (enqueue, claim, renew, settle) decide in the script, by values Python has worked out before:
 settlements in all their variants, policies as plain numbers. Rare verbs (cancel, edit, reclaim, expire,
-purge, forget, prune, every change of a policy) read first, let the pure model decide, and write under the
-condition that nothing has changed (`records/stored_jobs.py`); otherwise they read again.
+purge, forget, prune, review, every change of a policy) read first, let the pure model decide, and write under
+the condition that nothing has changed (`records/stored_jobs.py`); otherwise they read again.
 
 One script at a time
 --------------------
@@ -50,6 +52,9 @@ expiry, settling, and for reading by enqueue, tenant and correlation id. A tenan
 queue) is one record with its virtual time `vt`, the counters of all six states and its strands. The
 ready index of a queue is two sorted sets of tenant queues by `vt`: those with nothing running, and the other
 ready ones.
+
+A dead letter is a job, a short record that filters compare, and its review if anybody has done anything about
+it. A journal is two streams, entries without a number and numbered ones, and a hash with its end.
 
 What is packed by hand, and why
 -------------------------------

@@ -43,10 +43,10 @@ interpreter, for milliseconds; with more, others wait: it serves all that it has
 _ALL_IN_FLIGHT: Final = 3_000
 """More commands than any pipeline has: two for each part of a batch, which has at most 1,000 jobs."""
 
-_CONFIRM_ENQUEUE: Final = ("jobs/enqueue", "jobs/batch_result")
+_CONFIRM_ENQUEUE: Final = ("jobs/enqueue", "jobs/batch_result", "dead/reprocess")
 """Scripts whose reply confirms an enqueue: the replicas are awaited after them."""
 
-_CHECK_SERVER_FIRST: Final = ("jobs/enqueue", "registry/register")
+_CHECK_SERVER_FIRST: Final = ("jobs/enqueue", "registry/register", "dead/reprocess")
 """Scripts with which clients and workers begin: the server is checked before."""
 
 
@@ -183,7 +183,7 @@ class RedisClient:
         return await self._call(_Call(command))
 
     async def block(self, seconds: float, *command: Any) -> Any:
-        """Send a command that the server answers when something happens, or after so many seconds."""
+        """Send a command that the server answers when something happens, or after a number of seconds."""
         return await self._call(_Call(command, timeout=seconds + TIMEOUT, is_blocking=True))
 
     async def close(self) -> None:

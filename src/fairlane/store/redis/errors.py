@@ -1,7 +1,6 @@
-"""Say in our words what went wrong at a server. Knows no connection and no script.
+"""Translate the errors of a server into ours. Knows no connection and no script.
 
-Whether an error leaves the outcome of an enqueue unknown is the caller's knowledge: only it knows what was
-sent.
+The caller decides whether an error leaves the outcome of an enqueue unknown: only it knows what was sent.
 """
 
 from __future__ import annotations
@@ -51,14 +50,14 @@ def translate(error: Exception, place: str, *, is_unknown: bool = False) -> Stor
 
 
 def is_reply(error: Exception) -> bool:
-    """Say whether the server itself refused: then nothing was done, and the connection is still good."""
+    """Whether the server itself refused: then nothing was done, and the connection is still good."""
     from redis import exceptions  # noqa: PLC0415
 
     return isinstance(error, (exceptions.ResponseError, exceptions.BusyLoadingError))
 
 
 def was_not_run(reply: Any) -> bool:
-    """Say whether a script was refused before it did anything: a batch goes first, or it is not loaded."""
+    """Whether a script was refused before it did anything: a batch goes first, or it is not loaded."""
     from redis import exceptions  # noqa: PLC0415
 
     is_refusal = isinstance(reply, exceptions.ResponseError) and str(reply).startswith(BATCH_FIRST)

@@ -6,11 +6,18 @@ from typing import Final
 
 import msgspec
 
-from fairlane.store.contract.inspection import Inspection, InspectRequest, LeadRecord
+from fairlane.store.contract.inspection import (
+    Inspection,
+    InspectRequest,
+    LeadRecord,
+    largest_parts,
+    wanted_parts,
+)
 from fairlane.store.redis.client import RedisClient
 from fairlane.store.redis.diagnosis import remarks
 from fairlane.store.redis.jobs.count import read_tenant_counts
 from fairlane.store.redis.keys import NAMES
+from fairlane.store.redis.parts import read_parts
 from fairlane.store.redis.records.stored_jobs import StoredJobs
 from fairlane.store.redis.server import read_settings
 
@@ -23,10 +30,15 @@ async def inspect(client: RedisClient, request: InspectRequest) -> Inspection:
     tenant = request.scope.tenant
     settings = await read_settings(client.ask, client.replicas)
     found = remarks(settings)
-    settings.pop("used_memory", None)  # not a setting: it changes by itself
+    wanted = wanted_parts(request)
+    parts, are_all = await read_parts(client) if wanted else ([], True)
+    # No settings: they change by themselves.
+    memory, clients = settings.pop("used_memory", None), settings.pop("connected_clients", None)
     return Inspection(
         settings=settings,
         remarks=found,
+        memory=None if memory is None else int(memory),
+        clients=None if clients is None else int(clients) - 1,  # without the one that asks
         leads=tuple(
             sorted(
                 LeadRecord(name.decode(), *_read_lead(lead))
@@ -35,6 +47,8 @@ async def inspect(client: RedisClient, request: InspectRequest) -> Inspection:
         ),
         tasks=await _tasks(client, tenant),
         first_lease_until=await _first_lease(client, tenant),
+        parts=largest_parts(parts, wanted),
+        are_all_parts=not wanted or (are_all and len(parts) <= wanted),
     )
 
 
@@ -42,7 +56,7 @@ async def _tasks(client: RedisClient, tenant: str | None) -> tuple[str, ...]:
     found: set[str] = set()
     position, is_more = ("", ""), True
     while is_more:
-        rows, is_more = await read_tenant_counts(client, position, is_after=True, tenant=tenant, tasks=True)
+        rows, is_more = await read_tenant_counts(client, position, is_after=True, tenant=tenant, more="tasks")
         found.update(task for row in rows for task in row.tasks)
         position = rows[-1].position if rows else position
     return tuple(sorted(found))

@@ -39,16 +39,42 @@ NAMES: Final = {
     "gate_waiters": "g:",  # of (queue, gate)
     "gate_waiter_counts": "gl",
     # counters by name
-    "task_jobs": "tn",
     "rate_states": "ar",
     "gate_slots": "gu",
     "estimates": "es",
+    # circuit breakers: hashes by name and tenant
+    "breakers": "br",
+    "open_breakers": "bo",  # what claims read of those that are not closed
+    "breakers_named": "brn",  # all of them, ordered by name
+    # budgets
+    "budget_periods": "bp",  # when they begin, by budget
+    "budget_accounts": "ba:",  # hash of a budget, by tenant
+    "budget_tenants": "bn:",  # of a budget: who has an account, ordered by name
+    "budget_claims": "bc",  # by id and fence
+    "budget_claims_ended": "be",  # not by their workers, by that instant
+    "budget_spend": "bs:",  # of (budget, start of the period): hash by spender
+    "budget_spend_periods": "bt:",  # of a budget
     # idempotency and de-duplication keys
     "keys": "k",
     "keys_named": "ki",
     "keys_ended": "ke",
     "dedup": "dd",
     "dedup_named": "di",
+    # dead letters: hashes by id
+    "letters": "dl",  # what filters compare
+    "reviews": "dv",  # what people decided; absent as long as nobody did anything
+    "letter_counts": "dc",  # of (queue, tenant): how many are not pending
+    # dead letters: sorted sets of ids
+    "decided": "de",  # resolved, ignored and discarded ones by that decision
+    "decided_by_death": "da",  # the same, by time of death
+    "new_runs": "dn",  # id of the letter and of the job in its place, until its end is known
+    # jobs that are removed and not yet archived
+    "archive_batches": "ab",  # when each was closed, by number
+    "archived": "av:",  # of a batch: hash by id and tenant
+    # journals, by name: streams of entries, and a hash
+    "pending_entries": "jp:",  # without a number
+    "entries": "je:",  # numbered: the number is the id in the stream
+    "journal_ends": "jn:",  # revision, last number, memory of the duty
     # a large batch that is coming in
     "batch": "batch",
     "staged": "st:",  # of (batch, number of the part)
@@ -64,7 +90,24 @@ NAMES: Final = {
     "task_records": "tk",
     "tasks_seen": "te",
     "leads": "ld",
+    "duty_reports": "dr",  # of the leads, by their names
     "meta": "meta",
+    "questions": "qu",  # to workers
+    "answers": "an",
+    # access
+    "access": "ac",  # records, by kind and key
+    "access_named": "acn",  # the same, ordered by name
+    "access_ends": "ace",  # of those that end, by that instant
+    "sign_in_attempts": "si",  # counts by label
+    "sign_in_attempts_end": "sie",
+    # schedules
+    "schedules": "sc",  # by name
+    "schedules_named": "scn",  # the same, ordered by name
+    "schedules_next": "scx",  # by the instant at which each must be looked at again
+    "schedule_slots": "ss",  # by schedule and instant
+    "schedule_slots_named": "ssn",  # the same, ordered
+    "schedule_slots_pending": "ssp",  # those for one tenant first, then by their instant
+    "schedule_slots_ended": "sse",  # by when they ended
     "hints": "n:",  # stream of a queue, one entry
     "worker_hints": "nw:",  # stream of a worker, one entry
 }

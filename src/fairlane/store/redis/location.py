@@ -35,7 +35,7 @@ _DATABASE: Final = re.compile(r"/?[0-9]{0,4}/?")
 class Location:
     """The URL of a server: one address or several between commas, and some options of ours.
 
-    All keys begin with `prefix`. So many `replicas` must have an enqueue before it is confirmed.
+    All keys begin with `prefix`. `replicas` is how many replicas must have an enqueue before it is confirmed.
     `sentinel_username` and `sentinel_password` are for the Sentinels, user and password of the URL for the
     server.
     """

@@ -118,7 +118,7 @@ def raise_error(reply: Any) -> None:
 
 
 async def await_replicas(connection: AbstractConnection, replicas: int, time_limit: float) -> None:
-    """Wait until so many replicas have what this connection has written."""
+    """Wait until this many replicas have what this connection has written."""
     if not replicas:
         return
     reached = await send(connection, ("WAIT", replicas, int(time_limit * 1_000)), 2 * time_limit)

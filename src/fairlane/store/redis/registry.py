@@ -9,6 +9,8 @@ import msgspec
 from fairlane.model.instants import Instant
 from fairlane.model.lifecycle.outage import GAP_MARGIN
 from fairlane.store.contract.registry import (
+    DutiesReply,
+    DutiesRequest,
     ForgetWorkersRequest,
     HeartbeatRequest,
     LeadReply,
@@ -30,7 +32,7 @@ from fairlane.store.redis.client import RedisClient
 from fairlane.store.redis.keys import NAMES
 from fairlane.store.redis.records.job import pack
 from fairlane.store.redis.wake import Wake
-from fairlane.store.registry_records import pack_record, read_task, read_worker
+from fairlane.store.registry_records import pack_record, pack_reports, read_reports, read_task, read_worker
 
 
 class _Heartbeat(msgspec.Struct, frozen=True, array_like=True):
@@ -88,8 +90,15 @@ class RedisRegistry:
         return tuple(sorted(worker.decode() for worker in silent))
 
     async def lead(self, request: LeadRequest) -> LeadReply:
-        worker, until = await self._client.run("registry/lead", request.name, request.worker, request.lease)
+        reports = b"" if request.reports is None else pack_reports(request.reports)
+        values = (request.name, request.worker, request.lease, reports)
+        worker, until = await self._client.run("registry/lead", *values)
         return LeadReply(worker.decode(), until)
+
+    async def duties(self, request: DutiesRequest) -> DutiesReply:
+        now, worker, until, stored = await self._client.run("registry/duties", request.name)
+        leader = LeadReply(worker.decode(), until) if until > now else None
+        return DutiesReply(now=now, leader=leader, reports=read_reports(stored or None))
 
     async def status(self, request: Request) -> StoreStatus:  # noqa: ARG002 (the contract's shape)
         now, meta = await self._client.run("registry/read", NAMES["meta"])

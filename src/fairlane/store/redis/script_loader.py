@@ -15,16 +15,21 @@ from typing import Final
 
 import msgspec
 
-from fairlane.model.job import MAX_STORED_ATTEMPTS
 from fairlane.model.lifecycle.states import Because, Event, State, because, target
+from fairlane.model.policy.amounts import LARGEST
+from fairlane.model.policy.budget import CLAIMS_KEPT, MAX_SPENDERS, OTHERS, SPEND_KEPT
 from fairlane.model.scheduling.fairness import FIRST_ESTIMATE, SCALE
 from fairlane.model.scheduling.priority import STEP
 from fairlane.model.scope import SYSTEM
 from fairlane.store.contract.claims import MAX_DUE, MAX_PARKED, MAX_UNPARKED
+from fairlane.store.contract.mailbox import MAX_QUESTIONS
 from fairlane.store.redis.keys import NAMES
+from fairlane.store.redis.records.breaker import BREAKER_CONSTANTS
+from fairlane.store.redis.records.entries import ENTRY_CONSTANTS
 from fairlane.store.redis.records.head import HEAD_CONSTANTS
-from fairlane.store.redis.records.job import BODY_CONSTANTS, NUMBERS
+from fairlane.store.redis.records.job import ATTEMPT_CONSTANTS, BODY_CONSTANTS, NUMBERS
 from fairlane.store.redis.records.layout import NEW_JOB_LAYOUT, ON_DUPLICATE, SETTLEMENT_LAYOUT
+from fairlane.store.redis.records.letter import LETTER_CONSTANTS
 
 STAGED_TTL_MS: Final = 60_000
 """Time to live of a batch that is being sent, and of a reply that nobody fetches."""
@@ -56,10 +61,15 @@ _CONSTANTS: Final[dict[str, int | str]] = {
     "STEP": STEP,
     "STRIDE": SCALE,
     "FIRST_ESTIMATE": FIRST_ESTIMATE,
-    "MAX_STORED_ATTEMPTS": MAX_STORED_ATTEMPTS,
     # bounds
     "MAX_DUE": MAX_DUE,
+    "MAX_SPENDERS": MAX_SPENDERS,
+    "OTHERS": OTHERS,
+    "SPEND_KEPT": SPEND_KEPT,
+    "CLAIMS_KEPT": CLAIMS_KEPT,
+    "LARGEST_AMOUNT": LARGEST,
     "MAX_PARKED": MAX_PARKED,
+    "MAX_QUESTIONS": MAX_QUESTIONS,
     "MAX_UNPARKED": MAX_UNPARKED,
     "UNPARK_STEP": 50,  # what one script unparks at a time in a queue, members of changed groups included
     "MAX_JOBS_PER_SCRIPT": MAX_JOBS_PER_SCRIPT,
@@ -69,9 +79,13 @@ _CONSTANTS: Final[dict[str, int | str]] = {
     # records that are packed by hand
     **HEAD_CONSTANTS,
     **BODY_CONSTANTS,
+    **ATTEMPT_CONSTANTS,
     **NEW_JOB_LAYOUT.constants,
     **{f"ON_DUPLICATE_{name.upper()}": number for name, number in ON_DUPLICATE.items()},
     **SETTLEMENT_LAYOUT.constants,
+    **LETTER_CONSTANTS,
+    **ENTRY_CONSTANTS,
+    **BREAKER_CONSTANTS,
     "TENANT_QUEUE_FORMAT": _TENANT_QUEUE,
     "STRAND_FORMAT": f">s{_STRAND}",
     "STORED_STRAND_FORMAT": f">{_STRAND}",
@@ -107,11 +121,31 @@ _CONSTANTS: Final[dict[str, int | str]] = {
     **_positions("KEY_JOB_ID", "KEY_FINGERPRINT", "KEY_STATE", "KEY_SETTLED_AT", "KEY_REPLACED"),
     **_positions("BEAT_STATE", "BEAT_STARTED_AT", "BEAT_AT"),
     **_positions("LEAD_WORKER", "LEAD_UNTIL"),
+    **_positions("ASKED_WORKER", "ASKED_KIND", "ASKED_AT", "ASKED_UNTIL", "ANSWERED_AT"),  # of a question
     **_positions("REQUEST_QUEUE", "REQUEST_LIMIT"),  # of a queue request
-    **_positions("RENEWAL_FENCE", "RENEWAL_PROGRESS"),
+    **_positions("RENEWAL_FENCE", "RENEWAL_PROGRESS", "RENEWAL_METADATA", "RENEWAL_SPENT"),
+    **_positions(
+        "ACCOUNT_STARTS_AT",
+        "ACCOUNT_ENDS_AT",
+        "ACCOUNT_SPENT",
+        "ACCOUNT_RESERVED",
+        "ACCOUNT_TOLD",
+        "ACCOUNT_IS_WAITED_FOR",
+    ),  # of a budget
+    **_positions(
+        "CLAIM_BUDGET",
+        "CLAIM_ACCOUNT",
+        "CLAIM_TASK",
+        "CLAIM_TENANT",
+        "CLAIM_CREATED_BY",
+        "CLAIM_ESTIMATE",
+        "CLAIM_SPENT",
+        "CLAIM_PERIOD",
+        "CLAIM_ENDED_AT",
+    ),  # of what a claim holds of a budget
 }
 
-_NEED_MEMORY: Final = frozenset({"jobs/enqueue"})
+_NEED_MEMORY: Final = frozenset({"jobs/enqueue", "dead/reprocess", "history/restore"})
 """What a full server refuses, as it refuses parts of a batch. It must run all else: that frees memory."""
 
 _BASE: Final = ("base/buffer", "base/sorted_set", "base/hints", "base/commit")

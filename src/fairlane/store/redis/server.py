@@ -19,6 +19,7 @@ _SETTINGS: Final = (
     "redis_mode",
     "role",
     "used_memory",
+    "connected_clients",
     "total_system_memory",
     "maxmemory",
     "maxmemory_policy",

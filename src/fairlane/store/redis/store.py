@@ -1,4 +1,4 @@
-"""The Redis and Valkey store as a whole: six facets over one server."""
+"""The Redis and Valkey store as a whole: thirteen facets over one server."""
 
 from __future__ import annotations
 
@@ -6,13 +6,20 @@ from collections.abc import Callable
 
 from fairlane.model.instants import Instant
 from fairlane.store.opening import StoreClock
+from fairlane.store.redis.access import RedisAccess
+from fairlane.store.redis.breakers import RedisBreakers
+from fairlane.store.redis.budgets import RedisBudgets
 from fairlane.store.redis.claims.facet import RedisClaims
 from fairlane.store.redis.client import RedisClient
-from fairlane.store.redis.dead import RedisDead
+from fairlane.store.redis.dead.facet import RedisDead
+from fairlane.store.redis.history import RedisHistory
 from fairlane.store.redis.jobs.facet import RedisJobs
+from fairlane.store.redis.journal import RedisJournal
 from fairlane.store.redis.location import Location
+from fairlane.store.redis.mailbox import RedisMailbox
 from fairlane.store.redis.policies.facet import RedisPolicies
 from fairlane.store.redis.registry import RedisRegistry
+from fairlane.store.redis.schedules import RedisSchedules
 from fairlane.store.redis.upkeep.facet import RedisUpkeep
 
 
@@ -25,8 +32,15 @@ class RedisStore:
         self.jobs = RedisJobs(client)
         self.claims = RedisClaims(client)
         self.policies = RedisPolicies(client)
+        self.budgets = RedisBudgets(client)
         self.registry = RedisRegistry(client)
+        self.mailbox = RedisMailbox(client)
         self.dead = RedisDead(client)
+        self.journal = RedisJournal(client)
+        self.access = RedisAccess(client)
+        self.breakers = RedisBreakers(client)
+        self.schedules = RedisSchedules(client)
+        self.history = RedisHistory(client)
         self.upkeep = RedisUpkeep(client, client.close)
 
 

@@ -6,24 +6,30 @@ is cached, and what a crash leaves. Each module says the rest.
 **Where to look.** One package or module per facet of the contract; in a package, mostly one module per verb:
 
     store.py          builds the store: location, threads, wake-ups, facets
-    jobs/             enqueue, idempotency, find, tally, count, peek, explain, edit, cancel
-    claims/           claim (with fair_order, limits, parking), renew, settle, reclaim, promote, expire
+    jobs/             enqueue, admission, idempotency, find, tally, count, line, peek, explain, edit, cancel
+    claims/           claim (with fair_order, limits, parking), renew, settle, reclaim, revoke, stuck,
+                      promote, expire
+    dead/             find, tally, review, reprocess, follow
     policies/         rules, overrides, pause, close; the policies in memory
-    upkeep/           prune, forget, purge, census
-    dead.py, registry.py, inspection.py, wake.py
-    tables/           the rows that several verbs share: jobs, tenant queues and strands, counters
+    upkeep/           prune, forget, purge, census, repair
+    access.py, journal.py, mailbox.py, registry.py, inspection.py, wake.py
+    tables/           the rows that several verbs share: jobs, letters, tenant queues and strands, counters
     threads.py        the writer and the reader thread; transaction.py is what verbs get from them
     connection.py     opening the file; with file_guard.py, location.py, migrating.py, checkpoints.py
     sql/              every statement, by verb or table; `migrations/` the schema
 
 **The data.** A job has one row in `body`, written once, and one narrow row in exactly one of `live` (delayed,
-ready, running), `history` (succeeded, cancelled) and `dead`. `ready` orders the ready jobs of a strand.
-`tenant_queue` is one tenant in one queue: its clock and its counts. `strand` is one task of a tenant queue.
-The small tables `queue`, `task`, `gate` and `estimate` hold counters, `tally` the counts of finished jobs,
-`idempotency` and `dedup` the keys, `policy` the rules. `worker`, `published` and `lead` hold the workers, the
-tasks that they published and who leads which duty; `meta` holds single values, such as the version of the
-policies. The fair order is an index of `tenant_queue`, so a tenant with a million waiting jobs costs a claim
-no more than a tenant with one.
+ready, running), `history` (succeeded, cancelled) and `dead`. `ready` orders the ready jobs of a strand. A job
+in `dead` also has a row in `letter`: its review, and the few columns that filters and tallies of dead letters
+compare, so that neither they nor a decision touch a row with tracebacks. `tenant_queue` is one tenant in one
+queue: its clock and its counts. `strand` is one task of a tenant queue. The small tables `queue`, `task`,
+`gate` and `estimate` hold counters, `tally` the counts of finished jobs, `idempotency` and `dedup` the keys,
+`policy` the rules. `worker`, `published` and `lead` hold the workers, the tasks that they published and who
+leads which duty; `question` holds what operators ask workers; `meta` holds single values, such as the version
+of the policies. `pending_entry` holds what was appended to the audit and the events, `entry` what has a
+number, `journal` where each of the two ends. `access` holds users, tokens and sessions, `sign_in_attempt`
+counts who tried to sign in. The fair order is an index of `tenant_queue`, so a tenant with a
+million waiting jobs costs a claim no more than a tenant with one.
 
 **Threads.** A store has two threads of its own, each with one connection. They start with the first verb and
 end with `aclose`. The event loop never touches the file.
@@ -52,7 +58,8 @@ the process opens and closes the file, all locks of the first are gone and the f
 **What a transaction covers.** One verb changes all of its rows in one transaction, or none. Most writes are
 collected in memory and sent by `Transaction.flush`, after each verb and before a verb reads rows that it may
 have written. `settle` with a `claim` inside settles and claims in one commit. `now` is read once, when the
-group begins.
+group begins. Entries of the journals are such writes: they are there if and only if the change is. Jobs that
+die are collected on the `Transaction`, and `flush` makes one event of those with the same cause.
 
 **What is cached, and why that is safe between processes.** A cache lives on the writer's `Transaction` and is
 checked at each `BEGIN IMMEDIATE`, when no other process can write any more.

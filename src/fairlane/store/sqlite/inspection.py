@@ -8,7 +8,15 @@ from typing import Final
 import apsw
 
 from fairlane.model.instants import SECOND, Micros
-from fairlane.store.contract.inspection import Inspection, InspectRequest, LeadRecord
+from fairlane.store.contract.inspection import (
+    PARTS_WITHIN,
+    Inspection,
+    InspectRequest,
+    LeadRecord,
+    largest_parts,
+    wanted_parts,
+)
+from fairlane.store.sqlite.parts import read_parts
 from fairlane.store.sqlite.query import all_rows, one_value
 from fairlane.store.sqlite.statements import load
 from fairlane.store.sqlite.transaction import Transaction
@@ -24,6 +32,8 @@ def inspect(tx: Transaction, request: InspectRequest) -> Inspection:
     """Return the state of the file itself."""
     tenant = request.scope.tenant
     damage, is_checked = _damage(tx.db, request.at_most)
+    wanted = wanted_parts(request)
+    parts, are_counted = read_parts(tx.db, PARTS_WITHIN) if wanted else ([], True)
     return Inspection(
         settings=_settings(tx.db),
         leads=tuple(LeadRecord(*row) for row in tx.db.execute(_SQL.leads)),
@@ -31,6 +41,8 @@ def inspect(tx: Transaction, request: InspectRequest) -> Inspection:
         first_lease_until=one_value(tx.db, _SQL.first_lease, (tenant,)),
         damage=damage,
         is_checked=is_checked,
+        parts=largest_parts(parts, wanted),
+        are_all_parts=not wanted or (are_counted and len(parts) <= wanted),
     )
 
 
@@ -47,6 +59,8 @@ def _settings(db: apsw.Connection) -> dict[str, str]:
 
 def _damage(db: apsw.Connection, at_most: Micros) -> tuple[tuple[str, ...], bool]:
     """Let SQLite check its pages; return what it found, and whether it finished in the given time."""
+    if at_most <= 0:
+        return (), False
     until = time.monotonic() + at_most / SECOND
     db.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
     try:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from fairlane.model.instants import SECOND
 from fairlane.model.lifecycle.outage import is_gap
 from fairlane.store.contract.registry import (
+    DutiesReply,
+    DutiesRequest,
     ForgetWorkersRequest,
     HeartbeatRequest,
     LeadReply,
@@ -21,7 +23,14 @@ from fairlane.store.contract.registry import (
 )
 from fairlane.store.contract.request import Request
 from fairlane.store.contract.task_versions import list_tasks, task_key
-from fairlane.store.registry_records import pack_record, read_task, read_worker
+from fairlane.store.registry_records import (
+    pack_record,
+    pack_reports,
+    read_reports,
+    read_task,
+    read_worker,
+    reports_key,
+)
 from fairlane.store.sqlite.query import all_rows, one_row, one_value
 from fairlane.store.sqlite.statements import load
 from fairlane.store.sqlite.threads import ReaderThread, WriterThread
@@ -113,9 +122,20 @@ class SqliteRegistry:
         def ask(tx: Transaction) -> LeadReply:
             tx.db.execute(_SQL.lead, (request.name, request.worker, tx.now + request.lease, tx.now))
             (row,) = all_rows(tx.db, _SQL.leader, (request.name,))
+            if request.reports is not None and row[0] == request.worker:
+                tx.db.execute(_SQL.remember, (reports_key(request.name), pack_reports(request.reports)))
             return LeadReply(*row)
 
         return await self._writer.run(ask)
+
+    async def duties(self, request: DutiesRequest) -> DutiesReply:
+        def read(tx: Transaction) -> DutiesReply:
+            row = one_row(tx.db, _SQL.leader, (request.name,))
+            leader = None if row is None or row[1] <= tx.now else LeadReply(*row)
+            stored = one_value(tx.db, _SQL.recall, (reports_key(request.name),))
+            return DutiesReply(now=tx.now, leader=leader, reports=read_reports(stored))
+
+        return await self._reader.run(read)
 
     async def status(self, request: Request) -> StoreStatus:  # noqa: ARG002 (the contract's shape)
         def read(tx: Transaction) -> StoreStatus:

@@ -1,4 +1,4 @@
-"""The SQLite store: six facets over one file, one writer thread and one reader thread."""
+"""The SQLite store: thirteen facets over one file, one writer thread and one reader thread."""
 
 from __future__ import annotations
 
@@ -12,16 +12,23 @@ import apsw
 from fairlane.model.instants import Instant
 from fairlane.store.contract.upkeep import MigrateReply
 from fairlane.store.opening import StoreClock
+from fairlane.store.sqlite.access import SqliteAccess
 from fairlane.store.sqlite.app_transaction import AppTransaction
+from fairlane.store.sqlite.breakers import SqliteBreakers
+from fairlane.store.sqlite.budgets import SqliteBudgets
 from fairlane.store.sqlite.claims.facet import SqliteClaims
 from fairlane.store.sqlite.connection import connect, to_store_error
-from fairlane.store.sqlite.dead import SqliteDead
+from fairlane.store.sqlite.dead.facet import SqliteDead
 from fairlane.store.sqlite.file_guard import FileId, OpenFile
+from fairlane.store.sqlite.history import SqliteHistory
 from fairlane.store.sqlite.jobs.facet import SqliteJobs
+from fairlane.store.sqlite.journal import SqliteJournal
 from fairlane.store.sqlite.location import Location
+from fairlane.store.sqlite.mailbox import SqliteMailbox
 from fairlane.store.sqlite.migrating import is_empty, migrate, plan, planned, verify
 from fairlane.store.sqlite.policies.facet import SqlitePolicies
 from fairlane.store.sqlite.registry import SqliteRegistry
+from fairlane.store.sqlite.schedules import SqliteSchedules
 from fairlane.store.sqlite.threads import ReaderThread, WriterThread
 from fairlane.store.sqlite.upkeep.facet import SqliteUpkeep
 from fairlane.store.sqlite.wake import Wake
@@ -43,8 +50,15 @@ class SqliteStore:
         self.jobs = SqliteJobs(self._writer, self._reader, app_transaction)
         self.claims = SqliteClaims(self._writer, self._reader, app_transaction)
         self.policies = SqlitePolicies(self._writer, self._reader)
+        self.budgets = SqliteBudgets(self._reader)
         self.registry = SqliteRegistry(self._writer, self._reader, self._wake)
-        self.dead = SqliteDead(self._reader)
+        self.mailbox = SqliteMailbox(self._writer, self._reader)
+        self.dead = SqliteDead(self._writer, self._reader)
+        self.journal = SqliteJournal(self._writer, self._reader)
+        self.access = SqliteAccess(self._writer, self._reader)
+        self.breakers = SqliteBreakers(self._writer, self._reader)
+        self.schedules = SqliteSchedules(self._writer, self._reader)
+        self.history = SqliteHistory(self._writer, self._reader)
         self.upkeep = SqliteUpkeep(self._writer, self._reader, self._migrate, self._plan, self._close)
 
     def _connect(self) -> OpenFile:

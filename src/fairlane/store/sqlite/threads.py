@@ -34,6 +34,9 @@ Verb = Callable[[Transaction], R]
 MAX_GROUP: Final = 64
 """Verbs that share a commit: enough to spread its cost, few enough to answer soon."""
 
+_STEPS: Final = 20_000
+"""Steps of SQLite's machine, less than a millisecond, after which it is asked whether the caller has gone."""
+
 _STOP: Final = object()
 
 
@@ -252,7 +255,10 @@ class WriterThread(StoreThread):
 
 
 class ReaderThread(StoreThread):
-    """Reads from a snapshot; never blocks the writer and is never blocked by it."""
+    """Reads from a snapshot; never blocks the writer and is never blocked by it.
+
+    A read whose caller has gone, as at the end of a time limit, is interrupted.
+    """
 
     def __init__(self, connect: Callable[[], OpenFile], clock: Callable[[], Instant]) -> None:
         """Start nothing: the thread starts with the first verb."""
@@ -267,6 +273,7 @@ class ReaderThread(StoreThread):
             db.execute("BEGIN")
             tx.begin(self._clock())
             for call in calls:
+                db.set_progress_handler(call.future.cancelled, _STEPS)
                 try:
                     call.answer = call.verb(tx)
                 except apsw.Error as error:
@@ -274,6 +281,7 @@ class ReaderThread(StoreThread):
                 except BaseException as error:  # noqa: BLE001 (every error goes to its caller)
                     call.error = error
         finally:
+            db.set_progress_handler(None)
             _rollback(db)
 
 

@@ -16,10 +16,14 @@ import msgspec
 
 from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord
+from fairlane.model.journal.entries import JournalName, NewEntry
+from fairlane.model.journal.facts import deaths
 from fairlane.model.lifecycle.states import State
 from fairlane.store.sqlite.policies.policy_cache import PolicyCache
 from fairlane.store.sqlite.query import one_value, write_many
 from fairlane.store.sqlite.statements import load
+from fairlane.store.sqlite.tables.breakers import BreakerTable
+from fairlane.store.sqlite.tables.budgets import BudgetRows
 from fairlane.store.sqlite.tables.counters import Counters
 from fairlane.store.sqlite.tables.tenant_queues import TenantQueues
 
@@ -42,7 +46,8 @@ class Transaction:
     """What a verb works with.
 
     `recent_claims` caches claims by their job's id as an integer. Such a claim may be lost or settled by now:
-    whoever uses one must ask the file whether it still stands.
+    whoever uses one must ask the file whether it still stands. `deaths` are the jobs that have died since the
+    last flush, which makes events of them.
     """
 
     def __init__(self, db: apsw.Connection) -> None:
@@ -51,9 +56,12 @@ class Transaction:
         self.now: Instant = 0
         self.policies = PolicyCache(db)
         self.counters = Counters(db)
+        self.breakers = BreakerTable(db)
         self.tenant_queues = TenantQueues(db, self.counters)
+        self.budgets = BudgetRows(db)
         self.recent_claims: dict[int, RecentClaim] = {}
         self.tally: Counter[tuple[str, str, State]] = Counter()
+        self.deaths: list[JobRecord] = []
         self._writes: defaultdict[str, list[tuple[Any, ...]]] = defaultdict(list)
         self._next_seq = 0
         self._version = -1
@@ -105,8 +113,11 @@ class Transaction:
 
     def _clear(self) -> None:
         self.counters.clear()
+        self.breakers.clear()
         self.tenant_queues.clear()
+        self.budgets.clear()
         self.tally.clear()
+        self.deaths.clear()
         self._writes.clear()
         self._next_seq = 0
 
@@ -120,8 +131,20 @@ class Transaction:
         """Collect many rows for a statement; `flush` sends them."""
         self._writes[statement] += rows
 
+    def append(self, journal: JournalName, entries: Iterable[NewEntry]) -> None:
+        """Collect entries for a journal, in their order; `flush` sends them."""
+        self._writes[_SQL.append] += [
+            (journal, self.now, one.kind, one.tenant, one.subject, one.count, one.body) for one in entries
+        ]
+
     def flush(self) -> None:
         """Send all collected rows, then the tenant queues: stale heads are read from those rows."""
+        if self.deaths:
+            self.append("events", deaths(self.deaths))
+            self.deaths.clear()
+        if self.budgets.told:
+            self.append("events", self.budgets.told)
+            self.budgets.told.clear()
         for statement, rows in self._writes.items():
             write_many(self.db, statement, rows)
         self._writes.clear()
@@ -129,7 +152,9 @@ class Transaction:
             self.db.executemany(_SQL.tally, [(*whose, n) for whose, n in self.tally.items()])
             self.tally.clear()
         self.tenant_queues.flush(self.now)
+        self.budgets.flush()
         self.counters.flush()
+        self.breakers.flush()
 
     def take_seqs(self, count: int) -> int:
         """Reserve numbers for bodies and return the first. Unique: the caller has the write lock."""

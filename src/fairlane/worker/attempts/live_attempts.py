@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from fairlane.app.task.context import AttemptControl
 from fairlane.app.task.declaration import Declaration
@@ -31,34 +31,90 @@ class StopCause(Enum):
     TIMEOUT = "it ran longer than its timeout"
     SHUTDOWN = "its worker is shutting down"
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether another worker may have the job, or soon will."""
+        return self in {StopCause.LOST, StopCause.STALE}
+
+
+class HandlerProcess(Protocol):
+    """Where a handler runs that has a process of its own, or waits for one."""
+
+    def stop(self, attempt: LiveAttempt) -> None:
+        """Ask the handler to stop: for the attempt's cause or, if it has none, its soft timeout."""
+        ...
+
+    def terminate(self, attempt: LiveAttempt) -> None:
+        """Ask the handler, and every process that it has started, to end."""
+        ...
+
+    def kill(self, attempt: LiveAttempt) -> None:
+        """End the handler, and every process that it has started, now."""
+        ...
+
+
+class StoppableAttempt(Protocol):
+    """An attempt whose handler runs in this process: the worker's, or that of a child."""
+
+    @property
+    def claim(self) -> Claim:
+        """The claim."""
+        ...
+
+    @property
+    def declared(self) -> Declaration:
+        """What is declared for its task."""
+        ...
+
+    @property
+    def control(self) -> AttemptControl:
+        """How the handler is told to stop."""
+        ...
+
+    @property
+    def cause(self) -> StopCause | None:
+        """Why it is stopped."""
+        ...
+
+    @property
+    def task(self) -> asyncio.Task[Any] | None:
+        """The task of an async handler."""
+        ...
+
 
 class LiveAttempt:
     """A claim held by this worker. All instants are of the worker's monotonic clock.
 
     `claimed_at` is when its claim arrived, `started_at` when it got a slot, `began_at` when its handler
-    began; 0 until then. `leased_at` is when the lease was last known to be good; `hard_at` and `soft_at` are
-    the timeouts. Until it `has_begun`, none of the handler's code has run. Once it `is_over`, the handler
-    counts as ended: whatever it still does changes nothing. If it `is_abandoned_next`, it is not cancelled
-    again. If it `is_counted_out`, its lane no longer counts it against its queue's `max_slots`. `hold_error`
-    was raised before the worker's loop knew of it.
+    began; 0 until then. `ended_at` is when a plain handler ended, which the loop learns later. `leased_at` is
+    when the lease was last known to be good; `hard_at` and `soft_at` are the timeouts. Until it `has_begun`,
+    none of the handler's code has run. Once it `is_over`, the handler counts as ended: whatever it still does
+    changes nothing. If it `is_abandoned_next`, it is not cancelled again. If it `is_counted_out`, its lane no
+    longer counts it against its queue's `max_slots`. `hold_error` was raised before the worker's loop knew of
+    it. `child` is the process of its handler. With `has_permit` it passes a breaker that is not closed;
+    `outcomes` is how it has ended for its breaker, once that is known and until it is told.
     """
 
     __slots__ = (
         "began_at",
         "cause",
+        "child",
         "claim",
         "claimed_at",
         "control",
         "declared",
+        "ended_at",
         "give_up_at",
         "hard_at",
         "has_begun",
+        "has_permit",
         "hold_error",
         "is_abandoned_next",
         "is_counted_out",
         "is_over",
         "lane",
         "leased_at",
+        "outcomes",
         "soft_at",
         "started_at",
         "task",
@@ -73,17 +129,21 @@ class LiveAttempt:
         self.claimed_at: Micros = 0
         self.started_at: Micros = 0
         self.began_at: Micros = 0
+        self.ended_at: Micros = 0
         self.control = AttemptControl()
         self.hard_at: Micros | None = None
         self.soft_at: Micros | None = None
         self.cause: StopCause | None = None
         self.give_up_at: Micros = 0
         self.has_begun = False
+        self.has_permit = False
+        self.outcomes: tuple[bool | None, ...] = ()
         self.is_abandoned_next = False
         self.is_counted_out = False
         self.is_over = False
         self.task: asyncio.Task[None] | None = None
         self.thread_call: ThreadCall | None = None
+        self.child: HandlerProcess | None = None
         self.hold_error: BaseException | None = None
 
     def begin(self, now: Micros) -> None:

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import random
 from asyncio import CancelledError
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias, cast
 
+import msgspec
+
+from fairlane.app.guards.breaker_block import outcome_of
 from fairlane.app.task.context import SoftTimeout
 from fairlane.model.failure import BUILT_IN, MESSAGE_CHARS, ErrorClass, Failure, bounded, describe, shown
+from fairlane.model.guards.errors import BreakerOpen
 from fairlane.model.instants import Instant
+from fairlane.model.job import JobRecord
 from fairlane.model.lifecycle.states import Because
 from fairlane.model.payload.encoding import Undecodable, Unencodable, encode_result
+from fairlane.model.policy.declared import Breaker
 from fairlane.model.retry.decision import (
     AttemptResult,
     Cancelled,
     Failed,
     HandedBack,
     PermanentFailure,
+    Snoozed,
     Succeeded,
     interpret,
 )
 from fairlane.model.retry.outcome import Cancel, Outcome, Retry
-from fairlane.worker.attempts.live_attempts import LiveAttempt, StopCause
+from fairlane.model.retry.own_delay import with_own_delay
+from fairlane.worker.attempts.live_attempts import StopCause, StoppableAttempt
 
 _MAPS: Final[tuple[Mapping[type[BaseException], ErrorClass], ...]] = (
     {SoftTimeout: ErrorClass.TIMEOUT},
@@ -37,22 +46,27 @@ Now: TypeAlias = Callable[[], Instant]
 
 
 def result_of(
-    attempt: LiveAttempt, value: Any, error: BaseException | None, now: Now
+    attempt: StoppableAttempt,
+    value: Any,
+    error: BaseException | None,
+    now: Now,
+    breaker: Breaker | None = None,
 ) -> AttemptResult | None:
     """Return how the attempt ended; None if another worker owns the claim.
 
     A handler that was asked to stop and returns normally anyway has succeeded (S30), unless it was stopped
-    for its timeout. `now` reads the store's clock, as far as the worker knows it.
+    for its timeout. `now` reads the store's clock, as far as the worker knows it. `breaker` is that of its
+    task.
     """
     cause = attempt.cause
     if cause is StopCause.STALE:
         return None
     if cause is StopCause.TIMEOUT:
-        return Failed(_failure(ErrorClass.TIMEOUT, cause))
+        return Failed(_failure(ErrorClass.TIMEOUT, cause), is_counted=True)
     if error is None:
-        return _returned(attempt, value, now)
+        return _returned(attempt, value, now, breaker)
     if cause is None or not isinstance(error, CancelledError | Cancel):
-        return _raised(attempt, error, now)
+        return _raised(attempt, error, now, breaker)
     if cause is StopCause.CANCEL:
         return Cancelled(attempt.control.stop_reason or "", Because.ASKED)
     if cause is StopCause.SHUTDOWN and attempt.declared.on_shutdown == "requeue":
@@ -62,12 +76,12 @@ def result_of(
     return Failed(_failure(ErrorClass.RETRYABLE, cause))
 
 
-def _returned(attempt: LiveAttempt, value: Any, now: Now) -> AttemptResult:
+def _returned(attempt: StoppableAttempt, value: Any, now: Now, breaker: Breaker | None) -> AttemptResult:
     """Return the result of a handler that returned: a value that cannot be stored undoes no work (S34)."""
     if value is None:
         return _SUCCEEDED
     if issubclass(type(value), Outcome):  # not isinstance: a proxy's `__class__` is the application's code
-        return _raised(attempt, value, now)
+        return _raised(attempt, value, now, breaker)
     if not attempt.declared.keep_result:
         return _SUCCEEDED
     encoded = encode_or_drop(value)
@@ -88,10 +102,21 @@ def encode_or_drop(value: Any) -> Succeeded:
     return Succeeded(None, Failure(ErrorClass.NON_RETRYABLE, DROPPED, bounded(reason, MESSAGE_CHARS)))
 
 
-def _raised(attempt: LiveAttempt, error: BaseException, now: Now) -> AttemptResult:
-    """Return the result of a handler that raised; the task's own classifier is asked first (S27, S28)."""
-    is_timed = isinstance(error, Retry) and isinstance(error.after, str)  # a date that a server has named
-    return interpret(_unwrapped(error), attempt.declared.classify, _MAPS, now() if is_timed else 0)
+def _raised(
+    attempt: StoppableAttempt, error: BaseException, now: Now, breaker: Breaker | None
+) -> AttemptResult:
+    """Return the result of a handler that raised; the task's own functions are asked first (S26-S28)."""
+    raised, declared = _unwrapped(error), attempt.declared
+    if isinstance(raised, BreakerOpen) and raised.on_open == "snooze":
+        spread = 1 + random.random() / 10  # noqa: S311 (spreads jobs, guards nothing)
+        return Snoozed(round(raised.retry_in * spread), str(raised))
+    is_timed = isinstance(raised, Retry) and isinstance(raised.after, str)  # a date that a server has named
+    result = interpret(raised, declared.classify, _MAPS, now() if is_timed else 0)
+    if isinstance(result, Failed) and breaker is not None and outcome_of(breaker, raised) is False:
+        result = msgspec.structs.replace(result, is_counted=True)
+    if isinstance(result, Failed) and declared.retry_delay is not None:
+        return with_own_delay(result, raised, attempt.claim.job, declared.retry_delay)
+    return result
 
 
 def _unwrapped(error: BaseException) -> BaseException:
@@ -106,6 +131,12 @@ def _unwrapped(error: BaseException) -> BaseException:
             return SoftTimeout("inside a task group").with_traceback(group.__traceback__)
         return group
     return error
+
+
+def budget_spent(job: JobRecord) -> AttemptResult:
+    """Return the result of an attempt whose budget was spent before it started (S59)."""
+    message = f"the budget of task {job.task} is spent until its period ends"
+    return PermanentFailure(Failure(ErrorClass.BUDGET, "fairlane.BudgetSpent", message))
 
 
 def undecodable(error: Undecodable) -> AttemptResult:

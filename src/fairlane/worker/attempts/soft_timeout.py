@@ -9,11 +9,11 @@ from types import coroutine
 from typing import Any
 
 from fairlane.app.task.context import SoftTimeout
-from fairlane.worker.attempts.live_attempts import LiveAttempt
+from fairlane.worker.attempts.live_attempts import StoppableAttempt
 
 
 @coroutine
-def with_soft_timeout(work: Coroutine[Any, Any, Any], attempt: LiveAttempt) -> Generator[Any, Any, Any]:
+def with_soft_timeout(work: Coroutine[Any, Any, Any], attempt: StoppableAttempt) -> Generator[Any, Any, Any]:
     """Run a handler's coroutine, and turn the cancellation that means its soft timeout into `SoftTimeout`.
 
     `timeouts` cancels the task. This is the handler's outermost frame, so whatever the handler awaits has

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, NoReturn
 
 from fairlane.app.task.declaration import Declaration, declare
+from fairlane.model.failure import ErrorClass, Failure
 from fairlane.model.instants import Instant, Micros
 from fairlane.model.job import JobRecord
+from fairlane.model.retry.decision import PermanentFailure
 from fairlane.model.scope import Scope
 from fairlane.runtime.clock import Clock
 from fairlane.store.contract import Store
@@ -25,6 +27,12 @@ UNKNOWN_TASK: Final[Declaration] = declare(_never_run, "fairlane.unknown", "defa
 def is_unknown(job: JobRecord, declared: Declaration) -> bool:
     """Whether a job cannot run here: its task is not known, or only in older versions."""
     return declared is UNKNOWN_TASK or job.version > declared.version
+
+
+def unknown_failure(job: JobRecord) -> PermanentFailure:
+    """Return what makes a job dead whose task is not known here, where `unknown_task` is `fail`."""
+    message = f'this worker does not know task {job.task}, and its unknown_task is "fail"'
+    return PermanentFailure(Failure(ErrorClass.UNKNOWN_TASK, "UnknownTask", message))
 
 
 class TaskAvailability(NamedTuple):

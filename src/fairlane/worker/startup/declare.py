@@ -1,4 +1,4 @@
-"""Write the declared policies to the store when a worker starts; the newest start wins (S54)."""
+"""Write the declared policies and schedules to the store when a worker starts; the newest wins (S54)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from logging import getLogger
 from typing import Final
 
 from fairlane.app.fairlane import Fairlane
+from fairlane.app.schedules.declaring import declare_schedules
 from fairlane.app.task.conflicts import task_conflicts
 from fairlane.app.task.rules import declared_rules
 from fairlane.model.errors import ConfigError
@@ -18,7 +19,7 @@ _log: Final = getLogger("fairlane.worker")
 
 
 async def declare_policies(app: Fairlane, store: Store) -> None:
-    """Write the declared values, and log which of them were different before."""
+    """Write the declared values and schedules, and log which of them were different before."""
     request = PutRequest(scope=Scope.all(), rules=declared_rules(app))
     for difference in await store.policies.put(request):
         if difference.before is not None:
@@ -26,6 +27,7 @@ async def declare_policies(app: Fairlane, store: Store) -> None:
             text = "the declared policy of %s has changed"
             about = {"subject": subject, "before": repr(difference.before), "after": repr(difference.after)}
             _log.warning(text, subject, extra={"event": "policy_changed", **about})
+    await declare_schedules(app.client, store)
 
 
 async def refuse_conflicting_apps(record: WorkerRecord, store: Store) -> None:

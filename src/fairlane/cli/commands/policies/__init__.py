@@ -1,1 +1,1 @@
-"""Commands about queues, tenants, tasks and gates: show them, limit them, pause and drain them."""
+"""Commands about queues, tenants, tasks, gates and breakers: show them, limit them, pause and drain them."""

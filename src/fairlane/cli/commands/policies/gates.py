@@ -11,7 +11,7 @@ from fairlane import Fairlane, GateView
 from fairlane.cli import value_types
 from fairlane.cli.command import Command, Group
 from fairlane.cli.invocation import Invocation, now_of
-from fairlane.cli.render.output import Cell, View
+from fairlane.cli.render.output import Cell, TableView
 from fairlane.cli.render.policies import hold_fields, hold_json, rate_text
 from fairlane.model.instants import Instant
 
@@ -61,7 +61,7 @@ def _as_json(gate: GateView) -> dict[str, Any]:
     }
 
 
-_VIEW: Final[View[GateView]] = View(
+_VIEW: Final[TableView[GateView]] = TableView(
     {
         "GATE": lambda gate: gate.name,
         "LIMIT": lambda gate: gate.limit,

@@ -11,14 +11,17 @@ import msgspec
 from msgspec import UNSET
 
 from fairlane import Fairlane, Limits, Rate
+from fairlane.app.admin.controls import policy_action
+from fairlane.app.admin.operations import operation
 from fairlane.cli import value_types
 from fairlane.cli.command import Command
 from fairlane.cli.invocation import Invocation, now_of
 from fairlane.cli.render.output import Cell
 from fairlane.cli.render.policies import limits_text, rate_text
-from fairlane.cli.render.times import ago, iso, timestamp_and_age
+from fairlane.cli.render.times import timestamp_and_age
 from fairlane.cli.shared_options import end_of, note, subject_arguments, subject_of, with_end
-from fairlane.model.instants import Instant, to_datetime
+from fairlane.model.durations import ago
+from fairlane.model.instants import Instant, iso, to_datetime
 from fairlane.model.policy.overrides import (
     EVERY,
     QueueRules,
@@ -28,11 +31,11 @@ from fairlane.model.policy.overrides import (
     TenantRules,
     limits_of,
 )
+from fairlane.model.policy.rate_text import NONE, read_rate
 from fairlane.model.scope import Scope
 from fairlane.store.contract.policies import PolicyView, ReadRequest, SubjectRequest
 
 _ALL: Final = Scope.all()
-_NONE: Final = "none"
 _DIGITS: Final = 9
 """The maximum number of digits: more than anybody needs, and every store can hold it."""
 _PER_TENANT: Final = ("waiting", "on_full", "running")
@@ -40,7 +43,7 @@ _SETTABLE: Final = (*_PER_TENANT, "rate", "tenant_rate", "max_waiting", "weight"
 
 
 def _number(text: str) -> int | None:
-    if text == _NONE:
+    if text == NONE:
         return None
     if not text.isdecimal() or len(text) > _DIGITS:
         message = (
@@ -48,25 +51,6 @@ def _number(text: str) -> int | None:
         )
         raise ValueError(message)
     return int(text)
-
-
-def _rate(text: str) -> Rate | None:
-    """Parse a rate.
-
-    >>> _rate("50/minute"), _rate("10/second+20"), _rate("none")
-    (Rate(limit=50, per='minute', burst=1), Rate(limit=10, per='second', burst=20), None)
-    """
-    if text == _NONE:
-        return None
-    limit, _, rest = text.partition("/")
-    per, _, burst = rest.partition("+")
-    numbers = (limit, burst or "1")
-    if not all(number.isdecimal() and len(number) <= _DIGITS for number in numbers):
-        message = (
-            f"{text[:40]!r} is not a rate; write it as 50/minute, or 10/second+20 with a burst of 20, or none"
-        )
-        raise ValueError(message)
-    return Rate(int(limit), per, int(burst or 1))  # type: ignore[arg-type]  # it refuses an unknown unit
 
 
 class OverrideDetails(NamedTuple):
@@ -78,6 +62,7 @@ class OverrideDetails(NamedTuple):
 
 
 _NUMBER: Final = value_types.ValueType("number|none", _number)
+_RATE: Final = value_types.ValueType("rate", read_rate)
 
 
 @click.command(cls=Command)
@@ -86,10 +71,10 @@ _NUMBER: Final = value_types.ValueType("number|none", _number)
 @click.option("--waiting", type=_NUMBER, help="Maximum jobs of a tenant waiting in a queue.")
 @click.option("--on-full", type=click.Choice(["warn", "reject"]), help="What to do above --waiting.")
 @click.option("--running", type=_NUMBER, help="Maximum jobs of a tenant running at once.")
-@click.option("--rate", type=value_types.ValueType("rate", _rate), help="Maximum starts, as in 50/minute.")
+@click.option("--rate", type=_RATE, help="Maximum starts, as in 50/minute.")
 @click.option(
     "--tenant-rate",
-    type=value_types.ValueType("rate", _rate),
+    type=_RATE,
     help="Queues only: maximum starts of each tenant.",
 )
 @click.option(
@@ -217,7 +202,8 @@ async def _reset(app: Fairlane, subject: Subject, queue: str | None, note: str, 
     if subject.kind is SubjectKind.TENANT:
         await app.tenants.areset(subject.name, queue=queue, note=note, who=who)
     else:
-        request = SubjectRequest(scope=_ALL, subject=subject, who=who, note=note)
+        done = operation(policy_action(subject.kind, "reset"), who=who, note=note)
+        request = SubjectRequest(scope=_ALL, subject=subject, who=who, note=note, operation=done)
         await app.client.store.policies.reset(request)
 
 
@@ -254,7 +240,7 @@ def _value(value: object) -> str:
         return limits_text(value)
     if isinstance(value, Rate):
         return str(rate_text(value))
-    return _NONE if value is None else str(value)
+    return NONE if value is None else str(value)
 
 
 def _as_json(view: PolicyView) -> dict[str, Any]:

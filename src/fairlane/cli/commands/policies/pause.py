@@ -9,13 +9,15 @@ from typing import Any, Final, Literal, TypeVar
 import click
 
 from fairlane import Fairlane
+from fairlane.app.admin.controls import policy_action
+from fairlane.app.admin.operations import operation
 from fairlane.cli import value_types
 from fairlane.cli.command import Command
 from fairlane.cli.exits import Exit
 from fairlane.cli.invocation import Invocation, now_of
-from fairlane.cli.render.times import iso, timestamp_and_age
+from fairlane.cli.render.times import timestamp_and_age
 from fairlane.cli.shared_options import end_of, note, required_note, subject_arguments, subject_of, with_end
-from fairlane.model.instants import Instant
+from fairlane.model.instants import Instant, iso
 from fairlane.model.policy.overrides import SubjectKind
 from fairlane.model.scope import Scope
 from fairlane.store.contract.policies import HoldRequest, PolicyView, ReadRequest, SubjectRequest
@@ -69,7 +71,11 @@ def _hold(
         end = end_of(until, duration, now)
         policies = app.client.store.policies
         verb = policies.pause if state == "paused" else policies.close
-        await verb(HoldRequest(scope=_ALL, subject=subject, who=invocation.who, reason=note, until=end))
+        done = operation(policy_action(subject.kind, "pause" if state == "paused" else "close"), note=note)
+        request = HoldRequest(
+            scope=_ALL, subject=subject, who=invocation.who, reason=note, until=end, operation=done
+        )
+        await verb(request)
         return end, now
 
     end, now = invocation.run(work)
@@ -92,13 +98,16 @@ def _hold(
 def resume(invocation: Invocation, kind: str, name: str, *, note: str) -> None:
     """End the pause and the close of a queue, tenant or task."""
     subject = subject_of(kind, name)
-    request = SubjectRequest(scope=_ALL, subject=subject, who=invocation.who, note=note)
 
     async def work(app: Fairlane) -> PolicyView:
         policies = app.client.store.policies
         before = (await policies.read(ReadRequest(scope=_ALL, subjects=(subject,))))[subject]
-        await policies.resume(request)
-        await policies.reopen(request)
+        for verb, word in ((policies.resume, "resume"), (policies.reopen, "open")):
+            done = operation(policy_action(subject.kind, word), note=note)
+            request = SubjectRequest(
+                scope=_ALL, subject=subject, who=invocation.who, note=note, operation=done
+            )
+            await verb(request)
         return before
 
     before = invocation.run(work)

@@ -8,13 +8,13 @@ from typing import Any, Final
 import click
 import msgspec
 
-from fairlane import Fairlane, QueueStats, State
+from fairlane import Fairlane, QueueStats, RateView, State
 from fairlane.app.admin.queue_stats import MAX_LOOKED_AT
 from fairlane.app.admin.views import QueueView
 from fairlane.cli import value_types
 from fairlane.cli.command import Command, Group
 from fairlane.cli.invocation import Invocation, now_of
-from fairlane.cli.render.output import Cell, View
+from fairlane.cli.render.output import Cell, TableView
 from fairlane.cli.render.policies import (
     counts_json,
     hold_fields,
@@ -23,13 +23,14 @@ from fairlane.cli.render.policies import (
     limits_text,
     rate_text,
 )
-from fairlane.cli.render.times import iso
-from fairlane.model.instants import Instant
+from fairlane.cli.render.times import timestamp_and_age
+from fairlane.cli.shared_options import required_note
+from fairlane.model.instants import Instant, iso, to_instant
 
 
 @click.group(cls=Group, lists=True)
 def queues() -> None:
-    """Show queues: list, show, stats. Default: list."""
+    """Show and remove queues: list, show, stats, rates, remove. Default: list."""
 
 
 @queues.command("list", cls=Command)
@@ -68,7 +69,7 @@ def _oldest(stats: QueueStats) -> str | None:
     return None if stats.oldest_minutes is None else f"{stats.oldest_minutes:.1f} min"
 
 
-_STATS: Final[View[QueueStats]] = View(
+_STATS: Final[TableView[QueueStats]] = TableView(
     {
         "QUEUE": lambda stats: stats.name,
         "READY": lambda stats: stats.ready,
@@ -104,6 +105,45 @@ def show(invocation: Invocation, name: str) -> None:
     invocation.output.record(fields, queue_json(queue))
 
 
+@queues.command(cls=Command)
+@click.argument("name", type=value_types.QUEUE)
+@click.pass_obj
+def rates(invocation: Invocation, name: str) -> None:
+    """Show how many starts the rates in a queue allow now, and when the next one."""
+
+    async def read(app: Fairlane) -> tuple[list[RateView], Instant]:
+        return list(await app.queues.arates(name)), await now_of(app)
+
+    found, now = invocation.run(read)
+    invocation.output.table(found, _rates(now), empty=f"Nothing in queue {name} has a rate.")
+
+
+@queues.command(cls=Command)
+@click.argument("name", type=value_types.QUEUE)
+@required_note
+@click.pass_obj
+def remove(invocation: Invocation, name: str, *, note: str) -> None:
+    """Remove a queue in which no job waits or runs: its limits, overrides, pause and close.
+
+    Finished jobs stay as long as they are kept. A worker that declares the queue declares it again.
+    """
+    invocation.run(lambda app: app.queues.aremove(name, note=note, who=invocation.who))
+    invocation.output.answer(f"Removed queue {name}.", {"removed": name})
+
+
+def _rates(now: Instant) -> TableView[RateView]:
+    return TableView(
+        {
+            "OF": lambda one: f"{one.kind} {one.name}",
+            "RATE": lambda one: rate_text(one.rate),
+            "ALLOWED NOW": lambda one: one.allowed,
+            "NEXT START": lambda one: timestamp_and_age(to_instant(one.next_at), now),
+            "READY": lambda one: one.ready,
+        },
+        lambda one: {**asdict(one), "next_at": iso(one.next_at)},
+    )
+
+
 def queue_json(queue: QueueView) -> dict[str, Any]:
     """Return everything about a queue, for programs."""
     return {
@@ -117,7 +157,7 @@ def queue_json(queue: QueueView) -> dict[str, Any]:
     }
 
 
-_VIEW: Final[View[QueueView]] = View(
+_VIEW: Final[TableView[QueueView]] = TableView(
     {
         "QUEUE": lambda queue: queue.name,
         **{

@@ -11,10 +11,11 @@ from fairlane import Fairlane, Page, State, Tenant
 from fairlane.cli import value_types
 from fairlane.cli.command import Command, Group
 from fairlane.cli.commands.policies.pause import drain_options, drain_subject
+from fairlane.cli.commands.policies.shares import shares
 from fairlane.cli.invocation import Invocation, now_of
-from fairlane.cli.render.output import Cell, View
+from fairlane.cli.render.output import Cell, TableView
 from fairlane.cli.render.policies import counts_json, hold_fields, hold_json, hold_state, limits_text
-from fairlane.cli.shared_options import required_note
+from fairlane.cli.shared_options import labels_option, required_note
 from fairlane.model.instants import Instant
 from fairlane.model.policy.overrides import SubjectKind
 from fairlane.store.contract.request import MAX_PAGE_SIZE
@@ -22,25 +23,14 @@ from fairlane.store.contract.request import MAX_PAGE_SIZE
 
 @click.group(cls=Group, lists=True)
 def tenants() -> None:
-    """Show and clear tenants: list, show, drain, purge, forget. Default: list."""
+    """Show and clear tenants: list, shares, show, drain, purge, forget. Default: list."""
 
 
-def _label(text: str) -> tuple[str, str]:
-    key, separator, value = text.partition("=")
-    if not separator:
-        message = f"{text[:40]!r} is not KEY=VALUE"
-        raise ValueError(message)
-    return key, value
+tenants.add_command(shares)
 
 
 @tenants.command("list", cls=Command)
-@click.option(
-    "--label",
-    "labels",
-    type=value_types.ValueType("key=value", _label),
-    multiple=True,
-    help="With this label.",
-)
+@labels_option
 @click.option(
     "--limit",
     type=click.IntRange(1, MAX_PAGE_SIZE),
@@ -150,7 +140,7 @@ def tenant_json(tenant: Tenant) -> dict[str, Any]:
     }
 
 
-_VIEW: Final[View[Tenant]] = View(
+_VIEW: Final[TableView[Tenant]] = TableView(
     {
         "TENANT": lambda tenant: tenant.name,
         "WEIGHT": lambda tenant: f"{tenant.weight:g}",

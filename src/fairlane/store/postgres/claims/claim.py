@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import msgspec
 
 from fairlane.model.instants import Instant, Micros
 from fairlane.model.job import Claim
 from fairlane.store.contract.claims import ClaimReply, ClaimRequest, QueueRequest
-from fairlane.store.postgres.rows import WIDTH, read_record
+from fairlane.store.postgres.rows import plain_uuid, read_record
 from fairlane.store.postgres.statements import load
 
 if TYPE_CHECKING:
     from fairlane.store.postgres.connection import Connection, Server
-
-_IS_ALONE: Final = WIDTH
-"""The place of `is_alone` in a row of `claim_reply`, after the record."""
 
 
 class QueueClaim(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,7 +27,6 @@ class QueueClaim(msgspec.Struct, frozen=True, kw_only=True):
     lease: Micros = 1
     headroom: int = 0
     ahead: int = 0
-    isolates: bool = False
     only: str | None = None
     is_again: bool = False
     parked: int = 0
@@ -45,11 +42,13 @@ class QueueClaimReply(msgspec.Struct, frozen=True):
     parked: int
     unparked: int
     is_ahead_cut: bool
+    permits: tuple[UUID, ...] = ()
 
 
 async def claim(server: Server, request: ClaimRequest) -> ClaimReply:
     """Claim from one queue after the other until the total is reached or a job may not be claimed ahead."""
     claims: list[Claim] = []
+    permits: list[UUID] = []
     next_due: dict[str, Instant | None] = {}
     unparked: dict[str, int] = {}
     parked, is_partial, is_ahead_cut = 0, False, False
@@ -68,20 +67,21 @@ async def claim(server: Server, request: ClaimRequest) -> ClaimReply:
             lease=request.lease,
             headroom=request.headroom,
             ahead=request.ahead,
-            isolates=request.isolates,
             is_again=queue in next_due,
             parked=parked,
             unparked=unparked.get(queue, 0),
         )
         reply = await claim_queue(server, server, call)
         claims += reply.claims
+        permits += reply.permits
         next_due[queue] = reply.next_due_at
         parked, unparked[queue] = reply.parked, reply.unparked
         is_partial = is_partial or reply.is_partial
         is_ahead_cut = reply.is_ahead_cut
     if len(claims) >= request.total:
-        return ClaimReply(tuple(claims))
-    return ClaimReply(tuple(claims), earliest(next_due.values()), is_partial, is_ahead_cut)
+        return ClaimReply(tuple(claims), permits=tuple(permits))
+    due = earliest(next_due.values())
+    return ClaimReply(tuple(claims), due, is_partial, is_ahead_cut, tuple(permits))
 
 
 async def claim_queue(runner: Server | Connection, server: Server, call: QueueClaim) -> QueueClaimReply:
@@ -95,7 +95,6 @@ async def claim_queue(runner: Server | Connection, server: Server, call: QueueCl
         call.queue_request.limit,
         call.total,
         call.headroom,
-        call.isolates,
         call.only,
         call.is_again,
         call.parked,
@@ -110,6 +109,7 @@ async def claim_queue(runner: Server | Connection, server: Server, call: QueueCl
         last["parked"],
         last["unparked"],
         last["is_ahead_cut"],
+        tuple(map(plain_uuid, last["permits"] or ())),
     )
 
 
@@ -124,7 +124,7 @@ async def _queues_without_work(server: Server, request: ClaimRequest) -> dict[st
 
 def _read_claim(row: Any) -> Claim:
     job = read_record(row)
-    return Claim(job, job.fence, job.lease_until or 0, row[_IS_ALONE])
+    return Claim(job, job.fence, job.lease_until or 0, bool(row["is_over_budget"]))
 
 
 def earliest(times: Iterable[Instant | None]) -> Instant | None:

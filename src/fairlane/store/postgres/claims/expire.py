@@ -14,7 +14,7 @@ from fairlane.store.postgres.statements import load
 
 
 async def expire(server: Server, scan_start: ScanStart, request: PassRequest) -> ExpireReply:
-    """Cancel expired jobs, earliest first; one question where there are none."""
+    """Cancel expired jobs, earliest first; one query if there are none."""
     statement = load("settle", server.schema).expired_jobs
     ((at, ids, queues, took),) = await server.fetch(statement, server.now(), scan_start(), request.limit + 1)
     found = [(plain_uuid(id), queue) for id, queue in zip(ids or (), queues or (), strict=True)]

@@ -16,8 +16,12 @@ from fairlane.store.contract.claims import (
     ReclaimRequest,
     RenewReply,
     RenewRequest,
+    RevokeReply,
+    RevokeRequest,
     SettleReply,
     SettleRequest,
+    StuckReply,
+    StuckRequest,
     WorkerRequest,
 )
 from fairlane.store.contract.request import check_serves_all
@@ -27,7 +31,9 @@ from fairlane.store.postgres.claims.expire import expire
 from fairlane.store.postgres.claims.promote import promote
 from fairlane.store.postgres.claims.reclaim import ScanStart, reclaim
 from fairlane.store.postgres.claims.renew import cancel_asked, renew
+from fairlane.store.postgres.claims.revoke import revoke
 from fairlane.store.postgres.claims.settle import settle
+from fairlane.store.postgres.claims.stuck import take_stuck
 from fairlane.store.postgres.connection import Server
 
 
@@ -72,6 +78,13 @@ class PostgresClaims:
     async def reclaim(self, request: ReclaimRequest) -> ReclaimReply:
         check_serves_all(request)
         return await reclaim(self._server, self._reclaim_from, request)
+
+    async def take_stuck(self, request: StuckRequest) -> StuckReply:
+        check_serves_all(request)
+        return await take_stuck(self._server, request)
+
+    async def revoke(self, request: RevokeRequest) -> RevokeReply:
+        return await revoke(self._server, request)
 
     async def promote(self, request: PassRequest) -> PromoteReply:
         check_serves_all(request)

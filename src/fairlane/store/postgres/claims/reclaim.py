@@ -7,7 +7,7 @@ from typing import Final
 from fairlane.model.instants import SECOND, Instant, Micros
 from fairlane.model.retry.decision import lose_lease
 from fairlane.store.contract.claims import LostClaim, ReclaimReply, ReclaimRequest
-from fairlane.store.postgres.claims.end_jobs import end_jobs, lost
+from fairlane.store.postgres.claims.end_jobs import end_budgets, end_jobs, lost, queues_at
 from fairlane.store.postgres.connection import Server
 from fairlane.store.postgres.rows import read_record
 from fairlane.store.postgres.statements import load
@@ -52,15 +52,16 @@ async def reclaim(server: Server, scan_start: ScanStart, request: ReclaimRequest
         return ReclaimReply(is_idle=is_idle)
     async with server.transaction() as connection:
         rows = await connection.fetch(sql.lapsed_claims, lapsed_by, scan_from, request.limit + 1)
-        taken, ends = [], []
+        taken, ends, jobs = [], [], []
         for row in rows[: request.limit]:
             job = read_record(row)
-            loss = lose_lease(job, was_alone=row["is_alone"], max_crashes=request.max_crashes)
-            ends.append(lost(job, loss))
+            loss = lose_lease(job)
+            jobs.append(job)
+            ends.append(lost(job, loss, request.attempts_kept))
             taken.append(LostClaim(job.id, job.tenant, job.queue, str(job.worker), job.fence, loss.state))
         await end_jobs(connection, server.schema, at, ends)
-        gates = sorted({row["gate"] for row in rows if row["gate"] is not None})
-        queues = await connection.fetchval(sql.queues_at_gates, gates) if gates else []
+        waiting = await end_budgets(connection, server.schema, at, jobs)
+        queues = await queues_at(connection, server.schema, [row["gate"] for row in rows])
     scan_start.passed(lapsed_by, is_whole=len(rows) <= request.limit, took=took)
-    server.hint({*(one.queue for one in taken), *queues})
+    server.hint({*(one.queue for one in taken), *queues, *waiting})
     return ReclaimReply(tuple(taken), len(rows) > request.limit)

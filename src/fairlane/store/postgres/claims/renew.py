@@ -6,7 +6,7 @@ from uuid import UUID
 
 from fairlane.store.contract.claims import RenewReply, RenewRequest, WorkerRequest
 from fairlane.store.postgres.connection import Server
-from fairlane.store.postgres.rows import plain_uuid, progress_value
+from fairlane.store.postgres.rows import if_any, plain_uuid, progress_value
 from fairlane.store.postgres.statements import load
 
 
@@ -22,6 +22,8 @@ async def renew(server: Server, request: RenewRequest) -> RenewReply:
         [one.id for one in renewals],
         [one.fence for one in renewals],
         [progress_value(one.progress) for one in renewals],
+        if_any([one.metadata for one in renewals]),
+        if_any([one.spent or None for one in renewals]),
     )
     return RenewReply(_ids_at(request, stale), _ids_at(request, asked), lease_until)
 

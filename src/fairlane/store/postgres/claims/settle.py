@@ -83,7 +83,7 @@ async def apply(
     is_decided: bool = False,
 ) -> SettleResult:
     """Settle by one statement what matches. `is_decided`: the model has seen the rows."""
-    values = _values(batch, is_decided=is_decided)
+    values = _values(batch, request.attempts_kept, is_decided=is_decided)
     rows = await runner.fetch(
         load("settle", schema).settle, now, request.worker, request.scope.tenant, *values
     )
@@ -109,28 +109,31 @@ async def _reconcile(
     return await apply(runner, server.schema, now, request, decided, is_decided=True)
 
 
-def _values(batch: Sequence[Settlement], *, is_decided: bool) -> tuple[list[Any], ...]:
+def _values(batch: Sequence[Settlement], kept: int, *, is_decided: bool) -> tuple[list[Any], ...]:
     """Return the columns of settlements in the order of the parameters of `settle`; most have one value."""
     return (
         [one.id for one in batch],
         once([one.fence for one in batch]),
         once([not is_decided and one.event is not _SUCCEED for one in batch]),
         once([None if is_decided or one.event is not _RETRY else one.delay for one in batch]),
-        *_ends(batch),
+        *_ends(batch, kept),
+        once([one.spent for one in batch]),
     )
 
 
-def _compiled_ends() -> Callable[[Sequence[Settlement]], tuple[list[Any], ...]]:
+def _compiled_ends() -> Callable[[Sequence[Settlement], int], tuple[list[Any], ...]]:
     """Return a function that gives the columns `ENDS` of settlements; compiled from the list, to be fast."""
     worked_out = {
         "state": "_SUCCEEDED_VALUE if one.event is _SUCCEED else target(one.event).value",
         "tail": "None if one.is_unstarted else attempt_tail(one.outcome, one.failure, one.log)",
         "learns": "one.outcome in _LEARNT",
     }
-    values = (worked_out.get(name, f"one.{name}") for name, *_ in ENDS)
-    columns = ", ".join(f"once([{value} for one in batch])" for value in values)
-    made: Callable[[Sequence[Settlement]], tuple[list[Any], ...]] = eval(  # noqa: S307 (our own list)
-        f"lambda batch: ({columns},)",
+    columns = ", ".join(
+        "[kept]" if name == "kept" else f"once([{worked_out.get(name, f'one.{name}')} for one in batch])"
+        for name, *_ in ENDS
+    )
+    made: Callable[[Sequence[Settlement], int], tuple[list[Any], ...]] = eval(  # noqa: S307 (our own list)
+        f"lambda batch, kept: ({columns},)",
         {**globals(), "attempt_tail": attempt_tail},
     )
     return made

@@ -6,8 +6,9 @@ order: it waits for a key that another open transaction has taken, and for nothi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -15,7 +16,10 @@ import msgspec
 from fairlane.model.errors import StoreBusy
 from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord, NewJob
+from fairlane.model.journal.entries import NewEntry
+from fairlane.model.journal.facts import over_limit
 from fairlane.model.lifecycle.admission import (
+    Admission,
     AdmissionFacts,
     Admitted,
     KeyHolder,
@@ -28,8 +32,10 @@ from fairlane.model.lifecycle.record_changes import new_record
 from fairlane.model.lifecycle.states import State
 from fairlane.model.policy.limits import NO_LIMITS, Limits
 from fairlane.model.scope import SYSTEM
+from fairlane.store.audit_entries import created_entries
 from fairlane.store.contract.jobs import Enqueued, EnqueueReply, EnqueueRequest, OverLimit
 from fairlane.store.postgres.connection import StatementRunner
+from fairlane.store.postgres.journal import append_entries
 from fairlane.store.postgres.rows import Row, plain_uuid, read_record, sent_values
 from fairlane.store.postgres.statements import load
 
@@ -54,6 +60,20 @@ class IdRaceError(Exception):
     """A job of the same id was committed meanwhile: begin again."""
 
 
+class _Decided(NamedTuple):
+    """What was decided about one item, and how many jobs of its tenant wait then."""
+
+    new: NewJob
+    admission: Admission
+    waiting: int
+
+    @property
+    def over(self) -> OverLimit | None:
+        """The waiting limit that it exceeds and that only warns (S17)."""
+        limit = self.admission.over if isinstance(self.admission, Admitted) else None
+        return None if limit is None else OverLimit(self.new.tenant, self.new.queue, self.waiting, limit)
+
+
 def tenants_to_check(request: EnqueueRequest) -> list[str]:
     """Return the tenants that must be declared (S7)."""
     if not request.must_be_declared:
@@ -65,10 +85,18 @@ class BatchAdmission:
     """One batch while it is decided and written."""
 
     def __init__(
-        self, runner: StatementRunner, schema: str, now: Instant | None, request: EnqueueRequest
+        self,
+        runner: StatementRunner,
+        schema: str,
+        now: Instant | None,
+        request: EnqueueRequest,
+        *,
+        is_limited: bool = True,
     ) -> None:
-        """Begin without any facts."""
+        """Begin without any facts. Unless it `is_limited`, waiting limits do not count."""
         self._runner = runner
+        self._schema = schema
+        self._is_limited = is_limited
         self._sql = load("enqueue", schema)
         self._find = load("find", schema)
         self._asked_at = now
@@ -87,25 +115,39 @@ class BatchAdmission:
         self._queue_waiting: dict[str, int] = {}
 
     async def run(self) -> EnqueueReply:
-        """Write the batch and return its reply; `BatchRefusedError` if any item is refused."""
+        """Write the batch and return its reply; `BatchRefusedError` if any item is refused.
+
+        Appends warnings of exceeded limits, and what the request's operation has made.
+        """
+        decided = await self._decide()
+        admissions = [one.admission for one in decided]
+        refused = tuple(one for one in admissions if isinstance(one, Refusal))
+        if refused:
+            raise BatchRefusedError(EnqueueReply(refused=refused))
+        await self._find_earlier({one.existing for one in admissions if isinstance(one, Repeat)})
+        await self._write()
+        over = [(one.over, one.new) for one in decided if one.over is not None]
+        await append_entries(self._runner, self._schema, self._now, "events", _warnings(over))
+        made = created_entries(self._request.operation, (self._jobs[new.id] for new in self._admitted))
+        await append_entries(self._runner, self._schema, self._now, "audit", made)
+        answers = tuple(self._answer(one.new, one.admission) for one in decided)
+        return EnqueueReply(answers, (), tuple(one for one, _ in over))
+
+    async def run_each(self) -> tuple[Admission, ...]:
+        """Write the items that are admitted, whatever becomes of the others; return what became of each."""
+        decided = await self._decide()
+        await self._write()
+        return tuple(one.admission for one in decided)
+
+    async def _decide(self) -> list[_Decided]:
         await self._take_keys()
         rows = await self._read_facts()
-        admissions = []
+        decided = []
         for index, (new, row) in enumerate(zip(self._request.jobs, rows, strict=True)):
             admission = admit(index, new, self._facts(new, row), repeated=self._request.is_repeated)
             waiting = self._note_admitted(new, admission) if isinstance(admission, Admitted) else 0
-            admissions.append((new, admission, waiting))
-        refused = tuple(one for _, one, _ in admissions if isinstance(one, Refusal))
-        if refused:
-            raise BatchRefusedError(EnqueueReply(refused=refused))
-        await self._find_earlier({one.existing for _, one, _ in admissions if isinstance(one, Repeat)})
-        await self._write()
-        over = (
-            OverLimit(new.tenant, new.queue, waiting, one.over)
-            for new, one, waiting in admissions
-            if isinstance(one, Admitted) and one.over is not None
-        )
-        return EnqueueReply(tuple(self._answer(new, one) for new, one, _ in admissions), (), tuple(over))
+            decided.append(_Decided(new, admission, waiting))
+        return decided
 
     # ── facts ─────────────────────────────────────────────────────────────────
 
@@ -170,7 +212,11 @@ class BatchAdmission:
         if new.id in self._jobs:
             owner = self._jobs[new.id].tenant
         place = (new.queue, new.tenant)
-        limits = NO_LIMITS if limit is None else Limits(waiting=limit, on_full=on_full)
+        limits = NO_LIMITS
+        if not self._is_limited:
+            max_waiting = None
+        elif limit is not None:
+            limits = Limits(waiting=limit, on_full=on_full)
         return AdmissionFacts(
             is_tenant_known=is_known,
             closed=closed,
@@ -208,7 +254,7 @@ class BatchAdmission:
                 job = read_record(row)
                 self._jobs[job.id] = job
 
-    def _answer(self, new: NewJob, admission: Admitted | Repeat | Refusal) -> Enqueued:
+    def _answer(self, new: NewJob, admission: Admission) -> Enqueued:
         if not isinstance(admission, Repeat):
             return Enqueued(self._jobs[new.id], is_created=True)
         job = self._jobs.get(admission.existing) or self._tombstone(new, admission.existing)
@@ -247,6 +293,17 @@ class BatchAdmission:
             await self._runner.fetch(self._sql.release_dedup_keys, *_columns(free))
             taken = [(key, self._dedup[key]) for key in free if key in self._dedup]
             await self._fetch_for(self._sql.take_dedup_keys, [(*key, id) for key, id in taken])
+
+
+def _warnings(over: Iterable[tuple[OverLimit, NewJob]]) -> list[NewEntry]:
+    """Return one event for each tenant and queue: the last warning, which has the highest count."""
+    over = list(over)
+    counts = Counter((one.tenant, one.queue) for one, _ in over)
+    last = {(one.tenant, one.queue): (one, new.created_by) for one, new in over}
+    return [
+        over_limit(*place, one.waiting, one.limit, counts[place], created_by)
+        for place, (one, created_by) in last.items()
+    ]
 
 
 def _untaken(wanted: Iterable[K], *known: Mapping[Any, Any]) -> Iterator[list[K]]:

@@ -11,14 +11,20 @@ from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
 from uuid import UUID
 
+import msgspec
+
 from fairlane.model.errors import StoreBusy
 from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord
+from fairlane.model.journal.operations import Operation
+from fairlane.model.lifecycle import record_changes
 from fairlane.model.lifecycle.states import WAITING, Because, CancelReply, State, because, is_finished
+from fairlane.store.audit_entries import job_entries
 from fairlane.store.contract.jobs import StopRequest
 from fairlane.store.contract.request import Request
 from fairlane.store.postgres.claims.end_jobs import end_jobs, stopped
 from fairlane.store.postgres.connection import Connection, Server
+from fairlane.store.postgres.journal import append_entries
 from fairlane.store.postgres.rows import plain_uuid, read_record
 from fairlane.store.postgres.statements import load
 
@@ -57,12 +63,16 @@ async def stop_waiting(
     state: State,
     reason: str,
     is_meant: Callable[[JobRecord, Instant], bool] | None = None,
+    *,
+    operation: Operation | None = None,
 ) -> list[UUID]:
-    """End those of a queue's jobs that still wait and are meant; return their ids."""
+    """End the given jobs of a queue that still wait; return their ids."""
     async with locked_queue(server, queue) as (connection, at):
         jobs = await waiting(server, connection, ids)
         jobs = [job for job in jobs if is_meant is None or is_meant(job, at)]
         await end_jobs(connection, server.schema, at, [stopped(job, state, reason) for job in jobs])
+        changes = ((job, record_changes.stopped(job, state, reason, at)) for job in jobs)
+        await append_entries(connection, server.schema, at, "audit", job_entries(operation, changes))
     return [job.id for job in jobs]
 
 
@@ -81,10 +91,12 @@ async def cancel(server: Server, request: StopRequest) -> Mapping[UUID, CancelRe
             return {id: replies[id] for id in request.ids if id in replies}
         replies |= {id: CancelReply.FINISHED for id, (_, state) in states.items() if is_finished(state)}
         for queue, ids in in_states(states, WAITING).items():
-            cancelled = await stop_waiting(server, queue, ids, State.CANCELLED, reason)
+            cancelled = await stop_waiting(
+                server, queue, ids, State.CANCELLED, reason, operation=request.operation
+            )
             replies |= dict.fromkeys(cancelled, CancelReply.CANCELLED)
         running = [id for id, (_, state) in states.items() if state is State.RUNNING]
-        asked = await ask_to_stop(server, running, reason)
+        asked = await ask_to_stop(server, running, reason, request.operation)
         replies |= dict.fromkeys(asked, CancelReply.REQUESTED)
         for id in running:
             if id not in asked:
@@ -93,13 +105,30 @@ async def cancel(server: Server, request: StopRequest) -> Mapping[UUID, CancelRe
     raise StoreBusy(message)
 
 
-async def ask_to_stop(server: Server, ids: list[UUID], reason: str) -> set[UUID]:
+async def ask_to_stop(
+    server: Server, ids: list[UUID], reason: str, operation: Operation | None = None
+) -> set[UUID]:
     """Flag running jobs and wake their workers; the first reason stays. Return the jobs reached."""
     if not ids:
         return set()
-    ((asked, workers),) = await server.fetch(load("cancel", server.schema).ask_to_stop, ids, reason)
+    sql = load("cancel", server.schema)
+    if operation is None:
+        ((asked, workers),) = await server.fetch(sql.ask_to_stop, ids, reason)
+    else:
+        async with server.transaction() as connection:
+            # Only those that are locked now are flagged: of them it is known what they were.
+            running = [read_record(row) for row in await connection.fetch(sql.lock_running, sorted(ids))]
+            locked = [job.id for job in running]
+            ((asked, workers),) = await connection.fetch(sql.ask_to_stop, locked, reason)
+            changes = [(job, _flagged(job, reason)) for job in running if not job.is_cancel_asked]
+            entries = job_entries(operation, changes)
+            await append_entries(connection, server.schema, server.now(), "audit", entries)
     server.hint((), workers or ())
     return set(map(plain_uuid, asked or ()))
+
+
+def _flagged(job: JobRecord, reason: str) -> JobRecord:
+    return msgspec.structs.replace(job, is_cancel_asked=True, because=reason)
 
 
 async def condemn(server: Server, request: StopRequest) -> tuple[UUID, ...]:
@@ -108,7 +137,7 @@ async def condemn(server: Server, request: StopRequest) -> tuple[UUID, ...]:
     states = await states_of(server, request, request.ids)
     moved: set[UUID] = set()
     for queue, ids in in_states(states, WAITING).items():
-        moved |= set(await stop_waiting(server, queue, ids, State.DEAD, reason))
+        moved |= set(await stop_waiting(server, queue, ids, State.DEAD, reason, operation=request.operation))
     return tuple(id for id in dict.fromkeys(request.ids) if id in moved)
 
 

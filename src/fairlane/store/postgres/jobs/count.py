@@ -6,7 +6,7 @@ from typing import Final
 
 from fairlane.model.lifecycle.states import State
 from fairlane.store.contract.jobs import Count, CountPage, CountRequest
-from fairlane.store.contract.request import CountPosition, check_page, from_cursor, to_cursor
+from fairlane.store.contract.request import CountPosition, check_counts, from_cursor, to_cursor
 from fairlane.store.postgres.connection import Server
 from fairlane.store.postgres.read_transaction import read_transaction
 from fairlane.store.postgres.statements import load
@@ -16,7 +16,7 @@ _LAST_STATE: Final = max(State).value
 
 async def count(server: Server, request: CountRequest) -> CountPage:
     """Return the counts after a position. Where many are zero, a page is short and still has a cursor."""
-    check_page(request.limit)
+    check_counts(request.limit)
     start = (
         CountPosition("", "", "") if request.cursor is None else from_cursor(request.cursor, CountPosition)
     )

@@ -12,9 +12,11 @@ from fairlane.model.job import JobRecord
 from fairlane.model.lifecycle.record_changes import due_now
 from fairlane.model.lifecycle.states import TRANSITIONS, WAITING, Event, State
 from fairlane.model.scheduling.priority import sort_key
+from fairlane.store.audit_entries import job_entries
 from fairlane.store.contract.jobs import EditReply, EditRequest, RunNowRequest, check_edit
 from fairlane.store.postgres.connection import Server
 from fairlane.store.postgres.jobs.cancel import in_states, locked_queue, states_of, waiting
+from fairlane.store.postgres.journal import append_entries
 from fairlane.store.postgres.statements import load
 
 
@@ -25,9 +27,11 @@ async def run_now(server: Server, request: RunNowRequest) -> tuple[UUID, ...]:
     for queue, ids in in_states(states, {State.DELAYED}).items():
         async with locked_queue(server, queue) as (connection, at):
             jobs = await waiting(server, connection, ids)
-            due = [job.id for job in jobs if (job.state, Event.RUN_NOW) in TRANSITIONS]
-            await connection.fetch(load("cancel", server.schema).run_now, at, due)
-        moved |= set(due)
+            due = {job.id: job for job in jobs if (job.state, Event.RUN_NOW) in TRANSITIONS}
+            await connection.fetch(load("cancel", server.schema).run_now, at, list(due))
+            entries = job_entries(request.operation, ((job, due_now(job, at)) for job in due.values()))
+            await append_entries(connection, server.schema, at, "audit", entries)
+        moved |= due.keys()
         server.hint([queue])
     return tuple(id for id in dict.fromkeys(request.ids) if id in moved)
 
@@ -51,6 +55,8 @@ async def edit(server: Server, request: EditRequest) -> EditReply:
         values = (job.state.value, job.because, job.run_at, job.sort_key, job.priority, job.expires_at)
         body = (list(job.tags) or None, job.payload, job.checksum, job.version)
         await connection.fetch(load("cancel", server.schema).edit, job.id, *values, *body)
+        entries = job_entries(request.operation, [(jobs[0], job)])
+        await append_entries(connection, server.schema, at, "audit", entries)
     server.hint([queue])
     return EditReply("edited", job)
 

@@ -24,7 +24,7 @@ from fairlane.store.postgres.statements import load
 
 _MAX_RACES: Final = 5
 _CHECK_BACKLOG_EVERY: Final = 2_500
-"""An enqueue checks whether deltas pile up once in about so many: half of what it applies."""
+"""An enqueue checks for a backlog of deltas once in about this many: half of what it applies."""
 
 
 async def enqueue(server: Server, request: EnqueueRequest) -> EnqueueReply:
@@ -52,9 +52,12 @@ def created_jobs(request: EnqueueRequest, reply: EnqueueReply) -> list[NewJob]:
 async def enqueue_unrestricted(
     runner: StatementRunner, schema: str, now: Instant | None, request: EnqueueRequest
 ) -> EnqueueReply | None:
-    """Store a batch by one call; None, and nothing stored, if anything could refuse an item or warn."""
+    """Store a batch by one call; None, and nothing stored, if anything could refuse an item or warn.
+
+    Nor does it append anything: with an operation, `BatchAdmission` does all.
+    """
     jobs = request.jobs
-    if request.is_repeated:
+    if request.is_repeated or request.operation is not None:
         return None
     keys = sum(new.idempotency_key is not None for new in jobs)
     dedups = sum(new.dedup_key is not None for new in jobs)

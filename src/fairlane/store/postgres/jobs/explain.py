@@ -12,6 +12,7 @@ from fairlane.store.contract.filters import explain_by_state
 from fairlane.store.contract.jobs import ExplainRequest, Why
 from fairlane.store.contract.registry import LIVE_WITHIN
 from fairlane.store.policy_records import EVERYONE
+from fairlane.store.postgres.budgets import count_reports
 from fairlane.store.postgres.connection import Connection, Server
 from fairlane.store.postgres.policies.policy_snapshot import PolicySnapshot, read_policy_snapshot
 from fairlane.store.postgres.read_transaction import read_transaction
@@ -42,7 +43,7 @@ async def explain(server: Server, request: ExplainRequest) -> Why | None:
             snapshot = await read_policy_snapshot(
                 server, connection, (*subjects, Subject(SubjectKind.GATE, gate))
             )
-        return await _Reasons(connection, sql, snapshot, job, subjects).first()
+        return await _Reasons(server, connection, sql, snapshot, job, subjects).first()
 
 
 class _Reasons:
@@ -50,18 +51,21 @@ class _Reasons:
 
     def __init__(
         self,
+        server: Server,
         connection: Connection,
         sql: Any,
         snapshot: PolicySnapshot,
         job: JobRecord,
         subjects: tuple[Subject, ...],
     ) -> None:
+        self._server = server
         self._connection = connection
         self._sql = sql
         self._snapshot = snapshot
         self._job = job
         self._subjects = subjects
         self._ahead = 0
+        self._breakers = load("breakers", server.schema)
 
     async def first(self) -> Why:
         """Return the first reason that holds."""
@@ -99,8 +103,24 @@ class _Reasons:
     async def _task(self) -> Why | None:
         subject = self._subjects[2]
         rules = self._snapshot.task(subject.name)
-        why = await self._rate(rules.rate, subject)
-        return why if why is not None or rules.gate is None else await self._gate(rules.gate)
+        why = None if rules.breaker is None else await self._breaker(rules.breaker)
+        why = why or await self._rate(rules.rate, subject)
+        if why is None and rules.gate is not None:
+            why = await self._gate(rules.gate)
+        return why if why is not None or rules.budget is None else await self._budget(rules.budget)
+
+    async def _budget(self, name: str) -> Why | None:
+        """Ask what a claim would meet. What was reported is counted first, outside of this transaction."""
+        await count_reports(self._server)
+        statement = load("budgets", self._server.schema).block
+        ((reason, until),) = await self._server.fetch(statement, self._server.now(), name, self._job.tenant)
+        subject = Subject(SubjectKind.BUDGET, name)
+        return None if reason is None else Why("budget", str(subject), until, self._ahead)
+
+    async def _breaker(self, name: str) -> Why | None:
+        values = (self._snapshot.now, name, self._job.tenant)
+        held = await self._connection.fetchrow(self._breakers.holding, *values)
+        return None if held is None else Why("breaker", held[0], held[1], self._ahead)
 
     async def _gate(self, name: str) -> Why | None:
         subject = Subject(SubjectKind.GATE, name)

@@ -26,6 +26,7 @@ from fairlane.store.contract.jobs import (
     TallyRequest,
     Why,
 )
+from fairlane.store.contract.line import FirstInLine, FirstRequest
 from fairlane.store.postgres.app_transaction import enqueue_in
 from fairlane.store.postgres.connection import Server
 from fairlane.store.postgres.jobs.cancel import cancel, condemn
@@ -34,6 +35,7 @@ from fairlane.store.postgres.jobs.edit import edit, run_now
 from fairlane.store.postgres.jobs.enqueue import enqueue
 from fairlane.store.postgres.jobs.explain import explain
 from fairlane.store.postgres.jobs.find import find, get
+from fairlane.store.postgres.jobs.line import first_in_line
 from fairlane.store.postgres.jobs.peek import peek
 from fairlane.store.postgres.jobs.tally import tally
 
@@ -65,6 +67,9 @@ class PostgresJobs:
 
     async def peek(self, request: PeekRequest) -> tuple[JobRecord, ...]:
         return await peek(self._server, request)
+
+    async def first_in_line(self, request: FirstRequest) -> tuple[FirstInLine, ...]:
+        return await first_in_line(self._server, request)
 
     async def explain(self, request: ExplainRequest) -> Why | None:
         return await explain(self._server, request)

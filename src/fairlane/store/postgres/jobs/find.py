@@ -24,7 +24,7 @@ from fairlane.store.postgres.statements import load
 
 FIRST_CHUNK: Final = 200
 MAX_CHUNK: Final = 2_500
-"""How many rows one statement reads: so many wide rows fit into memory."""
+"""How many rows one statement reads: this many wide rows fit into memory."""
 
 
 class _Position(NamedTuple):

@@ -14,9 +14,11 @@ from typing import Final
 import msgspec
 
 from fairlane.model.instants import Instant
+from fairlane.model.policy.budget import BudgetRules
 from fairlane.model.policy.limits import Limits, Rate
 from fairlane.model.policy.overrides import (
     EVERY,
+    BreakerRules,
     GateRules,
     Override,
     QueueRules,
@@ -57,6 +59,14 @@ class EffectiveRule(msgspec.Struct, frozen=True, kw_only=True):
     cost: str | None = None
     gate: str | None = None
     gate_limit: int | None = None
+    budget: str | None = None
+    ceiling: int | None = None
+    currency: str | None = None
+    estimate: int | None = None
+    on_spent: str | None = None
+    per_tenant: bool | None = None
+    alert_at: tuple[int, ...] | None = None
+    breaker: str | None = None
 
 
 def effective_rules(subject: Subject, policy: StoredPolicy, everyone: StoredPolicy) -> list[EffectiveRule]:
@@ -104,9 +114,23 @@ def _rows(span: EffectiveRule, rules: Rules) -> Iterator[EffectiveRule]:
             )
             yield _with_limits(span, EVERY, rules.limits)
         case TaskRules():
-            yield change(_with_rate(span, rules.rate), gate=rules.gate)
+            yield change(
+                _with_rate(span, rules.rate), gate=rules.gate, budget=rules.budget, breaker=rules.breaker
+            )
+        case BreakerRules():
+            pass  # claims read its state
         case GateRules():
             yield change(_with_rate(span, rules.rate), gate_limit=_bounded(rules.limit))
+        case BudgetRules():
+            yield change(
+                span,
+                ceiling=rules.ceiling,
+                currency=rules.currency,
+                estimate=rules.estimate,
+                on_spent=rules.on_spent,
+                per_tenant=rules.per_tenant,
+                alert_at=rules.alert_at,
+            )
 
 
 def _with_limits(span: EffectiveRule, queue: str, limits: Limits) -> EffectiveRule:

@@ -9,24 +9,36 @@ from typing import Any
 import msgspec
 
 from fairlane.model.instants import Instant
+from fairlane.model.journal.entries import NewEntry
+from fairlane.model.journal.operations import Operation
+from fairlane.model.policy.budget import BudgetRules
 from fairlane.model.policy.overrides import Hold, Subject, SubjectKind
+from fairlane.model.policy.periods import coming_periods
+from fairlane.store.audit_entries import policy_entries, removal_entries
 from fairlane.store.contract.policies import (
     Difference,
     ListRequest,
     PolicyView,
     PutRequest,
+    RatesReply,
+    RatesRequest,
+    RateUse,
     ReadRequest,
+    SubjectRequest,
     check_list,
+    check_remove,
     check_subject,
     is_listed,
 )
-from fairlane.store.policy_records import EVERYONE, StoredPolicy, pack_policy, unpack_policy
-from fairlane.store.policy_verbs import MakePart, PolicyPart, PolicyVerbs, is_only_for_new_jobs
+from fairlane.store.contract.request import MAX_ROWS_READ
+from fairlane.store.policy_records import EVERYONE, NO_POLICY, StoredPolicy, pack_policy, unpack_policy
+from fairlane.store.policy_verbs import MakePart, PolicyPart, PolicyRequest, PolicyVerbs, is_only_for_new_jobs
 from fairlane.store.postgres.connection import Connection, Server
+from fairlane.store.postgres.journal import append_entries
 from fairlane.store.postgres.policies.effective_rules import FOREVER, effective_rules
 from fairlane.store.postgres.policies.policy_snapshot import PolicySnapshot, read_policy_snapshot
 from fairlane.store.postgres.read_transaction import read_transaction
-from fairlane.store.postgres.statements import load
+from fairlane.store.postgres.statements import load, quoted
 
 
 class PostgresPolicies(PolicyVerbs):
@@ -46,7 +58,28 @@ class PostgresPolicies(PolicyVerbs):
                 if before != rules:
                     differences.append(Difference(subject, before, rules))
                     changing.set(subject, "declared", rules)
+                if isinstance(rules, BudgetRules):
+                    coming = coming_periods(rules.per, rules.timezone, changing.now)
+                    await changing.write_periods(subject.name, coming)
         return tuple(differences)
+
+    async def remove(self, request: SubjectRequest) -> int:
+        check_remove(request)
+        async with self._changing((request.subject,)) as changing:
+            unfinished = await changing.unfinished(request.subject.name)
+            if not unfinished:
+                changing.remove(request.subject, request.operation)
+        return unfinished
+
+    async def rates(self, request: RatesRequest) -> RatesReply:
+        check_subject(request, *request.subjects)
+        names = [one.kind.value for one in request.subjects], [one.name for one in request.subjects]
+        async with read_transaction(self._server) as connection:
+            now = await connection.fetchval(self._sql.now, self._server.now())
+            rows = await connection.fetch(self._sql.rates, request.queue, *names)
+        uses = {one: RateUse() for one in request.subjects}
+        uses |= {Subject(SubjectKind(kind), name): RateUse(*use) for kind, name, *use in rows}
+        return RatesReply(now, uses)
 
     async def read(self, request: ReadRequest) -> Mapping[Subject, PolicyView]:
         check_subject(request, *request.subjects)
@@ -60,7 +93,7 @@ class PostgresPolicies(PolicyVerbs):
         after = request.after
         async with read_transaction(self._server, in_order=True) as connection:
             while len(found) < request.limit:
-                names = await self._names(connection, request.kind, after, request.limit)
+                names = await self._names(connection, request, after)
                 if not names:
                     break
                 subjects = [Subject(request.kind, name) for name in names]
@@ -69,34 +102,32 @@ class PostgresPolicies(PolicyVerbs):
                 after = names[-1]
         return tuple(found[: request.limit])
 
-    async def _names(
-        self, connection: Connection, kind: SubjectKind, after: str, limit: int
-    ) -> Sequence[str]:
-        """Return the next names, at most so many, from where policies are and from where jobs are."""
+    async def _names(self, connection: Connection, request: ListRequest, after: str) -> Sequence[str]:
+        """Return the next names, at most `limit`: of subjects that have a policy, and that have jobs."""
+        kind, limit = request.kind, request.limit
         rows = await connection.fetch(self._sql.named, kind.value, after, limit)
-        with_jobs = {
-            SubjectKind.TENANT: self._sql.tenants,
-            SubjectKind.QUEUE: self._sql.queues,
-            SubjectKind.TASK: self._sql.tasks,
-        }
-        if kind in with_jobs:
+        with_jobs = {SubjectKind.TENANT: self._sql.tenants, SubjectKind.QUEUE: self._sql.queues}
+        if kind in with_jobs and request.with_jobs:
             rows += await connection.fetch(with_jobs[kind], after, limit)
         return sorted({row[0] for row in rows})[:limit]
 
-    async def _change(self, subject: Subject, part: PolicyPart, make: MakePart) -> PolicyView:
-        async with self._changing((subject,)) as changing:
-            changing.set(subject, part, make(changing.now))
-        return changing.view(subject)
+    async def _change(self, request: PolicyRequest, part: PolicyPart, make: MakePart) -> PolicyView:
+        async with self._changing((request.subject,)) as changing:
+            before, after = getattr(changing.policy(request.subject), part), make(changing.now)
+            changing.set(request.subject, part, after)
+            changing.audit = policy_entries(request.operation, request.subject, part, before, after)
+        return changing.view(request.subject)
 
     @asynccontextmanager
     async def _changing(self, subjects: Iterable[Subject]) -> AsyncIterator[_Changing]:
         """Change policies in one step; one at a time, so that changes are numbered as they commit."""
         async with self._server.transaction() as connection:
-            await connection.execute(self._sql.lock, f"{self._server.schema} policies")
+            await connection.execute(self._sql.lock, f"{quoted(self._server.schema)} policies")
             snapshot = await read_policy_snapshot(self._server, connection, subjects)
             changing = _Changing(connection, self._sql, snapshot)
             yield changing
             await changing.write()
+            await append_entries(connection, self._server.schema, changing.now, "audit", changing.audit)
         self._server.hint(changing.queues)
 
 
@@ -110,6 +141,7 @@ class _Changing:
         self._changed: set[Subject] = set()
         self._freeing: set[Subject] = set()
         self.queues: tuple[str, ...] = ()
+        self.audit: tuple[NewEntry, ...] = ()
 
     @property
     def now(self) -> Instant:
@@ -127,6 +159,22 @@ class _Changing:
         self._changed.add(subject)
         if not is_only_for_new_jobs(part):
             self._freeing.add(subject)
+
+    async def unfinished(self, queue: str) -> int:
+        """Return how many jobs wait or run in a queue."""
+        found: int = await self._connection.fetchval(self._sql.unfinished, queue, MAX_ROWS_READ)
+        return found
+
+    def remove(self, subject: Subject, operation: Operation | None) -> None:
+        """Remove a whole policy. Wakes nobody: it held nobody back."""
+        self.audit = removal_entries(operation, subject, self.policy(subject))
+        self._snapshot.known[subject] = NO_POLICY
+        self._changed.add(subject)
+
+    async def write_periods(self, budget: str, starts: Sequence[Instant]) -> None:
+        """Write when the periods of a budget begin, in place of what was known."""
+        await self._connection.execute(self._sql.drop_periods, budget)
+        await self._connection.execute(self._sql.add_periods, budget, starts)
 
     async def write(self) -> None:
         """Store policies, rules and holds, and the change that lets queues wake what was held back."""

@@ -23,6 +23,13 @@ SELECT {schema}.edit($1::uuid, $2::text, $3::text, $4::bigint, $5::bigint, $6::i
 -- name: ask_to_stop
 SELECT asked, workers FROM {schema}.ask_to_stop($1::uuid[], $2::text)
 
+-- name: lock_running
+-- Those of these jobs, in the order of the array, that run and that nobody has locked. Index: job_id. Locks: the rows, SKIP
+-- LOCKED.
+SELECT h.* FROM unnest($1::uuid[]) a (id)
+CROSS JOIN LATERAL (
+  SELECT {record_of_job} FROM {schema}.job j WHERE j.id = a.id AND j.worker IS NOT NULL FOR UPDATE SKIP LOCKED) h
+
 -- name: wait_for_row
 SELECT {schema}.wait_for_row($1::uuid)
 

@@ -2,10 +2,9 @@
 
 -- name: claim
 -- $1 now (NULL except in tests), $2 worker, $3 lease, $4 queue, $5 limit of the queue, $6 what is left of the total,
--- $7 headroom, $8 isolates, $9 only this tenant, $10 is again, $11 parked so far, $12 unparked so far,
--- $13 ahead.
-SELECT {record}, is_alone, next_due_at, is_partial, parked, unparked, is_ahead_cut
-FROM {schema}.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+-- $7 headroom, $8 only this tenant, $9 is again, $10 parked so far, $11 unparked so far, $12 ahead.
+SELECT {record}, next_due_at, is_partial, parked, unparked, is_ahead_cut, is_over_budget, permits
+FROM {schema}.claim($1, $2, $3, $4, $5, $6, $7, false, $8, $9, $10, $11, $12)
 
 -- name: lock_queue
 SELECT {schema}.lock_queue($1)

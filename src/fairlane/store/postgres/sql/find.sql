@@ -52,6 +52,26 @@ WHERE number >= $5 - 1
   AND ($13::text IS NULL OR created_by = $13)
 ORDER BY number
 
+-- name: first_in_line
+-- $1 tenants and $2 queues of the lines. The tasks of a line are found one by one in job_ready, which is in their order; each
+-- has its first job first.
+SELECT line.tenant, line.queue, first.id, first.run_at
+FROM unnest($1::text[], $2::text[]) AS line (tenant, queue)
+CROSS JOIN LATERAL (
+  WITH RECURSIVE tasks (task) AS (
+    (SELECT task FROM {schema}.job
+     WHERE queue = line.queue AND tenant = line.tenant AND state = {ready} ORDER BY task LIMIT 1)
+    UNION ALL
+    SELECT (SELECT job.task FROM {schema}.job
+            WHERE job.queue = line.queue AND job.tenant = line.tenant AND job.state = {ready} AND job.task > tasks.task
+            ORDER BY job.task LIMIT 1)
+    FROM tasks WHERE tasks.task IS NOT NULL)
+  SELECT head.id, head.run_at FROM tasks CROSS JOIN LATERAL (
+    SELECT id, run_at, sort_key FROM {schema}.job
+    WHERE queue = line.queue AND tenant = line.tenant AND task = tasks.task AND state = {ready}
+    ORDER BY sort_key, id LIMIT 1) head
+  ORDER BY head.sort_key, head.id LIMIT 1) first
+
 -- name: length
 -- How many current jobs are in some states, up to $1. Each state has its own index; several together have none.
 SELECT count(*) FROM (SELECT 1 FROM ({lists}) listed LIMIT $1) counted

@@ -28,3 +28,15 @@ SELECT (SELECT value FROM {schema}.meta WHERE name = 'schema') AS schema,
        current_setting('synchronous_commit') AS synchronous_commit,
        (SELECT sum(pg_total_relation_size(c.oid))::bigint FROM pg_class c
         WHERE c.relnamespace = $s${schema}$s$::regnamespace AND c.relkind = 'r')::text AS bytes
+
+-- name: clients
+-- Other sessions in this database.
+SELECT count(*)::int FROM pg_stat_activity
+WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
+
+-- name: parts
+-- The largest tables, with their indexes; $1 how many. The rows are those of the last ANALYZE.
+SELECT c.relname::text, nullif(c.reltuples, -1)::bigint, pg_total_relation_size(c.oid)::bigint
+FROM pg_class c
+WHERE c.relnamespace = $s${schema}$s$::regnamespace AND c.relkind = 'r'
+ORDER BY 3 DESC, 1 LIMIT $1

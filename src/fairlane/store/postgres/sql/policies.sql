@@ -1,6 +1,6 @@
 -- Policies: one row for each subject in `policy`; `effective_rule` and `hold` follow from it in the same transaction, and a
 -- row in `policy_change` lets every queue unpark what the subject may have held back. Index: primary keys, tenant_queue_name,
--- tenant_queue_parked, strand_task, strand_gate, job_tenant, history_tenant, dead_tenant. Locks: `lock` lets one change
+-- tenant_queue_parked, strand_task, strand_gate, strand_budget, job_tenant, history_tenant, dead_tenant. Locks: `lock` lets one change
 -- commit after the other, so that changes are numbered in the order in which others see them.
 
 -- name: lock
@@ -57,6 +57,33 @@ UNION SELECT strand.queue FROM {schema}.strand JOIN unnest($1::text[], $2::text[
   ON changed.kind = 'gate' AND (strand.gate = changed.name OR strand.subject = 'gate ' || changed.name)
   WHERE strand.state = {parked}
 
+UNION SELECT strand.queue FROM {schema}.strand JOIN unnest($1::text[], $2::text[]) AS changed (kind, name)
+  ON changed.kind = 'budget' AND strand.subject = 'budget ' || changed.name WHERE strand.parked = 'budget'
+
+-- name: drop_periods
+DELETE FROM {schema}.budget_period WHERE budget = $1
+
+-- name: add_periods
+INSERT INTO {schema}.budget_period (budget, starts_at) SELECT $1, * FROM unnest($2::bigint[])
+
+-- name: unfinished
+-- $1 the queue, $2 the most to count.
+SELECT count(*) FROM (
+  (SELECT 1 FROM {schema}.job WHERE state = {ready} AND queue = $1 LIMIT $2)
+  UNION ALL (SELECT 1 FROM {schema}.job WHERE state = {delayed} AND queue = $1 LIMIT $2)
+  UNION ALL (SELECT 1 FROM {schema}.job WHERE state = {running} AND queue = $1 LIMIT $2) LIMIT $2) found
+
+-- name: rates
+-- $1 the queue of tenants, $2 and $3 kinds and names. Rows are rewritten at every start: the newest counts.
+SELECT asked.kind, asked.name, used.rate_id, used.next_allowed_at
+FROM unnest($2::text[], $3::text[]) AS asked (kind, name)
+CROSS JOIN LATERAL (
+  (SELECT rate_id, next_allowed_at FROM {schema}.rate_state r WHERE r.kind = asked.kind AND r.name = asked.name
+   ORDER BY ver DESC LIMIT 1)
+  UNION ALL
+  (SELECT rate_id, next_allowed_at FROM {schema}.tenant_queue t
+   WHERE asked.kind = 'tenant' AND t.tenant = asked.name AND t.queue = $1 ORDER BY ver DESC LIMIT 1)) used
+
 -- name: named
 SELECT name FROM {schema}.policy
 WHERE kind = $1 AND name > $2 AND name <> '*'
@@ -92,21 +119,4 @@ SELECT name FROM hot WHERE name IS NOT NULL
 UNION
 SELECT queue FROM (SELECT queue, jobs FROM {schema}.tally UNION ALL SELECT queue, jobs FROM {schema}.tally_delta) finished
 WHERE queue > $1 GROUP BY queue HAVING sum(jobs) > 0
-ORDER BY 1 LIMIT $2
-
--- name: tasks
--- Of ready jobs, hops from strand to strand by the index. Finished ones are all read: an index by task would cost an entry
--- for every settlement.
-WITH RECURSIVE strands (queue, tenant, task) AS (
-  (SELECT queue, tenant, task FROM {schema}.job WHERE state = {ready} ORDER BY queue, tenant, task LIMIT 1)
-  UNION ALL
-  SELECT next.* FROM strands CROSS JOIN LATERAL (
-    SELECT queue, tenant, task FROM {schema}.job
-    WHERE (queue, tenant, task) > (strands.queue, strands.tenant, strands.task) AND state = {ready}
-    ORDER BY queue, tenant, task LIMIT 1) next)
-SELECT task FROM strands WHERE task > $1
-UNION SELECT task FROM {schema}.job WHERE state = {delayed} AND task > $1
-UNION SELECT task FROM {schema}.job WHERE state = {running} AND task > $1
-UNION SELECT task FROM {schema}.history WHERE task > $1
-UNION SELECT task FROM {schema}.dead WHERE task > $1
 ORDER BY 1 LIMIT $2

@@ -23,6 +23,18 @@ DELETE FROM {schema}.worker WHERE beat_at <= {schema}.now_or($1) - $2::bigint RE
 -- name: lead
 SELECT leader, lasts_until FROM {schema}.lead($1, $2, $3, $4)
 
+-- name: lead_and_report
+-- The same, and what the worker reports is stored if it leads. $5 under which name, $6 the reports.
+WITH led AS (SELECT leader, lasts_until FROM {schema}.lead($1, $2, $3, $4)), kept AS (
+  INSERT INTO {schema}.meta (name, value) SELECT $5, $6 FROM led WHERE leader = $3
+  ON CONFLICT (name) DO UPDATE SET value = excluded.value)
+SELECT leader, lasts_until FROM led
+
+-- name: duties
+-- $2 the lead, $3 under which name its reports are stored.
+SELECT {schema}.now_or($1), led.worker, led.until, (SELECT value FROM {schema}.meta WHERE name = $3)
+FROM (SELECT 1) AS one LEFT JOIN {schema}.lead AS led ON led.name = $2
+
 -- name: status
 SELECT {schema}.now_or($1), (SELECT value::bigint FROM {schema}.meta WHERE name = 'beat_at'),
        (SELECT value::bigint FROM {schema}.meta WHERE name = 'resumed_at')

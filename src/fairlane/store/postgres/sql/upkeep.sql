@@ -21,40 +21,89 @@ SELECT {schema}.drop_history_day($1::oid::regclass)
 -- name: one_pruner
 SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0))
 
+-- name: states_between
+-- What ended from $1 on and before $2, the bounds of a day: only its partition is read.
+SELECT state, count(*) FROM {schema}.history WHERE settled_at >= $1 AND settled_at < $2 GROUP BY state
+
+-- name: history_total
+SELECT coalesce(sum(jobs), 0)::bigint FROM (
+  SELECT jobs FROM {schema}.tally WHERE state IN ({succeeded}, {cancelled})
+  UNION ALL SELECT jobs FROM {schema}.tally_delta WHERE state IN ({succeeded}, {cancelled})) counted
+
+-- name: settled_after
+-- How many jobs of the history ended after $1, counted up to $2.
+SELECT count(*) FROM (SELECT 1 FROM {schema}.history WHERE settled_at > $1 LIMIT $2) newer
+
+-- name: newest_finished
+-- The settlement of the last of the newest, of those that ended after $1; $2 how many are newer.
+SELECT settled_at FROM {schema}.history WHERE settled_at > $1 ORDER BY settled_at DESC LIMIT 1 OFFSET $2
+
+-- name: newest_dead
+SELECT settled_at FROM {schema}.dead ORDER BY settled_at DESC LIMIT 1 OFFSET $1
+
 -- name: over
--- $1 now, $2 tenant or null, $3 how many, $4 to $6 retention by state, $7 of results, $8 and $9 retention by queue and by
--- tenant as JSON, $10 now less the shortest of all: nothing settled since is read; $11 large days, which go as a whole: of
--- these only rows that a tenant's or queue's own retention ends. Only rows past retention count towards the limit.
-SELECT home, id, settled_at, is_over FROM (
-  SELECT ended.*,
-         CASE WHEN ($9::jsonb ? tenant) OR ($8::jsonb ? queue)
-              THEN settled_at <= $1::bigint - coalesce(($9::jsonb ->> tenant)::bigint, ($8::jsonb ->> queue)::bigint)
-              ELSE day <> ALL ($11::oid[])
+-- $1 now, $2 tenant or null, $3 how many, $4 to $6 retention by state, $7 of results, $8 to $10 retention by task, tenant and
+-- queue as JSON; $11 and $12 first and last settlements of the spans that are read; $13 large days, which go as a whole: of
+-- these only rows whose own retention is over; $14 the settlement before which history is over by number. $15 retention of
+-- letters that were decided, counted from the decision if $16; $17 none that died since is read; $18 as $14, of letters. Only
+-- rows past retention count towards the limit. As `Retention.is_over` says.
+SELECT home, id, settled_at, decided_at, is_over FROM (
+  SELECT owned.*,
+         CASE WHEN own IS NOT NULL THEN settled_at <= $1::bigint - own
+              WHEN settled_at < cut THEN true
+              WHEN is_decided THEN CASE WHEN $16::boolean THEN decided_at ELSE settled_at END <= $1 - $15::bigint
+              ELSE day <> ALL ($13::oid[])
                AND settled_at <= $1 - CASE state WHEN {succeeded} THEN $4::bigint WHEN {cancelled}
                  THEN $5::bigint ELSE $6::bigint END
          END AS is_over
-  FROM (SELECT 'history' AS home, tableoid AS day, id, tenant, queue, state, settled_at, length(result) > 0 AS has_result
-        FROM {schema}.history WHERE settled_at <= $10::bigint AND ($2::text IS NULL OR tenant = $2)
-        UNION ALL
-        SELECT 'dead', tableoid, id, tenant, queue, state, settled_at, false
-        FROM {schema}.dead WHERE settled_at <= $10::bigint AND ($2::text IS NULL OR tenant = $2)) ended) judged
+  FROM (
+    SELECT ended.*, coalesce(($8::jsonb ->> task)::bigint, ($9::jsonb ->> tenant)::bigint, ($10::jsonb ->> queue)::bigint) AS own
+    FROM (SELECT 'history' AS home, h.tableoid AS day, id, tenant, queue, task, state, settled_at, NULL::bigint AS decided_at,
+                 false AS is_decided, length(result) > 0 AS has_result, $14::bigint AS cut
+          FROM unnest($11::bigint[], $12::bigint[]) AS span (first, last)
+          JOIN {schema}.history h ON settled_at BETWEEN span.first AND span.last
+          WHERE $2::text IS NULL OR tenant = $2
+          UNION ALL
+          SELECT 'dead', tableoid, id, tenant, queue, task, state, settled_at, decided_at,
+                 review NOT IN ('pending', 'reprocessed') AND decided_at IS NOT NULL, false, $18::bigint
+          FROM {schema}.dead WHERE settled_at <= $17::bigint AND ($2::text IS NULL OR tenant = $2)) ended) owned) judged
 WHERE is_over OR (has_result AND settled_at <= $1 - $7::bigint)
 ORDER BY settled_at, id LIMIT $3
 
--- name: delete_history
+-- name: take_history
+-- As `delete_history`, for the archive: returns the jobs.
 WITH gone AS (
   DELETE FROM {schema}.history USING unnest($1::uuid[], $2::bigint[]) AS over (id, settled_at)
   WHERE history.id = over.id AND history.settled_at = over.settled_at
-  RETURNING history.tenant, history.queue, history.state)
-INSERT INTO {schema}.tally_delta (tenant, queue, state, jobs)
-SELECT tenant, queue, state, -count(*) FROM gone GROUP BY tenant, queue, state
+  RETURNING history.*
+), tally AS (
+  INSERT INTO {schema}.tally_delta (tenant, queue, state, jobs)
+  SELECT tenant, queue, state, -count(*) FROM gone GROUP BY tenant, queue, state)
+SELECT {record_of_finished} FROM gone
+
+-- name: delete_history
+-- Returns how many are gone by state.
+WITH gone AS (
+  DELETE FROM {schema}.history USING unnest($1::uuid[], $2::bigint[]) AS over (id, settled_at)
+  WHERE history.id = over.id AND history.settled_at = over.settled_at
+  RETURNING history.tenant, history.queue, history.state
+), tally AS (
+  INSERT INTO {schema}.tally_delta (tenant, queue, state, jobs)
+  SELECT tenant, queue, state, -count(*) FROM gone GROUP BY tenant, queue, state)
+SELECT state, count(*) FROM gone GROUP BY state
 
 -- name: delete_dead
-WITH gone AS (
-  DELETE FROM {schema}.dead USING unnest($1::uuid[]) AS over (id) WHERE dead.id = over.id
-  RETURNING dead.tenant, dead.queue, dead.state)
-INSERT INTO {schema}.tally_delta (tenant, queue, state, jobs)
-SELECT tenant, queue, state, -count(*) FROM gone GROUP BY tenant, queue, state
+-- Letters about which somebody has decided since are kept, and those that somebody has locked. Returns what is gone.
+-- Locks: the rows, in the order of their ids, SKIP LOCKED.
+WITH locked AS (
+  SELECT dead.id FROM {schema}.dead JOIN unnest($1::uuid[], $2::bigint[]) AS over (id, decided_at) ON dead.id = over.id
+  WHERE dead.decided_at IS NOT DISTINCT FROM over.decided_at ORDER BY dead.id FOR UPDATE OF dead SKIP LOCKED
+), gone AS (
+  DELETE FROM {schema}.dead USING locked WHERE dead.id = locked.id RETURNING dead.*
+), tally AS (
+  INSERT INTO {schema}.tally_delta (tenant, queue, state, jobs)
+  SELECT tenant, queue, state, -count(*) FROM gone GROUP BY tenant, queue, state)
+SELECT {record_of_finished}, {letter} FROM gone
 
 -- name: delete_results
 UPDATE {schema}.history SET result = '' FROM unnest($1::uuid[], $2::bigint[]) AS over (id, settled_at)
@@ -102,7 +151,7 @@ SELECT id, enqueued_at, queue, state, is_left FROM (
    WHERE (tenant, enqueued_at, id) > ($1, $2::bigint, $3::uuid) AND tenant <= $1
    ORDER BY tenant, enqueued_at, id LIMIT $4)
   UNION ALL
-  (SELECT id, enqueued_at, queue, state, length(payload) > 0 OR tags IS NOT NULL OR created_by IS NOT NULL
+  (SELECT id, enqueued_at, queue, state, length(payload) > 0 OR tags IS NOT NULL OR created_by IS NOT NULL OR has_notes
             OR idempotency_key IS NOT NULL OR correlation_id IS NOT NULL OR dedup_key IS NOT NULL FROM {schema}.dead
    WHERE (tenant, enqueued_at, id) > ($1, $2::bigint, $3::uuid) AND tenant <= $1
    ORDER BY tenant, enqueued_at, id LIMIT $4)) mine
@@ -110,7 +159,10 @@ ORDER BY enqueued_at, id LIMIT $4
 
 -- name: finished
 SELECT {record_of_finished} FROM {schema}.history WHERE id = ANY ($1::uuid[])
-UNION ALL SELECT {record_of_finished} FROM {schema}.dead WHERE id = ANY ($1::uuid[])
+
+-- name: letters
+-- Locks: the rows, FOR UPDATE, in the order of their ids, as whoever decides about letters does.
+SELECT {record_of_finished}, {letter} FROM {schema}.dead WHERE id = ANY ($1::uuid[]) ORDER BY id FOR UPDATE
 
 -- name: erase_history
 UPDATE {schema}.history SET payload = '', checksum = 0, metadata = '{}', tags = NULL, created_by = NULL, idempotency_key = NULL,
@@ -122,7 +174,7 @@ WHERE history.id = empty.id AND history.settled_at = empty.settled_at
 
 -- name: erase_dead
 UPDATE {schema}.dead SET payload = '', checksum = 0, metadata = '{}', tags = NULL, created_by = NULL, idempotency_key = NULL,
-  correlation_id = NULL, dedup_key = NULL, because = empty.because,
+  correlation_id = NULL, dedup_key = NULL, because = empty.because, fingerprint = '',
   result = CASE WHEN result IS NULL THEN NULL ELSE ''::bytea END,
   attempts = CASE WHEN empty.attempts IS NULL THEN NULL ELSE ARRAY(SELECT jsonb_array_elements_text(empty.attempts)) END
 FROM jsonb_to_recordset($1::jsonb) AS empty (id uuid, settled_at bigint, because text, attempts jsonb)
@@ -178,3 +230,15 @@ SELECT EXISTS (SELECT 1 FROM {schema}.job) OR EXISTS (SELECT 1 FROM {schema}.his
 
 -- name: purpose_set
 INSERT INTO {schema}.meta (name, value) VALUES ('purpose', $1) ON CONFLICT (name) DO NOTHING
+
+-- name: unfinished_count
+-- $1 queue, $2 tenant, $3 how many at most.
+SELECT count(*)::int FROM (
+  (SELECT 1 FROM {schema}.job WHERE tenant = $2 AND worker IS NULL AND queue = $1 LIMIT $3)
+  UNION ALL (SELECT 1 FROM {schema}.job WHERE queue = $1 AND tenant = $2 AND state = {running} LIMIT $3)) jobs
+
+-- name: flaws
+SELECT place, stored, fitting, job FROM {schema}.compare_tenant_queue($1, $2)
+
+-- name: restore
+SELECT {schema}.restore_tenant_queue($1, $2)

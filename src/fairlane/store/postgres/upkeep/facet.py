@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fairlane.model.lifecycle.states import Home
 from fairlane.store.contract.inspection import Inspection, InspectRequest
+from fairlane.store.contract.repair import RepairReply, RepairRequest
 from fairlane.store.contract.request import CounterPosition, Request, check_page, from_cursor, to_cursor
 from fairlane.store.contract.upkeep import (
     Census,
@@ -28,6 +29,7 @@ from fairlane.store.postgres.statements import load
 from fairlane.store.postgres.upkeep.forget import forget
 from fairlane.store.postgres.upkeep.prune import prune
 from fairlane.store.postgres.upkeep.purge import purge
+from fairlane.store.postgres.upkeep.repair import repair
 
 
 class PostgresUpkeep:
@@ -90,6 +92,9 @@ class PostgresUpkeep:
             dedup_keys=keys[1],
             cursor=cursor,
         )
+
+    async def repair(self, request: RepairRequest) -> RepairReply:
+        return await repair(self._server, request)
 
     async def gates(self, request: Request) -> tuple[GateCounter, ...]:
         rows = await self._server.fetch(self._sql.gates) if request.scope.tenant is None else []

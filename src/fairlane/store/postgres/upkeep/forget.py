@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -11,10 +11,14 @@ import msgspec
 
 from fairlane.model.job import JobRecord
 from fairlane.model.lifecycle.record_changes import scrubbed
-from fairlane.model.lifecycle.states import WAITING, Because, Home, State, because, home
+from fairlane.model.lifecycle.states import WAITING, Because, State, because
+from fairlane.model.review import scrubbed_review
 from fairlane.store.contract.request import MAX_ROWS_READ, JobPosition, from_cursor, to_cursor
 from fairlane.store.contract.upkeep import ForgetReply, ForgetRequest
+from fairlane.store.postgres.budgets import forget_spender
 from fairlane.store.postgres.connection import Server
+from fairlane.store.postgres.dead.letters import read_letter, write_reviews
+from fairlane.store.postgres.history import forget_batches
 from fairlane.store.postgres.jobs.cancel import ask_to_stop, stop_waiting
 from fairlane.store.postgres.read_transaction import read_transaction
 from fairlane.store.postgres.rows import attempts_value, plain_uuid, read_record
@@ -46,6 +50,8 @@ async def forget(server: Server, request: ForgetRequest) -> ForgetReply:
         return ForgetReply(len(now), len(running), cursor)
     async with read_transaction(server) as connection:
         await connection.execute(sql.keys_of, tenant)
+        await forget_batches(connection, server.schema, tenant)
+    await forget_spender(server, tenant, is_running=bool(running))
     return ForgetReply(len(now), len(running))
 
 
@@ -63,13 +69,15 @@ async def _stop(server: Server, request: ForgetRequest, rows: Sequence[Any]) -> 
 async def _scrub(server: Server, sql: Any, ids: list[UUID]) -> None:
     """Scrub the finished jobs among these; one that was claimed meanwhile is met by a later pass."""
     async with read_transaction(server) as connection:
-        rows = await connection.fetch(sql.finished, ids)
-        jobs = [scrubbed(read_record(row)) for row in rows]
-        await connection.execute(sql.erase_history, _scrubbed_rows(jobs, Home.HISTORY))
-        await connection.execute(sql.erase_dead, _scrubbed_rows(jobs, Home.DEAD))
+        finished = [read_record(row) for row in await connection.fetch(sql.finished, ids)]
+        await connection.execute(sql.erase_history, _scrubbed_rows(finished))
+        letters = [read_letter(row) for row in await connection.fetch(sql.letters, ids)]
+        await connection.execute(sql.erase_dead, _scrubbed_rows(letter.job for letter in letters))
+        reviews = {letter.job.id: scrubbed_review(letter.review) for letter in letters if letter.review.notes}
+        await write_reviews(connection, server.schema, reviews)
 
 
-def _scrubbed_rows(jobs: list[JobRecord], where: Home) -> str:
+def _scrubbed_rows(jobs: Iterable[JobRecord]) -> str:
     rows = [
         {
             "id": job.id,
@@ -77,7 +85,6 @@ def _scrubbed_rows(jobs: list[JobRecord], where: Home) -> str:
             "because": job.because,
             "attempts": attempts_value(job),
         }
-        for job in jobs
-        if home(job.state) is where
+        for job in map(scrubbed, jobs)
     ]
     return msgspec.json.encode(rows).decode()

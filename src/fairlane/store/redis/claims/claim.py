@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
+
+import msgspec
 
 from fairlane.model.errors import StoreError
 from fairlane.model.instants import Instant
@@ -31,23 +34,26 @@ class ClaimParts:
         self._due: Instant = 0
         self._is_partial = 0
         self._is_ahead_cut = 0
-        self._undecoded: list[tuple[Instant, list[bytes]]] = []
+        self._undecoded: list[tuple[Instant, list[bytes], list[bytes]]] = []
         self._claims: list[Claim] = []
+        self._permits: list[UUID] = []
         self.last = -1
 
     def add(self, number: int, reply: list[Any]) -> None:
         """Add the reply of a script; decode it later."""
-        continuation, due, is_partial, is_ahead_cut, now, parts = reply
+        continuation, due, is_partial, is_ahead_cut, now, parts, over_budget, permits = reply
+        self._permits += [UUID(bytes=id) for id in permits]
         if number > self.last:
             self.last, self.continuation, self._due = number, continuation, due
             self._is_partial, self._is_ahead_cut = is_partial, is_ahead_cut
-        self._undecoded.append((now, parts))
+        self._undecoded.append((now, parts, over_budget))
 
     def decode(self) -> None:
         """Decode what was added since."""
         undecoded, self._undecoded = self._undecoded, []
-        for now, parts in undecoded:
-            self._claims += read_claims(self.request.worker, now, self.request.lease, parts)
+        for now, parts, over_budget in undecoded:
+            claims = read_claims(self.request.worker, now, self.request.lease, parts)
+            self._claims += _marked(claims, over_budget) if over_budget else claims
 
     def cut_short(self) -> None:
         """Stop here after an error: the caller gets what was claimed, and may ask for more."""
@@ -56,7 +62,17 @@ class ClaimParts:
     def reply(self) -> ClaimReply:
         """Return all claims."""
         is_partial, is_ahead_cut = bool(self._is_partial), bool(self._is_ahead_cut)
-        return ClaimReply(tuple(self._claims), self._due or None, is_partial, is_ahead_cut)
+        permits = tuple(self._permits)
+        return ClaimReply(tuple(self._claims), self._due or None, is_partial, is_ahead_cut, permits)
+
+
+def _marked(claims: list[Claim], over_budget: list[bytes]) -> list[Claim]:
+    """Mark the claims of these jobs: their budget is spent (S59)."""
+    over = set(over_budget)
+    return [
+        msgspec.structs.replace(one, is_over_budget=True) if one.job.id.bytes in over else one
+        for one in claims
+    ]
 
 
 async def finish_claim(client: RedisClient, parts: ClaimParts) -> ClaimReply:
@@ -83,6 +99,5 @@ def encode_request(request: ClaimRequest) -> bytes:
             "total": request.total,
             "headroom": request.headroom,
             "ahead": request.ahead,
-            "isolates": request.isolates,
         }
     )

@@ -16,8 +16,12 @@ from fairlane.store.contract.claims import (
     ReclaimRequest,
     RenewReply,
     RenewRequest,
+    RevokeReply,
+    RevokeRequest,
     SettleReply,
     SettleRequest,
+    StuckReply,
+    StuckRequest,
     WorkerRequest,
 )
 from fairlane.store.redis.claims.claim import claim
@@ -25,7 +29,9 @@ from fairlane.store.redis.claims.expire import expire
 from fairlane.store.redis.claims.promote import promote
 from fairlane.store.redis.claims.reclaim import reclaim
 from fairlane.store.redis.claims.renew import cancel_asked, renew
+from fairlane.store.redis.claims.revoke import revoke
 from fairlane.store.redis.claims.settle import settle
+from fairlane.store.redis.claims.stuck import take_stuck
 from fairlane.store.redis.client import NO_JOINING, RedisClient
 from fairlane.store.redis.records.stored_jobs import StoredJobs
 
@@ -58,6 +64,12 @@ class RedisClaims:
 
     async def reclaim(self, request: ReclaimRequest) -> ReclaimReply:
         return await reclaim(self._stored_jobs, request)
+
+    async def take_stuck(self, request: StuckRequest) -> StuckReply:
+        return await take_stuck(self._stored_jobs, request)
+
+    async def revoke(self, request: RevokeRequest) -> RevokeReply:
+        return await revoke(self._stored_jobs, request)
 
     async def promote(self, request: PassRequest) -> PromoteReply:
         return await promote(self._client, request)

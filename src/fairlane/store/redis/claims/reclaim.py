@@ -21,9 +21,9 @@ async def reclaim(stored_jobs: StoredJobs, request: ReclaimRequest) -> ReclaimRe
 
     def lose(now: Instant, stored: StoredJob) -> JobUpdate:
         job = stored.job
-        loss = lose_lease(job, was_alone=stored.head.is_alone, max_crashes=request.max_crashes)
+        loss = lose_lease(job)
         lost_claims[job.id] = LostClaim(job.id, job.tenant, job.queue, str(job.worker), job.fence, loss.state)
-        after = lost(job, loss, now)
+        after = lost(job, loss, now, request.attempts_kept)
         return JobUpdate(stored, after, attempts=to_attempts(after))
 
     done, is_partial = await stored_jobs.update_due(NAMES["leases"], request.limit, lose, request.expired_by)

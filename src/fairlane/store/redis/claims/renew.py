@@ -12,9 +12,12 @@ from fairlane.store.redis.records.stored_jobs import StoredJobs
 
 
 async def renew(client: RedisClient, request: RenewRequest) -> RenewReply:
-    """Extend the leases of claims that still stand, and store their progress; name the others."""
+    """Extend the leases of claims that still stand, store what their handlers wrote; name the others."""
     ids = b"".join(one.id.bytes for one in request.renewals)
-    renewals = [(one.fence, to_progress(one.progress)) for one in request.renewals]
+    renewals = [
+        (one.fence, to_progress(one.progress), (one.metadata or b"").decode(), one.spent)
+        for one in request.renewals
+    ]
     scope = request.scope.tenant or ""
     until, replies = await client.run(
         "claims/renew", request.worker, scope, request.lease, ids, pack(renewals)

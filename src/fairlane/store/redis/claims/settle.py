@@ -101,6 +101,8 @@ class SettlementPages(Sequence[Command]):
                 parts.append(pack(one.log))
             if one.result is not None:
                 parts.append(one.result)
+            if one.metadata is not None:
+                parts.append(one.metadata)
         return (
             request.worker,
             request.scope.tenant or "",
@@ -110,6 +112,7 @@ class SettlementPages(Sequence[Command]):
             self._continuation,
             number + 1,
             len(self),
+            request.attempts_kept,
             *parts,
         )
 
@@ -160,6 +163,7 @@ def _pack(settlement: Settlement, event: _EventMeaning) -> bytes:
         settlement.failure is not None,
         settlement.log is not None,
         settlement.result is not None,
+        settlement.metadata is not None,
         event.has_if_cancelled,
         event.has_if_expired,
         event.state,
@@ -169,6 +173,7 @@ def _pack(settlement: Settlement, event: _EventMeaning) -> bytes:
         settlement.crashes_alone,
         settlement.snoozes,
         settlement.is_suspect,
+        settlement.spent,
         settlement.is_unstarted,
     )
     return numbers + _texts(settlement.outcome, settlement.because)

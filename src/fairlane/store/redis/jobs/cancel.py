@@ -8,8 +8,10 @@ from uuid import UUID
 import msgspec
 
 from fairlane.model.instants import Instant
+from fairlane.model.journal.operations import Operation
 from fairlane.model.lifecycle.record_changes import stopped
 from fairlane.model.lifecycle.states import TRANSITIONS, Because, CancelReply, Event, State, because
+from fairlane.store.audit_entries import job_entries
 from fairlane.store.contract.jobs import StopRequest
 from fairlane.store.redis.records.job import StoredJob
 from fairlane.store.redis.records.stored_jobs import JobUpdate, StoredJobs
@@ -24,10 +26,11 @@ async def cancel(stored_jobs: StoredJobs, request: StopRequest) -> Mapping[UUID,
         job = stored.job
         if (job.state, Event.CANCEL) in TRANSITIONS:
             replies[job.id] = CancelReply.CANCELLED
-            return JobUpdate(stored, stopped(job, State.CANCELLED, reason, now))
+            after = stopped(job, State.CANCELLED, reason, now)
+            return JobUpdate(stored, after, audit=job_entries(request.operation, ((job, after),)))
         if (job.state, Event.ASK_CANCEL) in TRANSITIONS:
             replies[job.id] = CancelReply.REQUESTED
-            return request_cancellation(stored, reason)
+            return request_cancellation(stored, reason, request.operation)
         replies[job.id] = CancelReply.FINISHED
         return None
 
@@ -41,16 +44,19 @@ async def move_to_dead(stored_jobs: StoredJobs, request: StopRequest) -> tuple[U
     reason = because(Because.CONDEMNED, request.reason)
 
     def dead(now: Instant, stored: StoredJob) -> JobUpdate | None:
-        if (stored.job.state, Event.CONDEMN) not in TRANSITIONS:
+        job = stored.job
+        if (job.state, Event.CONDEMN) not in TRANSITIONS:
             return None
-        return JobUpdate(stored, stopped(stored.job, State.DEAD, reason, now))
+        after = stopped(job, State.DEAD, reason, now)
+        return JobUpdate(stored, after, audit=job_entries(request.operation, ((job, after),)))
 
     return await stored_jobs.update(request.scope, dict.fromkeys(request.ids), dead)
 
 
-def request_cancellation(stored: StoredJob, reason: str) -> JobUpdate:
+def request_cancellation(stored: StoredJob, reason: str, operation: Operation | None = None) -> JobUpdate:
     """Set the flag of a running job and wake its worker; the first reason stays."""
-    job = stored.job
+    job = after = stored.job
     if not job.is_cancel_asked:
-        job = msgspec.structs.replace(job, is_cancel_asked=True, because=reason)
-    return JobUpdate(stored, job, workers=(str(job.worker),))
+        after = msgspec.structs.replace(job, is_cancel_asked=True, because=reason)
+    audit = job_entries(operation, ((job, after),))
+    return JobUpdate(stored, after, workers=(str(job.worker),), audit=audit)

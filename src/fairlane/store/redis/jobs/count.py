@@ -3,30 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from fairlane.model.lifecycle.states import State
+from fairlane.model.review import Review
 from fairlane.store.contract.dead import DeadCount, DeadCountPage, DeadCountRequest
 from fairlane.store.contract.jobs import Count, CountPage, CountRequest
 from fairlane.store.contract.request import MAX_ROWS_READ, CountPosition, from_cursor, to_cursor
 from fairlane.store.redis.client import RedisClient
+from fairlane.store.redis.records.letter import REVIEWS, read_counts
 
 Counted = TypeVar("Counted")
 
 _PAGE: Final = 200
+_STATES: Final = tuple(State)  # an enum is slow to iterate, and this is done for each tenant
 _BY_NAME: Final = sorted(State, key=lambda state: state.value)
+_REVIEWS: Final = sorted(REVIEWS)
 
 ALL_QUEUES: Final = "\U0010ffff"
 """In a position: after every queue of its tenant."""
 
 
 class TenantCounts(NamedTuple):
-    """The jobs of one tenant in one queue: how many in each state, and the tasks of unfinished ones."""
+    """The jobs of one tenant in one queue: how many in each state, and the tasks of unfinished ones.
+
+    `reviews`: how many dead letters have each review but the first.
+    """
 
     tenant: str
     queue: str
     by_state: dict[State, int]
     tasks: list[str]
+    reviews: dict[Review, int]
 
     @property
     def position(self) -> tuple[str, str]:
@@ -35,7 +43,7 @@ class TenantCounts(NamedTuple):
 
     @property
     def has_jobs(self) -> bool:
-        """Say whether there is any job."""
+        """Whether there is any job."""
         return any(self.by_state.values())
 
 
@@ -46,7 +54,7 @@ async def read_tenant_counts(
     is_after: bool = False,
     tenant: str | None = None,
     queue: str | None = None,
-    tasks: bool = False,
+    more: Literal["tasks", "reviews", ""] = "",
 ) -> tuple[list[TenantCounts], bool]:
     """Return the next counts in the order of tenant and queue from a position on, and whether there are more.
 
@@ -56,17 +64,18 @@ async def read_tenant_counts(
     """
     bracket = "(" if is_after else "["
     reply: list[tuple[bytes, int, list[Any]]] = await client.run(
-        "jobs/count", queue or "", *position, bracket, tenant or "", _PAGE, "tasks" if tasks else ""
+        "jobs/count", queue or "", *position, bracket, tenant or "", _PAGE, more
     )
     found: list[TenantCounts] = []
     ends: list[tuple[str, str]] = []
     for raw_queue, is_cut, rows in reply:
         name = raw_queue.decode()
-        for raw_tenant, counts, some in rows:
+        for raw_tenant, counts, some, reviews in rows:
             who = raw_tenant.decode()
-            own = await tasks_of(client, name, who) if tasks and some is None else some or ()
-            by_state = dict(zip(State, counts, strict=True))
-            found.append(TenantCounts(who, name, by_state, [task.decode() for task in own]))
+            own = await tasks_of(client, name, who) if more == "tasks" and some is None else some or ()
+            by_state = dict(zip(_STATES, counts, strict=True))
+            by_review = read_counts(reviews) if reviews else {}
+            found.append(TenantCounts(who, name, by_state, [task.decode() for task in own], by_review))
         ends += [found[-1].position] if is_cut else []
     end = min(ends, default=None)
     ordered = sorted(found, key=lambda one: one.position)
@@ -113,11 +122,14 @@ async def count_letters(client: RedisClient, request: DeadCountRequest) -> DeadC
     """Return the numbers of dead letters after a position."""
 
     def letters_of(one: TenantCounts) -> Iterator[tuple[str, DeadCount]]:
-        letters = one.by_state[State.DEAD]
-        if letters:
-            yield "pending", DeadCount(one.tenant, one.queue, "pending", letters)
+        # Whatever is dead and counted nowhere else is pending.
+        by_review = {**one.reviews, "pending": one.by_state[State.DEAD] - sum(one.reviews.values())}
+        for review in _REVIEWS:
+            letters = by_review.get(review, 0)
+            if letters > 0:
+                yield review, DeadCount(one.tenant, one.queue, review, letters)
 
-    return DeadCountPage(*await _page(client, request, letters_of))
+    return DeadCountPage(*await _page(client, request, letters_of, more="reviews"))
 
 
 async def _page(
@@ -125,6 +137,7 @@ async def _page(
     request: CountRequest | DeadCountRequest,
     counted: Callable[[TenantCounts], Iterable[tuple[str, Counted]]],
     queue: str | None = None,
+    more: Literal["reviews", ""] = "",
 ) -> tuple[tuple[Counted, ...], str | None]:
     """Return what `counted` makes of the counts after a position, and a cursor if there may be more."""
     start = (
@@ -136,7 +149,7 @@ async def _page(
     read = 0
     while True:
         rows, is_more = await read_tenant_counts(
-            client, position, is_after=is_after, tenant=request.scope.tenant, queue=queue
+            client, position, is_after=is_after, tenant=request.scope.tenant, queue=queue, more=more
         )
         for row in rows:
             for label, one in counted(row):

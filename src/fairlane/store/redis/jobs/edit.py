@@ -12,6 +12,7 @@ from fairlane.model.job import JobRecord
 from fairlane.model.lifecycle.record_changes import due_now
 from fairlane.model.lifecycle.states import TRANSITIONS, WAITING, Event, State
 from fairlane.model.scheduling.priority import sort_key
+from fairlane.store.audit_entries import job_entries
 from fairlane.store.contract.jobs import EditReply, EditRequest, RunNowRequest, check_edit
 from fairlane.store.redis.records.job import StoredJob, to_body
 from fairlane.store.redis.records.stored_jobs import JobUpdate, StoredJobs
@@ -25,9 +26,11 @@ async def edit(stored_jobs: StoredJobs, request: EditRequest) -> EditReply:
     def edited(now: Instant, stored: StoredJob) -> JobUpdate | None:
         nonlocal reply
         reply = _edited(request, stored.job, now)
-        if reply.job is None:
+        after = reply.job
+        if after is None:
             return None
-        return JobUpdate(stored, reply.job, body=to_body(reply.job), queues=(reply.job.queue,))
+        audit = job_entries(request.operation, ((stored.job, after),))
+        return JobUpdate(stored, after, body=to_body(after), queues=(after.queue,), audit=audit)
 
     await stored_jobs.update(request.scope, (request.id,), edited)
     return reply
@@ -37,9 +40,12 @@ async def run_now(stored_jobs: StoredJobs, request: RunNowRequest) -> tuple[UUID
     """Make delayed jobs ready."""
 
     def ready(now: Instant, stored: StoredJob) -> JobUpdate | None:
-        if (stored.job.state, Event.RUN_NOW) not in TRANSITIONS:
+        job = stored.job
+        if (job.state, Event.RUN_NOW) not in TRANSITIONS:
             return None
-        return JobUpdate(stored, due_now(stored.job, now), queues=(stored.job.queue,))
+        after = due_now(job, now)
+        audit = job_entries(request.operation, ((job, after),))
+        return JobUpdate(stored, after, queues=(job.queue,), audit=audit)
 
     return await stored_jobs.update(request.scope, dict.fromkeys(request.ids), ready)
 

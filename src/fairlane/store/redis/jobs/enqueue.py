@@ -29,7 +29,7 @@ async def enqueue(client: RedisClient, request: EnqueueRequest) -> EnqueueReply:
         reply = await LargeBatch(client, request).send()
     now, refused, repeats, over, linked = reply
     if refused:
-        return EnqueueReply(refused=tuple(_refusal(jobs[one[0]], one) for one in refused))
+        return EnqueueReply(refused=tuple(to_refusal(jobs[one[0]], one) for one in refused))
     earlier = {one[0]: one[1:] for one in repeats}
     links = dict(linked)
     enqueued = (
@@ -40,7 +40,8 @@ async def enqueue(client: RedisClient, request: EnqueueRequest) -> EnqueueReply:
     return EnqueueReply(tuple(enqueued), (), tuple(above))
 
 
-def _refusal(new: NewJob, reply: list[Any]) -> Refusal:
+def to_refusal(new: NewJob, reply: list[Any]) -> Refusal:
+    """Return a refusal as a script notes it."""
     index, kind, detail, existing, waiting, limit = reply
     return Refusal(
         index,

@@ -28,7 +28,8 @@ from fairlane.store.contract.jobs import (
     Why,
     check_tenants,
 )
-from fairlane.store.contract.request import check_page
+from fairlane.store.contract.line import FirstInLine, FirstRequest
+from fairlane.store.contract.request import check_counts, check_page
 from fairlane.store.redis.client import NO_JOINING, RedisClient
 from fairlane.store.redis.jobs.cancel import cancel, move_to_dead
 from fairlane.store.redis.jobs.count import count
@@ -36,6 +37,7 @@ from fairlane.store.redis.jobs.edit import edit, run_now
 from fairlane.store.redis.jobs.enqueue import enqueue
 from fairlane.store.redis.jobs.explain import explain
 from fairlane.store.redis.jobs.find import find
+from fairlane.store.redis.jobs.line import first_in_line
 from fairlane.store.redis.jobs.peek import peek
 from fairlane.store.redis.jobs.tally import tally
 from fairlane.store.redis.records.stored_jobs import StoredJobs
@@ -65,7 +67,7 @@ class RedisJobs:
         return await find(self._client, request)
 
     async def count(self, request: CountRequest) -> CountPage:
-        check_page(request.limit)
+        check_counts(request.limit)
         return await count(self._client, request)
 
     async def tally(self, request: TallyRequest) -> TallyPage:
@@ -76,6 +78,9 @@ class RedisJobs:
         ids = await peek(self._client, request)
         _, found = await self._stored_jobs.get(ids)
         return tuple(found[id].job for id in ids if id in found)
+
+    async def first_in_line(self, request: FirstRequest) -> tuple[FirstInLine, ...]:
+        return await first_in_line(self._client, request)
 
     async def explain(self, request: ExplainRequest) -> Why | None:
         return await explain(self._client, request)

@@ -22,7 +22,7 @@ from fairlane.store.redis.records.job import NUMBERS
 from fairlane.store.redis.records.stored_jobs import PAGE, Position, StoredJobs
 
 _FEW: Final = 1_000
-"""Up to so many jobs of a state are read and sorted; if there are more, all jobs are read in order."""
+"""Up to this many jobs of a state are read and sorted; if there are more, all jobs are read in order."""
 
 _Found = tuple[Position, JobRecord | None]
 """A position in the order of enqueue, and the job there if it was read."""

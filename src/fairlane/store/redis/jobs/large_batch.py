@@ -15,6 +15,7 @@ from fairlane.model.job import NewJob
 from fairlane.store.contract.jobs import EnqueueRequest
 from fairlane.store.redis.client import RedisClient
 from fairlane.store.redis.pipeline import Command
+from fairlane.store.redis.records.entries import encode_operation
 from fairlane.store.redis.records.job import encode_new_jobs, pack
 from fairlane.store.redis.script_loader import STAGED_TTL_MS
 
@@ -24,22 +25,28 @@ _MAX_WEIGHT: Final = 80
 
 def encode_options(request: EnqueueRequest) -> bytes:
     """Pack what holds for the whole batch."""
-    return pack({"must_be_declared": request.must_be_declared, "is_repeated": request.is_repeated})
+    return pack(
+        {
+            "must_be_declared": request.must_be_declared,
+            "is_repeated": request.is_repeated,
+            "operation": encode_operation(request.operation),
+        }
+    )
 
 
 def is_one_part(jobs: Sequence[NewJob]) -> bool:
-    """Say whether one script stores them all."""
+    """Whether one script stores them all."""
     return len(jobs) <= _MAX_WEIGHT and len(next(split(jobs))) == len(jobs)
 
 
-def split(jobs: Sequence[NewJob]) -> Iterator[Sequence[NewJob]]:
+def split(jobs: Sequence[NewJob], most: int = _MAX_WEIGHT) -> Iterator[Sequence[NewJob]]:
     """Split a batch into parts of which one script stores each."""
     first = weight = 0
     strands: set[tuple[str, str]] = set()
     for number, new in enumerate(jobs):
         strand = (new.tenant, new.task)
         weight += _weight(new) + (strand not in strands)
-        if weight > _MAX_WEIGHT and number > first:
+        if weight > most and number > first:
             yield jobs[first:number]
             first, weight, strands = number, _weight(new) + 1, set()
         strands.add(strand)

@@ -51,7 +51,7 @@ async def tally(client: RedisClient, request: TallyRequest) -> TallyPage:
 
 
 def _is_of_delayed(request: TallyRequest) -> bool:
-    """Say whether the sets of delayed jobs have the answer: each queue has one, and no job is in two."""
+    """Whether the sets of delayed jobs have the answer: each queue has one, and no job is in two."""
     narrow = (request.scope.tenant, request.correlation_id, request.since, request.until)
     return request.states == {State.DELAYED} and all(one is None for one in narrow)
 

@@ -6,8 +6,10 @@ from typing import Any, Final
 
 import msgspec
 
+from fairlane.model.policy.budget import BudgetRules
 from fairlane.model.policy.limits import Limits, Rate
 from fairlane.model.policy.overrides import (
+    BreakerRules,
     GateRules,
     PolicyChange,
     QueueRules,
@@ -60,9 +62,14 @@ def _plain(rules: Rules) -> dict[str, Any]:
                 "limits": {queue: _limits(limits) for queue, limits in rules.limits.items()},
             }
         case TaskRules():
-            values = {"gate": rules.gate}
+            values = {"gate": rules.gate, "budget": rules.budget, "breaker": rules.breaker}
+        case BreakerRules():
+            return {}  # claims read its state
         case GateRules():
             values = {"limit": rules.limit}
+        case BudgetRules():
+            plain = msgspec.structs.asdict(rules)
+            return {name: value for name, value in plain.items() if value is not None}
     values["rate"] = None if rules.rate is None else _rate(rules.rate)
     return {name: value for name, value in values.items() if value is not None}
 

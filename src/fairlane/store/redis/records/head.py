@@ -25,7 +25,7 @@ Text: TypeAlias = Annotated[str, "s"]
 
 
 class JobHead(msgspec.Struct):
-    """What the hash `heads` has of a job."""
+    """The part of a job in the hash `heads`."""
 
     is_new: Flag  # never claimed and not ended: nothing follows the correlation id
     state: Byte
@@ -54,7 +54,7 @@ class JobHead(msgspec.Struct):
     charged: Long = -1  # -1: its queue does not charge by time
     is_suspect: Flag = False
     is_cancel_asked: Flag = False
-    is_alone: Flag = False
+    unused: Flag = False  # once whether a claim ran alone: the layout keeps its byte
     has_result: Flag = False
     worker: Text = ""  # "": not running
     gate: Text = ""  # "": none
@@ -92,7 +92,7 @@ HEAD_CONSTANTS: Final[dict[str, int | str]] = {
 
 
 def is_new(raw: bytes) -> bool:
-    """Say whether it is the head of a job that was never claimed and has not ended."""
+    """Whether it is the head of a job that was never claimed and has not ended."""
     return raw[0] == 1
 
 

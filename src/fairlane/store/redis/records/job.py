@@ -17,12 +17,12 @@ import msgspec
 from fairlane.model.failure import Failure
 from fairlane.model.instants import Instant, Micros
 from fairlane.model.job import (
-    MAX_STORED_ATTEMPTS,
     AttemptOutcome,
     AttemptRecord,
     Claim,
     JobRecord,
     NewJob,
+    OnStuck,
     Progress,
 )
 from fairlane.model.lifecycle.record_changes import new_record
@@ -45,7 +45,7 @@ _CLAIMED: Final = msgspec.structs.replace(ANY, state=target(Event.CLAIM))
 
 
 class JobBody(msgspec.Struct, frozen=True, array_like=True):
-    """What only an edit or a scrub changes: fields of `JobRecord` under the same names."""
+    """What rarely changes, by an edit, a scrub or metadata: fields of `JobRecord` under the same names."""
 
     payload: bytes
     checksum: int
@@ -56,6 +56,8 @@ class JobBody(msgspec.Struct, frozen=True, array_like=True):
     metadata: bytes = b""
     created_by: str | None = None
     parent_id: UUID | None = None  # 16 bytes
+    stuck_after: Micros | None = None
+    on_stuck: OnStuck = "dead"
 
 
 _BODY_FIELDS: Final = JobBody.__struct_fields__
@@ -78,6 +80,9 @@ class _Attempt(msgspec.Struct, frozen=True, array_like=True):
     log: str | None
 
 
+_SHORT_ARRAY: Final = 16
+"""Arrays below this length have their length in the first byte."""
+
 _read_id = msgspec.msgpack.Decoder(UUID).decode
 _ID_AHEAD: Final = b"\xc4\x10"
 """What msgpack writes before 16 bytes. Decoded this way, a UUID costs a fifth of `UUID(bytes=…)`; its text by
@@ -93,15 +98,29 @@ _read_attempts = msgspec.msgpack.Decoder(tuple[_Attempt, ...]).decode
 _read_progress = msgspec.json.Decoder(Progress).decode
 
 
+ATTEMPT_CONSTANTS: Final = {"ATTEMPT_FAILURE": _Attempt.__struct_fields__.index("failure") + 1}
+
+
 class StoredJob(msgspec.Struct, frozen=True):
-    """A job as it was read: its record, its head as bytes (to compare when it is written), its head."""
+    """A job as it was read: its record, its head as bytes (to compare when it is written), its head.
+
+    `review` is that of a dead letter, as bytes; see letter.py.
+    """
 
     job: JobRecord
     raw: bytes
     head: JobHead
+    review: bytes = b""
 
 
-def read(id: bytes, raw: bytes, body: bytes, attempts: bytes | None, result: bytes | None) -> StoredJob:
+def read(
+    id: bytes,
+    raw: bytes,
+    body: bytes,
+    attempts: bytes | None,
+    result: bytes | None,
+    review: bytes | None = None,
+) -> StoredJob:
     """Decode a job."""
     head = read_head(raw)
     uuid = _read_id(_ID_AHEAD + id)
@@ -140,7 +159,7 @@ def read(id: bytes, raw: bytes, body: bytes, attempts: bytes | None, result: byt
         attempts=_attempts(head, attempts) if attempts else (),
         **_as_dict(_read_body(body)),
     )
-    return StoredJob(job, raw, head)
+    return StoredJob(job, raw, head, review or b"")
 
 
 class FirstClaimReader:
@@ -193,17 +212,33 @@ def read_claims(worker: str, now: Instant, lease: Micros, parts: Sequence[bytes]
 
 def _read_claim(id: bytes, raw: bytes, body: bytes, attempts: bytes) -> Claim:
     stored = read(id, raw, body, attempts, None)
-    return Claim(stored.job, stored.job.fence, stored.head.lease_until, stored.head.is_alone)
+    return Claim(stored.job, stored.job.fence, stored.head.lease_until)
 
 
 def _attempts(head: JobHead, attempts: bytes) -> tuple[AttemptRecord, ...]:
-    # Scripts append packed attempts; the head says how many there are.
+    # Scripts append packed attempts: the number of the first, and the head, say how many there are.
     ended = head.attempt - (head.state == NUMBERS[State.RUNNING])
-    found = _read_attempts(bytes((0x90 + min(ended, MAX_STORED_ATTEMPTS),)) + attempts)
+    found = _read_attempts(_array_header(ended - _first_number(attempts) + 1) + attempts)
     return tuple(
         AttemptRecord(one.number, one.worker, one.started_at, one.ended_at, one.outcome, one.failure, one.log)
         for one in found
     )
+
+
+def _first_number(attempts: bytes) -> int:
+    """Return the first field of the first attempt: a positive whole number as msgpack writes it.
+
+    >>> _first_number(pack((7, "w1"))), _first_number(pack((300, "w1")))
+    (7, 300)
+    """
+    kind = attempts[1]
+    width = {0xCC: 1, 0xCD: 2, 0xCE: 4}.get(kind, 0)
+    return int.from_bytes(attempts[2 : 2 + width]) if width else kind
+
+
+def _array_header(length: int) -> bytes:
+    """Return what msgpack writes before an array of at most 65,535 items."""
+    return bytes((0x90 + length,)) if length < _SHORT_ARRAY else b"\xdc" + length.to_bytes(2)
 
 
 def read_all(
@@ -212,11 +247,13 @@ def read_all(
     bodies: Sequence[bytes | None],
     attempts: Sequence[bytes | None],
     results: Sequence[bytes | None],
+    reviews: Sequence[bytes | None],
 ) -> list[StoredJob | None]:
     """Decode many jobs; None where there is no such job."""
+    parts = zip(ids, heads, bodies, attempts, results, reviews, strict=True)
     return [
-        None if head is None or body is None else read(id, head, body, tried, result)
-        for id, head, body, tried, result in zip(ids, heads, bodies, attempts, results, strict=True)
+        None if head is None or body is None else read(id, head, body, *rest)
+        for id, head, body, *rest in parts
     ]
 
 
@@ -227,6 +264,15 @@ def to_body(job: NewJob | JobRecord) -> bytes:
 
 def to_head(stored: StoredJob, job: JobRecord) -> bytes:
     """Encode the head of what a job has become; gate and charge of its claim stay until it is released."""
+    return _to_head(job, stored.head.gate, stored.head.charged)
+
+
+def to_finished_head(job: JobRecord) -> bytes:
+    """Encode the head of a job that holds nothing any more."""
+    return _to_head(job, "", -1)
+
+
+def _to_head(job: JobRecord, gate: str, charged: int) -> bytes:
     own = str(job.id)
     return write_head(
         JobHead(
@@ -257,9 +303,8 @@ def to_head(stored: StoredJob, job: JobRecord) -> bytes:
             is_dedup_until_started=job.dedup_until == "started",
             idempotency_key="" if job.idempotency_key == own else job.idempotency_key,
             correlation_id="" if job.correlation_id == own else job.correlation_id,
-            gate=stored.head.gate,
-            is_alone=stored.head.is_alone,
-            charged=stored.head.charged,
+            gate=gate,
+            charged=charged,
             progress=to_progress(job.progress),
             has_result=job.result is not None,
         )

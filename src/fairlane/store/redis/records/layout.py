@@ -78,6 +78,7 @@ SETTLEMENT_LAYOUT: Final = RecordLayout(
         "has_failure": "?",
         "has_log": "?",
         "has_result": "?",
+        "has_metadata": "?",
         "has_if_cancelled": "?",  # a variant follows, for a job whose cancellation was requested
         "has_if_expired": "?",  # a variant follows, for a job that would come back after it expires
         "state": "B",
@@ -87,6 +88,7 @@ SETTLEMENT_LAYOUT: Final = RecordLayout(
         "crashes_alone": "I",
         "snoozes": "I",
         "is_suspect": "?",
+        "spent": "q",  # so far, in millionths
         "is_unstarted": "?",  # its number and its charge are given back, and nothing is recorded (S68)
         "outcome": "s",
         "because": "s",  # "": none

@@ -1,7 +1,7 @@
 """Read jobs, decide in Python what becomes of them, and write it if they are still as they were read.
 
-For verbs that are rare or need the whole record: cancel, edit, reclaim, expire, purge, forget, prune. Each
-job stands alone. A job that changed between reading and writing is not written; `update` reads it again.
+For verbs that are rare or need the whole record: cancel, edit, reclaim, expire, purge, forget, prune, review.
+Each job stands alone. A job that changed between reading and writing is not written; `update` reads it again.
 """
 
 from __future__ import annotations
@@ -14,10 +14,14 @@ import msgspec
 
 from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord
+from fairlane.model.journal.entries import NewEntry
 from fairlane.model.lifecycle.states import State
+from fairlane.model.review import ReviewRecord
 from fairlane.model.scope import Scope
 from fairlane.store.redis.client import RedisClient
+from fairlane.store.redis.records.entries import encode_entries
 from fairlane.store.redis.records.job import NUMBERS, StoredJob, pack, read_all, to_head
+from fairlane.store.redis.records.letter import read_review, write_change, write_review
 from fairlane.store.redis.script_loader import MAX_JOBS_PER_SCRIPT
 
 PAGE: Final = 100
@@ -25,25 +29,43 @@ PAGE: Final = 100
 
 
 class JobUpdate(msgspec.Struct, frozen=True):
-    """What a job becomes (None: it is deleted), its new parts, and whom to wake."""
+    """What a job becomes (None: it is deleted), its new parts, whom to wake, and what the journals get.
+
+    A part of None stays as it is. If the job is dead, its letter is written as well. `archived` is what the
+    open batch of the archive gets of a job that is deleted.
+    """
 
     stored: StoredJob
     job: JobRecord | None
     body: bytes | None = None
     attempts: bytes | None = None
     result: bytes | None = None
+    review: ReviewRecord | None = None
     queues: tuple[str, ...] = ()
     workers: tuple[str, ...] = ()
+    audit: tuple[NewEntry, ...] = ()
+    events: tuple[NewEntry, ...] = ()
+    archived: bytes = b""
 
     def arguments(self) -> tuple[bytes, ...]:
         """Return what `jobs/update.lua` takes for a job."""
-        parts = (self.body, self.attempts, self.result)
+        review = None if self.review is None else write_review(self.review)
+        parts = (self.body, self.attempts, self.result, review)
         return (
             self.stored.job.id.bytes,
             self.stored.raw,
             b"" if self.job is None else to_head(self.stored, self.job),
             *(b"" if part is None else b"=" + part for part in parts),
+            self.stored.review,
+            self._letter(),
+            encode_entries("audit", self.audit) + encode_entries("events", self.events),
+            self.archived,
         )
+
+    def _letter(self) -> bytes:
+        if self.job is None or self.job.state is not State.DEAD:
+            return b""
+        return write_change(self.job, self.review or read_review(self.stored.review))
 
 
 Position: TypeAlias = tuple[int, bytes]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from fairlane.store.contract.inspection import Inspection, InspectRequest
+from fairlane.store.contract.repair import RepairReply, RepairRequest
 from fairlane.store.contract.request import Request
 from fairlane.store.contract.upkeep import (
     Census,
@@ -25,6 +26,7 @@ from fairlane.store.redis.inspection import inspect
 from fairlane.store.redis.upkeep.census import census, gates
 from fairlane.store.redis.upkeep.forget import forget, purge
 from fairlane.store.redis.upkeep.prune import prune
+from fairlane.store.redis.upkeep.repair import repair
 
 SCHEMA = 1
 
@@ -55,6 +57,9 @@ class RedisUpkeep:
 
     async def census(self, request: CensusRequest) -> Census:
         return await census(self._client, request)
+
+    async def repair(self, request: RepairRequest) -> RepairReply:
+        return await repair(self._client, request)
 
     async def gates(self, request: Request) -> tuple[GateCounter, ...]:
         return await gates(self._client, request)

@@ -9,13 +9,17 @@ from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord
 from fairlane.model.lifecycle.record_changes import scrubbed, stopped
 from fairlane.model.lifecycle.states import WAITING, Because, State, because, is_finished
+from fairlane.model.review import scrubbed_review
 from fairlane.store.contract.request import MAX_ROWS_READ, JobPosition, from_cursor, to_cursor
 from fairlane.store.contract.upkeep import ForgetReply, ForgetRequest, PurgeReply, PurgeRequest
+from fairlane.store.redis.budgets import forget_spender
 from fairlane.store.redis.client import RedisClient
+from fairlane.store.redis.history import forget_batches
 from fairlane.store.redis.jobs.cancel import request_cancellation
 from fairlane.store.redis.jobs.find import position_of
 from fairlane.store.redis.keys import NAMES
 from fairlane.store.redis.records.job import StoredJob, to_attempts, to_body
+from fairlane.store.redis.records.letter import read_review
 from fairlane.store.redis.records.stored_jobs import PAGE, JobUpdate, Position, StoredJobs
 
 
@@ -32,7 +36,10 @@ async def forget(client: RedisClient, request: ForgetRequest) -> ForgetReply:
 
     def is_full(stored: StoredJob) -> bool:
         job = stored.job
-        return job.state is not State.RUNNING and not (is_finished(job.state) and job == scrubbed(job))
+        if job.state is State.RUNNING:
+            return False
+        review = read_review(stored.review)
+        return not is_finished(job.state) or job != scrubbed(job) or review != scrubbed_review(review)
 
     def scrub(now: Instant, stored: StoredJob) -> JobUpdate:
         return _scrubbed(stored, reason, now)
@@ -41,6 +48,8 @@ async def forget(client: RedisClient, request: ForgetRequest) -> ForgetReply:
     done, cursor = await _sweep(stored_jobs, key, position, request.limit, is_full, scrub)
     if cursor is None:
         await _forget_keys(client, tenant)
+        await forget_batches(client, tenant)
+        await forget_spender(client, tenant, is_running=running > 0)
     return ForgetReply(done, running, cursor)
 
 
@@ -122,7 +131,14 @@ def _scrubbed(stored: StoredJob, reason: str, now: Instant) -> JobUpdate:
     if not is_finished(job.state):
         job = stopped(job, State.CANCELLED, reason, now)
     empty = scrubbed(job)
-    return JobUpdate(stored, empty, body=to_body(empty), attempts=to_attempts(empty), result=empty.result)
+    return JobUpdate(
+        stored,
+        empty,
+        body=to_body(empty),
+        attempts=to_attempts(empty),
+        result=empty.result,
+        review=scrubbed_review(read_review(stored.review)) if stored.review else None,
+    )
 
 
 def _start(cursor: str | None) -> Position | None:

@@ -34,6 +34,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
+from uuid import UUID
+
+import msgspec
 
 from fairlane.model.instants import SECOND, Instant, Micros
 from fairlane.model.job import Claim
@@ -41,6 +44,7 @@ from fairlane.model.lifecycle.record_changes import claimed, promoted, stopped
 from fairlane.model.lifecycle.states import Because, State, because, is_expired
 from fairlane.model.scheduling.fairness import charge
 from fairlane.store.contract.claims import MAX_DUE, MAX_PARKED, ClaimReply, ClaimRequest
+from fairlane.store.sqlite.claims.budgets import note_no_room, reserve_budget
 from fairlane.store.sqlite.claims.fair_order import (
     HeadPrefetch,
     StrandHeap,
@@ -49,7 +53,7 @@ from fairlane.store.sqlite.claims.fair_order import (
     position_of,
 )
 from fairlane.store.sqlite.claims.limits import ClaimRules, queue_block
-from fairlane.store.sqlite.claims.parking import UnparkPass
+from fairlane.store.sqlite.claims.parking import UnparkPass, breaker_times
 from fairlane.store.sqlite.jobs.idempotency import release_dedup
 from fairlane.store.sqlite.query import all_rows, json_array, one_value
 from fairlane.store.sqlite.statements import load
@@ -65,10 +69,11 @@ def claim(tx: Transaction, request: ClaimRequest) -> ClaimReply:
     """Claim up to `request.total` jobs; if there are fewer, say when more may be claimable."""
     claim_pass = ClaimPass(tx, request)
     claims = claim_pass.run()
+    permits = tuple(claim_pass.permits)
     if len(claims) >= request.total:
-        return ClaimReply(tuple(claims))
+        return ClaimReply(tuple(claims), permits=permits)
     next_due_at = next_due(tx, claim_pass.queues)
-    return ClaimReply(tuple(claims), next_due_at, claim_pass.is_partial, claim_pass.is_ahead_cut)
+    return ClaimReply(tuple(claims), next_due_at, claim_pass.is_partial, claim_pass.is_ahead_cut, permits)
 
 
 class ClaimPass:
@@ -90,6 +95,7 @@ class ClaimPass:
         self._parked = 0
         self._is_bound_met = False
         self.is_ahead_cut = False
+        self.permits: list[UUID] = []
 
     def run(self) -> list[Claim]:
         """Serve the requests in order until the total is reached."""
@@ -162,9 +168,11 @@ class ClaimPass:
                 continue
             strands = self._strand_heap(tenant_queue)
             strand = strands.first()
-            block = self._rules.task_block(strand.task)
+            block = self._rules.strand_block(strand.task, tenant_queue.tenant)
             if block is not None:
                 strands.drop()
+                if block.reason == "budget":
+                    note_no_room(self._tx, strand.task, tenant_queue.tenant)
                 self._park(strand, block, queue)
                 continue
             strands.drop()
@@ -181,9 +189,11 @@ class ClaimPass:
 
     def _park(self, what: TenantQueue | Strand, block: Block, queue: str) -> None:
         """Park a tenant queue or strand, for this claim and the next ones."""
+        if block.reason == "breaker":  # woken from its line: with a time, all in it would wake at once
+            block = msgspec.structs.replace(block, until=None)
         self._tx.tenant_queues.park(what, block)
         self._parked += 1
-        if block.reason == "gate":
+        if block.line() is not None:
             self._unparks[queue].note_at_gate()
 
     def _take_head(self, strand: Strand, jobs: StrandJobs, *, only_idle: bool) -> bool:
@@ -222,17 +232,19 @@ class ClaimPass:
         tx.tenant_queues.charge(tenant_queue, charge(stride, SECOND if cost is None else cost))
         gate = self._rules.count_start(tenant_queue, strand.task)
         job = claimed(live.job, request.worker, request.lease, tx.now)
+        is_over_budget = None if self._rules.is_free(strand.task) else reserve_budget(tx, job)
+        if self._rules.take_permits(job):
+            self.permits.append(job.id)
         if job.dedup_until == "started":
             release_dedup(tx, job)
-        is_alone = job.is_suspect and request.isolates
-        values = (job.attempt, job.fence, job.worker, job.started_at, job.lease_until, gate, is_alone, cost)
+        values = (job.attempt, job.fence, job.worker, job.started_at, job.lease_until, gate, cost)
         self._started[values].append(live.seq)
         position = self._taken[strand.id] = position_of(first)
         tenant_queue.running += 1
         tx.tenant_queues.take_head(strand, position, jobs.position() if strand.ready > 1 else None)
-        if gate is None and cost is None and not live.has_keys:
+        if gate is None and cost is None and not live.has_keys and is_over_budget is None:
             tx.remember(RecentClaim(live.seq, strand.id, job))
-        return Claim(job, job.fence, tx.now + request.lease, is_alone)
+        return Claim(job, job.fence, tx.now + request.lease, is_over_budget is True)
 
     def _estimated_cost(self, live: LiveJob, strand: Strand) -> Micros | None:
         """Return the time to charge at the start; None in queues that charge by the job."""
@@ -292,6 +304,7 @@ def next_due(tx: Transaction, queues: Iterable[str]) -> Instant | None:
     for queue in queues:
         times.append(one_value(tx.db, _SQL.next_delayed, (queue,)))
         times.append(one_value(tx.db, _SQL.next_unparked, (queue,)))
+        times += breaker_times(tx, queue)
         block = queue_block(tx, queue)
         if block is not None and one_value(tx.db, _SQL.has_ready, (queue,)):
             times.append(block.until)

@@ -17,8 +17,12 @@ from fairlane.store.contract.claims import (
     ReclaimRequest,
     RenewReply,
     RenewRequest,
+    RevokeReply,
+    RevokeRequest,
     SettleReply,
     SettleRequest,
+    StuckReply,
+    StuckRequest,
     WorkerRequest,
 )
 from fairlane.store.contract.request import check_serves_all
@@ -28,7 +32,9 @@ from fairlane.store.sqlite.claims.expire import expire
 from fairlane.store.sqlite.claims.promote import promote
 from fairlane.store.sqlite.claims.reclaim import reclaim
 from fairlane.store.sqlite.claims.renew import cancel_asked, renew
+from fairlane.store.sqlite.claims.revoke import revoke
 from fairlane.store.sqlite.claims.settle import settle
+from fairlane.store.sqlite.claims.stuck import take_stuck
 from fairlane.store.sqlite.threads import ReaderThread, WriterThread
 
 
@@ -67,6 +73,13 @@ class SqliteClaims:
     async def reclaim(self, request: ReclaimRequest) -> ReclaimReply:
         check_serves_all(request)
         return await self._writer.run(lambda tx: reclaim(tx, request))
+
+    async def take_stuck(self, request: StuckRequest) -> StuckReply:
+        check_serves_all(request)
+        return await self._writer.run(lambda tx: take_stuck(tx, request))
+
+    async def revoke(self, request: RevokeRequest) -> RevokeReply:
+        return await self._writer.run(lambda tx: revoke(tx, request))
 
     async def promote(self, request: PassRequest) -> PromoteReply:
         check_serves_all(request)

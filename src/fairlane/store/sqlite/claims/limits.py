@@ -1,15 +1,19 @@
-"""Limits at claim time: pause, running limit, rate limit and gate, of a queue, a tenant and a task (S42-S46).
+"""Limits at claim time of a queue, a tenant and a task: pause, running limit, rate, breaker, gate (S42-S46).
 
 Says what blocks a start and until when. Does not park: `claim.ClaimPass` does.
 """
 
 from __future__ import annotations
 
+from fairlane.model.guards.breaker import free_slots, opens_at, with_permit
 from fairlane.model.job import JobRecord
 from fairlane.model.policy.limits import NO_LIMITS, Rate, is_below
 from fairlane.model.policy.overrides import QueueRules, Subject, SubjectKind
 from fairlane.model.scheduling.look_ahead import may_be_ahead
+from fairlane.store.breaker_changes import keys_of, line_key
+from fairlane.store.contract.breakers import BreakerKey
 from fairlane.store.policy_records import EVERYONE
+from fairlane.store.sqlite.claims.budgets import budget_block
 from fairlane.store.sqlite.tables.counters import CounterRow
 from fairlane.store.sqlite.tables.tenant_queue_rows import Block, TenantQueue
 from fairlane.store.sqlite.transaction import Transaction
@@ -40,18 +44,27 @@ def tenant_block(tx: Transaction, tenant_queue: TenantQueue) -> Block | None:
     return None if limits.rate is None else _rate_limit(tx, limits.rate, tenant_queue, layers)
 
 
-def task_block(tx: Transaction, task: str) -> Block | None:
-    """Return what blocks a task: its pause, its rate or its gate."""
+def task_block(tx: Transaction, task: str, tenant: str) -> Block | None:
+    """Return what blocks a task of a tenant: its pause, its breaker, its rate or its gate."""
     subject = Subject(SubjectKind.TASK, task)
     pause = _pause(tx, subject)
     if pause is not None:
         return pause
     rules = tx.policies.task(task, tx.now)
+    if rules.breaker is not None and tx.breakers.is_any_open(rules.breaker):
+        block = _breaker(tx, rules.breaker, tenant)
+        if block is not None:
+            return block
     if rules.rate is not None:
         block = _rate_limit(tx, rules.rate, tx.counters.tasks[task], (subject,))
         if block is not None:
             return block
     return None if rules.gate is None else _gate(tx, rules.gate)
+
+
+def strand_block(tx: Transaction, task: str, tenant: str) -> Block | None:
+    """Return what blocks a tenant's jobs of a task: what blocks the task, or its budget."""
+    return task_block(tx, task, tenant) or budget_block(tx, task, tenant)
 
 
 def _gate(tx: Transaction, name: str) -> Block | None:
@@ -60,6 +73,27 @@ def _gate(tx: Transaction, name: str) -> Block | None:
         return Block("gate", subject, tx.policies.ends((subject,), tx.now))
     rate = tx.policies.gate(name, tx.now).rate
     return None if rate is None else _rate_limit(tx, rate, tx.counters.gates[name], (subject,))
+
+
+def _breaker(tx: Transaction, name: str, tenant: str) -> Block | None:
+    """Block while a breaker lets nobody else pass, and until time alone changes that."""
+    for key in keys_of(name, tenant):
+        if free_permits(tx, key) == 0:
+            subject = Subject(SubjectKind.BREAKER, str(key).removeprefix("breaker "))
+            return Block("breaker", subject, opens_at(tx.breakers[key], tx.now))
+    return None
+
+
+def free_permits(tx: Transaction, key: BreakerKey) -> int | None:
+    """Return how many more jobs may pass a breaker; None: everybody."""
+    state = tx.breakers[key]
+    return free_slots(state, tx.now, tx.breakers.running(state.permits))
+
+
+def free_line_slots(tx: Transaction, line: str) -> int | None:
+    """Return for how many strands in a line there is room, at a gate or a breaker; None: for all."""
+    key = line_key(line)
+    return free_gate_slots(tx, line) if key is None else free_permits(tx, key)
 
 
 def free_gate_slots(tx: Transaction, name: str) -> int | None:
@@ -147,15 +181,21 @@ class ClaimRules:
         self._free_tenant_queues.add(tenant_queue.id)
         return None
 
-    def task_block(self, task: str) -> Block | None:
-        """Return what blocks a task."""
+    def strand_block(self, task: str, tenant: str) -> Block | None:
+        """Return what blocks a tenant's jobs of a task."""
         if task in self._free_tasks:
             return None
-        block = task_block(self._tx, task)
+        block = strand_block(self._tx, task, tenant)
         rules = self._tx.policies.task(task, self._tx.now)
-        if block is None and rules.rate is None and rules.gate is None:
+        is_guarded = rules.breaker is not None and self._tx.breakers.is_any_open(rules.breaker)
+        is_limited = rules.rate is not None or rules.gate is not None or rules.budget is not None
+        if block is None and not is_limited and not is_guarded:
             self._free_tasks.add(task)
         return block
+
+    def is_free(self, task: str) -> bool:
+        """Whether neither rate nor gate nor budget bounds a task that was met."""
+        return task in self._free_tasks
 
     def count_start(self, tenant_queue: TenantQueue, task: str) -> str | None:
         """Count a start against all its rates and take a slot at its gate; return the gate's name."""
@@ -164,6 +204,22 @@ class ClaimRules:
             return None
         return count_start(self._tx, tenant_queue, task)
 
+    def take_permits(self, job: JobRecord) -> bool:
+        """Note a claimed job at the breakers that it passes; return whether one is not closed."""
+        if job.task in self._free_tasks:
+            return False
+        tx, has_permit = self._tx, False
+        tx.breakers.note_claimed(job.id)
+        breaker = tx.policies.task(job.task, tx.now).breaker
+        if breaker is None or not tx.breakers.is_any_open(breaker):
+            return False
+        for key in keys_of(breaker, job.tenant):
+            state = tx.breakers[key]
+            if state.slots is not None:
+                tx.breakers[key] = with_permit(state, tx.now, job.id, tx.breakers.running(state.permits))
+                has_permit = True
+        return has_permit
+
     def may_be_ahead(self, tenant_queue: TenantQueue, job: JobRecord) -> bool:
         """Whether a job may be claimed before a slot is free for it (S68)."""
         has_gate = has_rate = False
@@ -171,7 +227,10 @@ class ClaimRules:
         if not is_free or self.queue(job.queue).rate is not None:
             policies, now = self._tx.policies, self._tx.now
             task = policies.task(job.task, now)
-            has_gate = task.gate is not None  # a gate's own rate needs no look
+            has_gate = task.gate is not None or task.budget is not None  # a gate's own rate needs no look
+            if task.breaker is not None and self._tx.breakers.is_any_open(task.breaker):
+                keys = keys_of(task.breaker, job.tenant)
+                has_gate = has_gate or any(self._tx.breakers[key].slots is not None for key in keys)
             limits = policies.limits(job.queue, job.tenant, now)
             has_rate = any(rate is not None for rate in (self.queue(job.queue).rate, limits.rate, task.rate))
         return may_be_ahead(job, has_gate=has_gate, has_rate=has_rate)

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from fairlane.model.guards.breaker import opens_at
+from fairlane.model.instants import Instant
 from fairlane.model.policy.overrides import EVERY, Subject, SubjectKind
+from fairlane.store.breaker_changes import line_key
 from fairlane.store.contract.claims import MAX_UNPARKED
-from fairlane.store.sqlite.claims.limits import free_gate_slots
+from fairlane.store.sqlite.claims.limits import free_line_slots
 from fairlane.store.sqlite.query import all_rows, one_row
 from fairlane.store.sqlite.statements import load
 from fairlane.store.sqlite.tables.columns import TENANT_QUEUE_COLUMNS
@@ -61,7 +64,7 @@ class UnparkPass:
         return unparked
 
     def _fill(self, gate: str) -> list[Strand]:
-        free_slots = free_gate_slots(self._tx, gate)
+        free_slots = free_line_slots(self._tx, gate)
         unparked: list[Strand] = []
         if free_slots == 0:
             return unparked
@@ -99,7 +102,8 @@ class UnparkPass:
 def mark_blocked(tx: Transaction, subject: Subject) -> None:
     """After a policy changed, let claims unpark all that it may have blocked, and wake the workers concerned.
 
-    Strands that wait for a gate's slot stay parked: every claim looks for free slots anyway.
+    Strands that wait for a gate's slot, or at a breaker, stay parked: every claim looks for free slots
+    anyway.
     """
     tx.flush()
     is_for_all_tenants = subject == Subject(SubjectKind.TENANT, EVERY)
@@ -108,7 +112,10 @@ def mark_blocked(tx: Transaction, subject: Subject) -> None:
         SubjectKind.TENANT: _SQL.mark_all_tenants if is_for_all_tenants else _SQL.mark_tenant,
         SubjectKind.TASK: _SQL.mark_task,
         SubjectKind.GATE: _SQL.mark_gate_rate,
-    }[subject.kind]
+        SubjectKind.BUDGET: _SQL.mark_budget,
+    }.get(subject.kind)
+    if statement is None:
+        return  # rules of a breaker hold nobody back: its state does
     values = (tx.now,) if is_for_all_tenants else (tx.now, subject.name)
     for queue in {queue for (queue,) in tx.db.execute(statement, values)}:
         tx.hint(queue)
@@ -124,6 +131,13 @@ def hint_at_gate(tx: Transaction, gate: str) -> None:
     """Wake workers of the queues in which strands wait at a gate."""
     for (queue,) in all_rows(tx.db, _SQL.queues_of_gate, (gate,)):
         tx.hint(queue)
+
+
+def breaker_times(tx: Transaction, queue: str) -> list[Instant]:
+    """Return when open breakers at which strands of a queue wait let somebody pass."""
+    found = (line_key(line) for (line,) in all_rows(tx.db, _SQL.gates_of_queue, (queue,)))
+    times = (opens_at(tx.breakers[key], tx.now) for key in found if key is not None)
+    return [time for time in times if time is not None]
 
 
 def unpark_after_running_limit(tx: Transaction, tenant_queue: TenantQueue) -> None:

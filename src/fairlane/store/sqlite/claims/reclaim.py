@@ -6,6 +6,7 @@ from fairlane.model.lifecycle.record_changes import lost
 from fairlane.model.retry.decision import lose_lease
 from fairlane.store.contract.claims import LostClaim, ReclaimReply, ReclaimRequest
 from fairlane.store.sqlite.claims.settle import end_claim
+from fairlane.store.sqlite.claims.spending import abandon_budget
 from fairlane.store.sqlite.query import all_rows, one_row
 from fairlane.store.sqlite.statements import load
 from fairlane.store.sqlite.tables.job_tables import read_live
@@ -22,8 +23,9 @@ def reclaim(tx: Transaction, request: ReclaimRequest) -> ReclaimReply:
     for row in rows[: request.limit]:
         live = read_live(row)
         job = live.job
-        loss = lose_lease(job, was_alone=live.is_alone, max_crashes=request.max_crashes)
-        end_claim(tx, live, lost(job, loss, tx.now))
+        loss = lose_lease(job)
+        abandon_budget(tx, job)
+        end_claim(tx, live, lost(job, loss, tx.now, request.attempts_kept))
         taken.append(LostClaim(job.id, job.tenant, job.queue, str(job.worker), job.fence, loss.state))
     is_idle = not rows and not one_row(tx.db, _SQL.is_any_running)
     return ReclaimReply(tuple(taken), len(rows) > request.limit, is_idle)

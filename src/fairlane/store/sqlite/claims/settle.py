@@ -19,10 +19,11 @@ from fairlane.model.scope import Scope
 from fairlane.store.contract.claims import SettledJob, SettleReply, SettleRequest
 from fairlane.store.sqlite.claims.claim import claim
 from fairlane.store.sqlite.claims.parking import hint_at_gate, unpark_after_running_limit
+from fairlane.store.sqlite.claims.spending import report_spend
 from fairlane.store.sqlite.query import all_rows, json_array
 from fairlane.store.sqlite.statements import load
 from fairlane.store.sqlite.tables.job_rows import SuccessRows
-from fairlane.store.sqlite.tables.job_tables import LiveJob, find_live, move
+from fairlane.store.sqlite.tables.job_tables import LiveJob, find_live, move, rewrite_metadata
 from fairlane.store.sqlite.tables.tenant_queue_rows import Strand
 from fairlane.store.sqlite.transaction import RecentClaim, Transaction
 
@@ -33,6 +34,7 @@ _JOBS = load("job_tables")
 def settle(tx: Transaction, request: SettleRequest) -> SettleReply:
     """Settle the claims that still stand, name those that do not; claim again in the same commit if asked."""
     done, stale = [], []
+    report_spend(tx, request.scope, request.settlements, is_over=True)
     plain = settle_fast_path(tx, request)
     seen: set[int] = set()  # ids as integers: `UUID` computes its hash in Python
     for asked in request.settlements:
@@ -53,9 +55,10 @@ def settle(tx: Transaction, request: SettleRequest) -> SettleReply:
         if live.charged is not None and settlement.outcome in {"succeeded", "failed"}:
             took = tx.now - (live.job.started_at or tx.now)
             tx.counters.estimates.learn((live.job.queue, live.job.task), took)
-        after = end_claim(
-            tx, live, settled(live.job, settlement, tx.now), is_unstarted=settlement.is_unstarted
-        )
+        after = settled(live.job, settlement, tx.now, request.attempts_kept)
+        if settlement.metadata is not None:
+            rewrite_metadata(tx, live.seq, settlement.metadata)
+        end_claim(tx, live, after, is_unstarted=settlement.is_unstarted)
         done.append(SettledJob(after.id, after.state))
     if request.claim is not None:
         tx.flush()
@@ -119,13 +122,14 @@ def settle_fast_path(tx: Transaction, request: SettleRequest) -> set[int]:
     """Settle the plain successes of a request in bulk; return their ids as integers.
 
     A success is plain if this writer made the claim itself (`Transaction.recent_claims`) and there is no key
-    to release, no gate to leave and no time to charge. The job's record is taken from the claim, because a
-    running job cannot be edited. Only whether the claim still stands is read from the file.
+    to release, no gate to leave, no time to charge and no metadata to write. The job's record is taken from
+    the claim, because a running job cannot be edited. Only whether the claim still stands is read from the
+    file.
     """
     plain: dict[int, tuple[RecentClaim, Settlement]] = {}
     for asked in request.settlements:
         recent = tx.recent_claims.pop(asked.id.int, None) if asked.event is Event.SUCCEED else None
-        if recent is None or recent.job.fence != asked.fence:
+        if recent is None or recent.job.fence != asked.fence or asked.metadata is not None:
             continue
         if request.scope.covers(recent.job.tenant):
             plain[recent.seq] = (recent, asked)
@@ -133,7 +137,7 @@ def settle_fast_path(tx: Transaction, request: SettleRequest) -> set[int]:
         return set()
     found = all_rows(tx.db, _SQL.still_running, (json_array(plain), request.worker))
     still_running = [plain[seq] for seq, fence in found if plain[seq][1].fence == fence]
-    rows = SuccessRows(tx.now)
+    rows = SuccessRows(tx.now, request.attempts_kept)
     tx.write(_JOBS.delete_all_live, json_array(recent.seq for recent, _ in still_running))
     tx.write_all(
         _JOBS.insert_history, [rows.row(recent.seq, recent.job, asked) for recent, asked in still_running]
@@ -145,7 +149,7 @@ def settle_fast_path(tx: Transaction, request: SettleRequest) -> set[int]:
 
 
 def _count_succeeded(tx: Transaction, strand: Strand, jobs: int) -> None:
-    """Count so many jobs of a strand as succeeded and no longer running."""
+    """Count `jobs` jobs of a strand as succeeded and no longer running."""
     tenant_queue = strand.tenant_queue
     strand.jobs -= jobs
     tenant_queue.running -= jobs

@@ -11,6 +11,7 @@ from fairlane.model.job import JobRecord
 from fairlane.model.lifecycle.record_changes import due_now
 from fairlane.model.lifecycle.states import WAITING, Event, State
 from fairlane.model.scheduling.priority import sort_key
+from fairlane.store.audit_entries import job_entries
 from fairlane.store.contract.jobs import EditReply, EditRequest, RunNowRequest
 from fairlane.store.sqlite.jobs.cancel import find_in_scope, move_each
 from fairlane.store.sqlite.tables.job_tables import find_any, move, rewrite_body
@@ -38,6 +39,7 @@ def edit(tx: Transaction, request: EditRequest) -> EditReply:
     changed = msgspec.structs.replace(changed, sort_key=sort_key(changed.run_at, changed.priority))
     move(tx, live, changed)
     rewrite_body(tx, live.seq, changed)
+    tx.append("audit", job_entries(request.operation, [(job, changed)]))
     tx.hint(job.queue)
     return EditReply("edited", changed)
 
@@ -49,4 +51,4 @@ def run_now(tx: Transaction, request: RunNowRequest) -> tuple[UUID, ...]:
         tx.hint(job.queue)
         return due_now(job, tx.now)
 
-    return move_each(tx, request, request.ids, Event.RUN_NOW, due)
+    return move_each(tx, request, Event.RUN_NOW, due)

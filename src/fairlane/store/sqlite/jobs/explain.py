@@ -8,7 +8,7 @@ from fairlane.store.contract.filters import explain_by_state
 from fairlane.store.contract.jobs import ExplainRequest, Why
 from fairlane.store.contract.registry import LIVE_WITHIN
 from fairlane.store.registry_records import read_worker
-from fairlane.store.sqlite.claims.limits import queue_block, task_block, tenant_block
+from fairlane.store.sqlite.claims.limits import queue_block, strand_block, tenant_block
 from fairlane.store.sqlite.query import one_value
 from fairlane.store.sqlite.statements import load
 from fairlane.store.sqlite.tables.job_tables import find_any
@@ -37,7 +37,8 @@ def _explain_ready(tx: Transaction, job: JobRecord) -> Why:
         pause = tx.policies.paused(subject, tx.now)
         if pause is not None:
             return Why("paused", str(subject), pause.until, ahead)
-    block = queue_block(tx, job.queue) or tenant_block(tx, tenant_queue) or task_block(tx, job.task)
+    block = queue_block(tx, job.queue) or tenant_block(tx, tenant_queue)
+    block = block or strand_block(tx, job.task, job.tenant)
     if block is not None:
         return Why(block.reason, str(block.subject), block.until, ahead)
     workers = tx.db.execute(_SQL.served, (tx.now - LIVE_WITHIN,))

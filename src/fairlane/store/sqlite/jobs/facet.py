@@ -29,7 +29,8 @@ from fairlane.store.contract.jobs import (
     check_edit,
     check_tenants,
 )
-from fairlane.store.contract.request import check_page
+from fairlane.store.contract.line import FirstInLine, FirstRequest, lines_in
+from fairlane.store.contract.request import check_counts, check_page
 from fairlane.store.sqlite.app_transaction import AppTransaction
 from fairlane.store.sqlite.jobs.cancel import cancel, condemn
 from fairlane.store.sqlite.jobs.count import count
@@ -37,6 +38,7 @@ from fairlane.store.sqlite.jobs.edit import edit, run_now
 from fairlane.store.sqlite.jobs.enqueue import enqueue
 from fairlane.store.sqlite.jobs.explain import explain
 from fairlane.store.sqlite.jobs.find import find
+from fairlane.store.sqlite.jobs.line import first_in_line
 from fairlane.store.sqlite.jobs.peek import peek
 from fairlane.store.sqlite.jobs.tally import tally
 from fairlane.store.sqlite.tables.job_tables import find_any
@@ -70,7 +72,7 @@ class SqliteJobs:
         return await self._reader.run(lambda tx: find(tx, request))
 
     async def count(self, request: CountRequest) -> CountPage:
-        check_page(request.limit)
+        check_counts(request.limit)
         return await self._reader.run(lambda tx: count(tx, request))
 
     async def tally(self, request: TallyRequest) -> TallyPage:
@@ -79,6 +81,10 @@ class SqliteJobs:
     async def peek(self, request: PeekRequest) -> tuple[JobRecord, ...]:
         check_page(request.limit)
         return await self._writer.run(lambda tx: peek(tx, request))
+
+    async def first_in_line(self, request: FirstRequest) -> tuple[FirstInLine, ...]:
+        lines = lines_in(request)
+        return await self._reader.run(lambda tx: first_in_line(tx, lines))
 
     async def explain(self, request: ExplainRequest) -> Why | None:
         return await self._reader.run(lambda tx: explain(tx, request))

@@ -8,9 +8,11 @@ from typing import Final
 import apsw
 
 from fairlane.model.instants import Instant
+from fairlane.model.policy.budget import BudgetRules
 from fairlane.model.policy.limits import Limits
 from fairlane.model.policy.overrides import (
     EVERY,
+    BreakerRules,
     GateRules,
     Hold,
     QueueRules,
@@ -51,6 +53,7 @@ class PolicyCache:
         self._rules_names: dict[str, str] = {}
         self._limits: dict[tuple[str, str], tuple[Limits, Instant | None]] = {}
         self._in_force: dict[tuple[SubjectKind, str], tuple[Rules, Instant | None]] = {}
+        self._has_budgets: bool | None = None
 
     def drop_if_stale(self) -> None:
         """Empty the cache if another process, or an earlier verb, changed a policy."""
@@ -65,6 +68,7 @@ class PolicyCache:
         self._rules_names.clear()
         self._limits.clear()
         self._in_force.clear()
+        self._has_budgets = None
         self._version = -1
 
     def policy(self, subject: Subject) -> StoredPolicy:
@@ -127,6 +131,21 @@ class PolicyCache:
     def gate(self, name: str, now: Instant) -> GateRules:
         """Return the rules in force for a gate."""
         return self._remembered(SubjectKind.GATE, name, now)  # type: ignore[return-value]
+
+    def breaker(self, name: str, now: Instant) -> BreakerRules:
+        """Return the rules in force for a breaker."""
+        return self._remembered(SubjectKind.BREAKER, name, now)  # type: ignore[return-value]
+
+    def budget(self, name: str, now: Instant) -> BudgetRules:
+        """Return the rules in force for a budget."""
+        return self._remembered(SubjectKind.BUDGET, name, now)  # type: ignore[return-value]
+
+    @property
+    def has_budgets(self) -> bool:
+        """Whether any budget was ever declared: without one, no claim holds anything of it."""
+        if self._has_budgets is None:
+            self._has_budgets = bool(one_value(self._db, _SQL.has_any, (SubjectKind.BUDGET.value,)))
+        return self._has_budgets
 
     def limits(self, queue: str, tenant: str, now: Instant) -> Limits:
         """Return the limits of a tenant in a queue; computed once, until an override expires."""

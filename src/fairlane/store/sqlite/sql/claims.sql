@@ -43,10 +43,10 @@ CROSS JOIN body ON body.seq = ready.seq CROSS JOIN live ON live.seq = ready.seq
 WHERE strand.parked IS NULL AND strand.head_key IS NOT NULL
 
 -- name: claimed
--- Start all jobs in a JSON array (?9) with the same values.
+-- Start all jobs in a JSON array (?8) with the same values.
 UPDATE live SET state = {running}, attempt = ?1, fence = ?2, worker = ?3, started_at = ?4, lease_until = ?5,
-  gate = ?6, is_alone = ?7, charged = ?8
-WHERE seq IN (SELECT value FROM json_each(?9))
+  gate = ?6, charged = ?7
+WHERE seq IN (SELECT value FROM json_each(?8))
 
 -- name: taken
 -- Remove the first jobs of a strand, up to one that was claimed: all before it were claimed or have expired.
@@ -87,6 +87,15 @@ ORDER BY live.lease_until, body.id LIMIT ?2
 
 -- name: is_any_running
 SELECT 1 FROM live WHERE state = {running} AND lease_until IS NOT NULL LIMIT 1
+
+-- name: stuck
+-- Claims whose lease still runs at ?1, that began at ?2 or later and are older than they may be: by their own limit, or at
+-- ?3 times their timeout. Reads all running jobs.
+SELECT {live_job}
+FROM live JOIN body USING (seq)
+WHERE live.state = {running} AND live.lease_until > ?1 AND live.started_at >= ?2
+  AND live.started_at + coalesce(body.stuck_after, ?3 * body.timeout) <= ?1
+ORDER BY live.started_at, body.id LIMIT ?4
 
 -- name: expired
 SELECT {live_job}

@@ -4,7 +4,7 @@
 -- Placeholders: {walk} the condition that an index answers, {from} all bodies or a few, {list} the jobs of
 -- some states.
 -- Index: body_time, body_tenant, body_correlation, live_due, live_lease, the primary key of ready,
--- dead_settled, strand_name. Locks: none (a snapshot).
+-- letter_count, strand_name. Locks: none (a snapshot).
 
 -- name: last
 SELECT enqueued_at, id FROM body WHERE {walk} AND (enqueued_at, id) < (:top, :top_id)
@@ -47,7 +47,7 @@ SELECT seq FROM ready
 SELECT seq FROM live WHERE state = {running}
 
 -- name: dead_now
-SELECT seq FROM dead
+SELECT seq FROM letter
 
 -- name: ahead
 SELECT count(*) FROM (

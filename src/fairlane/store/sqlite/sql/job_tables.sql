@@ -1,4 +1,4 @@
--- Purpose: read and write single jobs: their row in body, in one of live, history and dead, and in ready.
+-- Purpose: read and write single jobs: their row in body, in one of live, history and dead, in letter and ready.
 -- Parameters: columns in the order of the lists in the code that loads this file.
 -- Index: body_id, the primary keys. Locks: the write lock; none for the reader.
 
@@ -7,6 +7,9 @@ INSERT INTO body {insert_body}
 
 -- name: update_body
 UPDATE body SET {assign_body} WHERE seq = ?1
+
+-- name: update_metadata
+UPDATE body SET metadata = ?2 WHERE seq = ?1
 
 -- name: delete_body
 DELETE FROM body WHERE seq = ?1
@@ -50,6 +53,12 @@ UPDATE dead SET {assign_status} WHERE seq = ?1
 
 -- name: delete_dead
 DELETE FROM dead WHERE seq = ?1
+
+-- name: insert_letter
+INSERT INTO letter {insert_letter}
+
+-- name: delete_letter
+DELETE FROM letter WHERE seq = ?1
 
 -- name: insert_ready
 INSERT INTO ready VALUES (?1, ?2, ?3, ?4)

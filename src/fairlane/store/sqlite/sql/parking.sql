@@ -2,7 +2,7 @@
 -- unparked.
 -- Parameters: ?1 queue or gate, ?2 now, ?3 how many; of strands_at_gate, ?1 queue, ?2 gate, ?3 tenant or NULL; of
 -- mark_*, ?1 now, ?2 the subject's name.
--- Index: tenant_queue_parked, strand_parked, strand_line, strand_gate, strand_task, tenant_queue_tenant.
+-- Index: tenant_queue_parked, strand_parked, strand_line, strand_gate, strand_task, strand_budget, tenant_queue_tenant.
 -- Locks: the write lock.
 
 -- name: what_is_parked
@@ -56,6 +56,11 @@ WHERE parked IS NOT NULL AND (parked_until IS NULL OR parked_until > ?1) RETURNI
 -- name: mark_task
 UPDATE strand SET parked_until = ?1
 WHERE task = ?2 AND parked IS NOT NULL AND (parked_until IS NULL OR parked_until > ?1) RETURNING queue
+
+-- name: mark_budget
+UPDATE strand SET parked_until = ?1
+WHERE parked = 'budget budget ' || ?2 AND parked >= 'budget ' AND parked < 'budget!'
+  AND (parked_until IS NULL OR parked_until > ?1) RETURNING queue
 
 -- name: mark_gate_rate
 UPDATE strand SET parked_until = ?1

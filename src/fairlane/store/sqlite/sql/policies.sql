@@ -41,5 +41,22 @@ SELECT queue FROM tenant_queue WHERE queue > ?1 AND delayed + ready + running > 
 UNION SELECT queue FROM tally WHERE queue > ?1 AND jobs > 0
 ORDER BY 1 LIMIT ?2
 
--- name: tasks
-SELECT DISTINCT task FROM body WHERE task > ?1 ORDER BY 1 LIMIT ?2
+-- name: unfinished
+SELECT sum(delayed + ready + running) FROM tenant_queue WHERE queue = ?1
+
+-- name: queue_rate
+SELECT rate_id, next_allowed_at FROM queue WHERE name = ?1
+
+-- name: tenant_rate
+-- ?1 the queue, ?2 the tenant.
+SELECT rate_id, next_allowed_at FROM tenant_queue WHERE queue = ?1 AND tenant = ?2
+
+-- name: task_rate
+SELECT rate_id, next_allowed_at FROM task WHERE name = ?1
+
+-- name: gate_rate
+SELECT rate_id, next_allowed_at FROM gate WHERE name = ?1
+
+-- name: has_any
+-- Whether a kind (?1) has any policy.
+SELECT EXISTS (SELECT 1 FROM policy WHERE kind = ?1)

@@ -1,26 +1,47 @@
 -- Purpose: prune old jobs, forget a tenant, purge waiting jobs, count everything, dedicate the file.
 -- Parameters: see each statement.
--- Index: history_settled, dead_settled, body_tenant, idempotency_settled, tenant_queue_tenant,
+-- Index: history_settled, letter_settled, body_tenant, idempotency_settled, tenant_queue_tenant,
 -- tenant_queue_name.
 -- Locks: the write lock; none for the census.
 
--- name: finished
--- ?1 now, ?2 tenant or null, ?3 how many, ?4 to ?6 retention by state, ?7 of results, ?8 and ?9 retention by
--- queue and by tenant as JSON objects, ?10 now less the shortest retention: jobs settled later are not read.
--- Only jobs past their retention count towards the limit: jobs with a longer one may come before them.
-SELECT {body}, {live}, {history}, {dead}
-FROM (SELECT seq, state, settled_at, length(result) > 0 AS has_result FROM history
-      WHERE settled_at <= ?10
-      UNION ALL SELECT seq, state, settled_at, 0 FROM dead WHERE settled_at <= ?10) ended
-JOIN body USING (seq)
-LEFT JOIN live USING (seq) LEFT JOIN history USING (seq) LEFT JOIN dead USING (seq)
-WHERE (?2 IS NULL OR body.tenant = ?2)
-  AND (ended.settled_at <= ?1 - coalesce(
-         (SELECT value FROM json_each(?9) WHERE key = body.tenant),
-         (SELECT value FROM json_each(?8) WHERE key = body.queue),
-         CASE ended.state WHEN {succeeded} THEN ?4 WHEN {cancelled} THEN ?5 ELSE ?6 END)
-       OR (ended.has_result AND ended.settled_at <= ?1 - ?7))
-ORDER BY ended.settled_at, body.id LIMIT ?3
+-- name: newest_finished
+-- The settlement of the last of the newest; ?1 how many are newer.
+SELECT settled_at FROM history INDEXED BY history_settled ORDER BY settled_at DESC LIMIT 1 OFFSET ?1
+
+-- name: newest_dead
+SELECT settled_at FROM letter INDEXED BY letter_settled ORDER BY settled_at DESC LIMIT 1 OFFSET ?1
+
+-- name: history_over
+-- Jobs and results of the history that are past their retention, oldest settlement first; only these count towards the limit.
+-- Of what was settled from :first to :last; before :cut it is over by number. :tasks, :tenants and :queues are JSON objects,
+-- looked into if :has_own.
+SELECT {body}, {live}, {history}, {dead},
+       iif(:has_own, coalesce((SELECT value FROM json_each(:tasks) WHERE key = body.task),
+                              (SELECT value FROM json_each(:tenants) WHERE key = body.tenant),
+                              (SELECT value FROM json_each(:queues) WHERE key = body.queue)), NULL) AS own
+FROM history INDEXED BY history_settled CROSS JOIN body USING (seq)
+LEFT JOIN live USING (seq) LEFT JOIN dead USING (seq)
+WHERE history.settled_at BETWEEN :first AND :last AND (:tenant IS NULL OR body.tenant = :tenant)
+  AND (history.settled_at + coalesce(own, iif(history.state = {succeeded}, :succeeded, :cancelled)) <= :now
+       OR (own IS NULL AND history.settled_at < :cut)
+       OR (length(history.result) > 0 AND history.settled_at <= :now - :results))
+ORDER BY history.settled_at, body.id LIMIT :limit
+
+-- name: letters_over
+-- Dead letters that are past their retention, oldest death first, none of after :died_by; before :dead_cut by number. What
+-- model.policy.retention says of dead letters is said again here: a letter that was decided may go earlier.
+SELECT {body}, {live}, {history}, {dead},
+       iif(:has_own, coalesce((SELECT value FROM json_each(:tasks) WHERE key = body.task),
+                              (SELECT value FROM json_each(:tenants) WHERE key = body.tenant),
+                              (SELECT value FROM json_each(:queues) WHERE key = body.queue)), NULL) AS own
+FROM letter INDEXED BY letter_settled CROSS JOIN body USING (seq) CROSS JOIN dead USING (seq)
+LEFT JOIN live USING (seq) LEFT JOIN history USING (seq)
+WHERE letter.settled_at <= :died_by AND (:tenant IS NULL OR letter.tenant = :tenant)
+  AND (coalesce(letter.settled_at + own,
+                CASE WHEN decided_at IS NULL THEN letter.settled_at + :dead
+                     ELSE iif(:is_from_review, decided_at, letter.settled_at) + :dead_reviewed END) <= :now
+       OR (own IS NULL AND letter.settled_at < :dead_cut))
+ORDER BY letter.settled_at, letter.id LIMIT :limit
 
 -- name: delete_result
 UPDATE history SET result = x'' WHERE seq = ?1
@@ -46,13 +67,15 @@ ORDER BY enqueued_at, id LIMIT 2 OFFSET ?4
 
 -- name: contents_of
 -- Jobs of a tenant (?1) that are not running and not yet scrubbed, after ?2, ?3 and up to ?4, ?5; ?6 how
--- many. A scrubbed body is empty; another one never is.
+-- many. A scrubbed body is empty; another one never is. A scrubbed letter has no notes, until somebody writes one.
 SELECT {body}, {live}, {history}, {dead}
 FROM body LEFT JOIN live USING (seq) LEFT JOIN history USING (seq) LEFT JOIN dead USING (seq)
+LEFT JOIN letter USING (seq)
 WHERE body.tenant = ?1 AND (body.enqueued_at, body.id) > (?2, ?3) AND (body.enqueued_at, body.id) <= (?4, ?5)
   AND live.state IS NOT {running}
   AND (live.seq IS NOT NULL OR length(body.payload) > 0 OR body.tags IS NOT NULL OR body.created_by IS NOT NULL
-       OR body.idempotency_key IS NOT NULL OR body.correlation_id IS NOT NULL OR body.dedup_key IS NOT NULL)
+       OR body.idempotency_key IS NOT NULL OR body.correlation_id IS NOT NULL OR body.dedup_key IS NOT NULL
+       OR letter.notes > 0)
 ORDER BY body.enqueued_at, body.id LIMIT ?6
 
 -- name: delete_keys_of
@@ -98,3 +121,22 @@ INSERT INTO meta (name, value) VALUES ('purpose', ?1)
 
 -- name: has_jobs
 SELECT 1 FROM body LIMIT 1
+
+-- name: unfinished_of
+-- The unfinished jobs of a tenant (?1) in a queue (?2), ?3 at most: what places and counters are derived from.
+SELECT live.seq, live.state, live.sort_key, live.strand, body.id, body.task
+FROM body INDEXED BY body_tenant CROSS JOIN live USING (seq)
+WHERE body.tenant = ?1 AND body.queue = ?2 LIMIT ?3
+
+-- name: strands_of
+SELECT {strand} FROM strand WHERE tenant_queue = ?1
+
+-- name: places_of
+-- The places in line of a tenant queue (?1).
+SELECT ready.strand, ready.sort_key, ready.id FROM ready JOIN strand USING (strand) WHERE strand.tenant_queue = ?1
+
+-- name: delete_places_of
+DELETE FROM ready WHERE strand IN (SELECT strand FROM strand WHERE tenant_queue = ?1)
+
+-- name: move_to_strand
+UPDATE live SET strand = ?2 WHERE seq = ?1

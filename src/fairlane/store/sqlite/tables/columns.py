@@ -28,6 +28,8 @@ PLAIN_COLUMNS: Final = (
     "at_most_once",
     "metadata",
     "created_by",
+    "stuck_after",
+    "on_stuck",
 )
 """Columns of `body` with the same value as the field of the same name, in `NewJob` and in `JobRecord`."""
 
@@ -58,11 +60,31 @@ CLAIM_COLUMNS: Final = ("worker", "started_at", "lease_until", "is_cancel_asked"
 """What only `live` has of a record."""
 
 LIVE_COLUMNS: Final = (*STATUS_COLUMNS, *CLAIM_COLUMNS)
-LIVE_ONLY_COLUMNS: Final = ("gate", "is_alone", "charged")
+LIVE_ONLY_COLUMNS: Final = ("gate", "charged")
 """What `live` has of a claim and no record has."""
 
 FILTERS: Final = ("tenant", "queue", "task", "parent_id", "created_by")
 """Columns of `body` that `find` and `tally` compare with a parameter of the same name; NULL matches all."""
+
+# ── dead letters ──────────────────────────────────────────────────────────────
+
+NEW_LETTER_COLUMNS: Final = (
+    *("seq", "id", "settled_at", *NAME_COLUMNS),
+    *("error_class", "fingerprint"),
+)
+"""What `letter` copies from a job that dies, so that filters and tallies read no wide row."""
+
+REVIEW_COLUMNS: Final = ("review", "is_acknowledged", "notes", "decided_at", "new_job", "record")
+"""What people decide. `record` holds all of it; the others are what statements compare."""
+
+LETTER_COLUMNS: Final = ("error_class", "fingerprint", "review", "record")
+"""What `letter` has of a dead letter and the job's own tables have not."""
+
+LETTER_FILTERS: Final = (
+    *NAME_COLUMNS,
+    *("error_class", "fingerprint", "review", "is_acknowledged"),
+)
+"""Columns of `letter` that the facet of dead letters compares as `FILTERS` are."""
 
 # ── tenant queues ─────────────────────────────────────────────────────────────
 
@@ -109,6 +131,15 @@ def assign(*columns: str) -> str:
     return ", ".join(f"{name} = ?{position}" for position, name in enumerate(columns, 2))
 
 
+def filters(table: str, *columns: str) -> str:
+    """Return comparisons with parameters of the same name; NULL matches all.
+
+    >>> filters("body", "queue")
+    '(:queue IS NULL OR body.queue = :queue)'
+    """
+    return " AND ".join(f"(:{name} IS NULL OR {table}.{name} = :{name})" for name in columns)
+
+
 SQL: Final = {
     "{body}": select("body", *BODY_COLUMNS),
     "{live}": select("live", *LIVE_COLUMNS),
@@ -119,11 +150,15 @@ SQL: Final = {
     ),
     "{insert_body}": insert(*BODY_COLUMNS),
     "{insert_history}": insert("seq", *STATUS_COLUMNS),
-    "{insert_dead}": insert("seq", *STATUS_COLUMNS, "id", "error_class"),
+    "{insert_dead}": insert("seq", *STATUS_COLUMNS),
+    "{letter}": select("letter", *LETTER_COLUMNS),
+    "{insert_letter}": insert(*NEW_LETTER_COLUMNS),
+    "{assign_review}": assign(*REVIEW_COLUMNS),
     "{assign_body}": assign(*EDITABLE_COLUMNS),
     "{assign_status}": assign(*STATUS_COLUMNS),
     "{assign_live}": assign(*LIVE_COLUMNS, "expires_at", *LIVE_ONLY_COLUMNS),
-    "{filters}": " AND ".join(f"(:{name} IS NULL OR body.{name} = :{name})" for name in FILTERS),
+    "{filters}": filters("body", *FILTERS),
+    "{letter_filters}": filters("letter", *LETTER_FILTERS),
     "{tenant_queue}": select("tenant_queue", *TENANT_QUEUE_COLUMNS),
     "{strand}": select("strand", *STRAND_COLUMNS),
     "{insert_tenant_queue}": insert(*TENANT_QUEUE_COLUMNS),

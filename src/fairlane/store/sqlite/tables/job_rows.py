@@ -127,21 +127,24 @@ def new_body(seq: int, id: bytes, new: NewJob, now: Instant, expires_at: Instant
 
 def editable(job: JobRecord) -> Row:
     """Return the columns of `body` that an edit or a scrub may change."""
-    own = to_text(job.id)
-    row: Row = _editable(
-        (
-            None,
-            None,
-            job.enqueued_at,
-            job.expires_at,
-            None if job.parent_id is None else job.parent_id.bytes,
-            _pack(job.tags) if job.tags else None,
-            None if job.idempotency_key == own else job.idempotency_key,
-            None if job.correlation_id == own else job.correlation_id,
-            *_plain(job),
-        )
-    )
+    row: Row = _editable(body_of(0, job))
     return row
+
+
+def body_of(seq: int, job: JobRecord) -> tuple[Any, ...]:
+    """Return the row of `body` for a job that is known already."""
+    own = to_text(job.id)
+    return (
+        seq,
+        job.id.bytes,
+        job.enqueued_at,
+        job.expires_at,
+        None if job.parent_id is None else job.parent_id.bytes,
+        _pack(job.tags) if job.tags else None,
+        None if job.idempotency_key == own else job.idempotency_key,
+        None if job.correlation_id == own else job.correlation_id,
+        *_plain(job),
+    )
 
 
 def to_status(job: JobRecord) -> Row:
@@ -162,9 +165,10 @@ class SuccessRows:
     records, which are packed once.
     """
 
-    def __init__(self, now: Instant) -> None:
+    def __init__(self, now: Instant, attempts_kept: int) -> None:
         """Start with nothing packed."""
         self._now = now
+        self._kept = attempts_kept
         self._packed: dict[tuple[int, Instant | None], bytes] = {}
 
     def row(self, seq: int, job: JobRecord, asked: Settlement) -> tuple[Any, ...]:
@@ -175,7 +179,7 @@ class SuccessRows:
 
     def _attempts(self, job: JobRecord, asked: Settlement) -> bytes:
         if job.attempts or asked.log is not None or asked.failure is not None:
-            return _pack(ended(job, asked.outcome, asked.failure, asked.log, self._now))
+            return _pack(ended(job, asked.outcome, asked.failure, asked.log, self._now, self._kept))
         attempt_key = (job.attempt, job.started_at)  # a request has one worker
         found = self._packed.get(attempt_key)
         if found is None:

@@ -6,7 +6,6 @@ A job is one row in `body` and one row in exactly one of these tables, after eve
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -17,7 +16,7 @@ from fairlane.model.lifecycle.record_changes import initial_fields
 from fairlane.model.lifecycle.states import State, is_finished
 from fairlane.store.contract.jobs import Created
 from fairlane.store.sqlite.jobs.idempotency import release_keys
-from fairlane.store.sqlite.query import one_row
+from fairlane.store.sqlite.query import Values, one_row
 from fairlane.store.sqlite.statements import load
 from fairlane.store.sqlite.tables.job_rows import (
     BODY_WIDTH,
@@ -27,6 +26,7 @@ from fairlane.store.sqlite.tables.job_rows import (
     STATE,
     STATUS_WIDTH,
     Row,
+    body_of,
     editable,
     new_body,
     to_claim,
@@ -34,6 +34,7 @@ from fairlane.store.sqlite.tables.job_rows import (
     to_record,
     to_status,
 )
+from fairlane.store.sqlite.tables.letter_rows import new_letter
 from fairlane.store.sqlite.tables.tenant_queue_rows import Strand
 from fairlane.store.sqlite.transaction import Transaction
 
@@ -47,16 +48,15 @@ class LiveJob(msgspec.Struct):
     job: JobRecord
     strand: int
     gate: str | None = None
-    is_alone: bool = False
     charged: Micros | None = None
     has_keys: bool = False
 
 
 def read_live(row: Row) -> LiveJob:
     """Read a row of a statement that selects `{live_job}`."""
-    strand, gate, is_alone, charged = row[BODY_WIDTH + LIVE_WIDTH :]
+    strand, gate, charged = row[BODY_WIDTH + LIVE_WIDTH :]
     has_keys = row[IDEMPOTENCY_KEY] is not None or row[DEDUP_KEY] is not None
-    return LiveJob(row[0], to_record(row), strand, gate, bool(is_alone), charged, has_keys)
+    return LiveJob(row[0], to_record(row), strand, gate, charged, has_keys)
 
 
 def find_live(tx: Transaction, id: UUID) -> LiveJob | None:
@@ -121,6 +121,8 @@ def move(tx: Transaction, live: LiveJob, after: JobRecord) -> JobRecord:
     if is_finished(after.state):
         tx.write(_SQL.delete_live, live.seq)
         _insert_finished(tx, live.seq, after)
+        if after.state is State.DEAD:
+            tx.deaths.append(after)
         strand.jobs -= 1
         strand.is_changed = True
         release_keys(tx, after)
@@ -168,24 +170,34 @@ def _shift(tx: Transaction, live: LiveJob, strand: Strand, after: JobRecord) -> 
 
 def _rewrite_live(tx: Transaction, live: LiveJob, after: JobRecord) -> None:
     is_claimed = after.state is State.RUNNING
-    claim = (live.gate, live.is_alone, live.charged) if is_claimed else (None, 0, None)
+    claim = (live.gate, live.charged) if is_claimed else (None, None)
     tx.write(_SQL.update_live, live.seq, *to_status(after), *to_claim(after), after.expires_at, *claim)
 
 
 def _insert_finished(tx: Transaction, seq: int, job: JobRecord) -> None:
-    """Insert a finished job into `history` or `dead`."""
+    """Insert a finished job into `history` or `dead`; a dead one also gets a letter."""
     tx.tally[job.tenant, job.queue, job.state] += 1
     if job.state is State.DEAD:
-        failures = [attempt.failure for attempt in job.attempts if attempt.failure is not None]
-        error_class = failures[-1].error_class.value if failures else None
-        tx.write(_SQL.insert_dead, seq, *to_status(job), job.id.bytes, error_class)
+        tx.write(_SQL.insert_dead, seq, *to_status(job))
+        tx.write(_SQL.insert_letter, *new_letter(seq, job))
     else:
         tx.write(_SQL.insert_history, seq, *to_status(job))
 
 
+def insert_finished(tx: Transaction, seq: int, job: JobRecord) -> None:
+    """Insert a job that has ended elsewhere, or before."""
+    tx.write(_SQL.insert_body, *body_of(seq, job))
+    _insert_finished(tx, seq, job)
+
+
 def rewrite_body(tx: Transaction, seq: int, job: JobRecord) -> None:
-    """Overwrite a body after an edit or a scrub; bodies change at no other time."""
+    """Overwrite a body after an edit or a scrub; at no other time does more change than its metadata."""
     tx.write(_SQL.update_body, seq, *editable(job))
+
+
+def rewrite_metadata(tx: Transaction, seq: int, metadata: bytes) -> None:
+    """Overwrite the metadata of a job that its handler has changed."""
+    tx.write(_SQL.update_metadata, seq, metadata)
 
 
 def rewrite_finished(tx: Transaction, seq: int, job: JobRecord) -> None:
@@ -197,10 +209,14 @@ def rewrite_finished(tx: Transaction, seq: int, job: JobRecord) -> None:
 def delete_finished(tx: Transaction, seq: int, job: JobRecord) -> None:
     """Delete a finished job."""
     tx.tally[job.tenant, job.queue, job.state] -= 1
-    tx.write(_SQL.delete_dead if job.state is State.DEAD else _SQL.delete_history, seq)
+    if job.state is State.DEAD:
+        tx.write(_SQL.delete_dead, seq)
+        tx.write(_SQL.delete_letter, seq)
+    else:
+        tx.write(_SQL.delete_history, seq)
     tx.write(_SQL.delete_body, seq)
 
 
-def read_page(tx: Transaction, statement: str, values: tuple[Any, ...]) -> list[tuple[int, JobRecord]]:
+def read_page(tx: Transaction, statement: str, values: Values) -> list[tuple[int, JobRecord]]:
     """Return jobs in any state, with the numbers of their bodies, by a statement that selects all columns."""
     return [(row[0], read_any(row)) for row in tx.db.execute(statement, values)]

@@ -17,7 +17,7 @@ MAX_CACHED_ROWS: Final = 25_000
 """How many rows one cache holds before it is emptied."""
 
 
-BlockReason: TypeAlias = Literal["paused", "running_limit", "rate", "gate"]
+BlockReason: TypeAlias = Literal["paused", "running_limit", "rate", "gate", "breaker", "budget"]
 
 
 class Block(msgspec.Struct, frozen=True):
@@ -32,8 +32,14 @@ class Block(msgspec.Struct, frozen=True):
     vt: int = 0
     ready_since: int = 0
 
+    def line(self) -> str | None:
+        """Return in whose line it waits: the name of a gate, or a breaker as `explain` names it."""
+        if self.reason == "breaker":
+            return str(self.subject)
+        return self.subject.name if self.reason == "gate" else None
+
     def text(self) -> str:
-        """Return the stored form; names have no spaces."""
+        """Return the stored form; reasons and kinds have no spaces."""
         return f"{self.reason} {self.subject.kind.value} {self.subject.name}"
 
 
@@ -121,8 +127,15 @@ class Strand:
         key, id = self.head or (None, None)
         if self.parked is None:
             return (self.jobs, self.ready, key, id, None, *_NOT_PARKED)
-        gate = self.parked.subject.name if self.parked.reason == "gate" else None
-        return (self.jobs, self.ready, key, id, self.parked.text(), gate, *_parked_values(self.parked))
+        return (
+            self.jobs,
+            self.ready,
+            key,
+            id,
+            self.parked.text(),
+            self.parked.line(),
+            *_parked_values(self.parked),
+        )
 
 
 class RowCache(Generic[K, V]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from fairlane.store.contract.inspection import Inspection, InspectRequest
+from fairlane.store.contract.repair import RepairReply, RepairRequest
 from fairlane.store.contract.request import Request, check_page
 from fairlane.store.contract.upkeep import (
     Census,
@@ -25,6 +26,7 @@ from fairlane.store.sqlite.upkeep.census import census, dedicate, gates, purpose
 from fairlane.store.sqlite.upkeep.forget import forget
 from fairlane.store.sqlite.upkeep.prune import prune
 from fairlane.store.sqlite.upkeep.purge import purge
+from fairlane.store.sqlite.upkeep.repair import repair
 
 
 class SqliteUpkeep:
@@ -67,6 +69,10 @@ class SqliteUpkeep:
     async def census(self, request: CensusRequest) -> Census:
         check_page(request.limit)
         return await self._reader.run(lambda tx: census(tx, request))
+
+    async def repair(self, request: RepairRequest) -> RepairReply:
+        thread = self._writer if request.restores else self._reader
+        return await thread.run(lambda tx: repair(tx, request))
 
     async def gates(self, request: Request) -> tuple[GateCounter, ...]:
         if request.scope.tenant is not None:

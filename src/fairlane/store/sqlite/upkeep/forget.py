@@ -13,6 +13,8 @@ from fairlane.model.lifecycle.record_changes import scrubbed, stopped
 from fairlane.model.lifecycle.states import Because, State, because, is_finished
 from fairlane.store.contract.request import MAX_ROWS_READ, JobPosition, from_cursor, to_cursor
 from fairlane.store.contract.upkeep import ForgetReply, ForgetRequest
+from fairlane.store.sqlite.dead.letters import scrub_letter
+from fairlane.store.sqlite.history import forget_batches
 from fairlane.store.sqlite.jobs.cancel import request_cancel
 from fairlane.store.sqlite.query import all_rows, one_value
 from fairlane.store.sqlite.statements import load
@@ -33,7 +35,7 @@ _LAST: Final = (2**63 - 1, b"\xff" * 17)
 
 
 def forget(tx: Transaction, request: ForgetRequest, tenant: str) -> ForgetReply:
-    """Do one pass over a tenant's jobs, oldest enqueue first; the last pass deletes the keys."""
+    """Do one pass over a tenant's jobs, oldest enqueue first; the last deletes keys and names in budgets."""
     start = _FIRST
     if request.cursor is not None:
         position = from_cursor(request.cursor)
@@ -55,6 +57,8 @@ def forget(tx: Transaction, request: ForgetRequest, tenant: str) -> ForgetReply:
         return ForgetReply(len(page), running, to_cursor(JobPosition(end[0], UUID(bytes=end[1]))))
     tx.flush()
     tx.db.execute(_SQL.delete_keys_of, (tenant,))
+    forget_batches(tx, tenant)
+    tx.budgets.forget(tenant, is_running=running > 0)
     return ForgetReply(len(page), running)
 
 
@@ -67,3 +71,5 @@ def _scrub(tx: Transaction, seq: int, job: JobRecord, reason: str) -> None:
     empty = scrubbed(job)
     rewrite_body(tx, seq, empty)
     rewrite_finished(tx, seq, empty)
+    if empty.state is State.DEAD:
+        scrub_letter(tx, seq)

@@ -1,7 +1,7 @@
 -- What may not run now: pauses, running limits, rates and gates, in the order in which `explain` names them. Asked by
 -- `claim_stepwise` of each tenant and each strand that it meets; a whole queue is asked about by `queue_block` (pause.sql).
 -- Parameters: `p_has_holds`: there are pauses of tenants or tasks at all. Index: primary keys of hold and effective_rule,
--- rate_state_name, job_gate, job_running. Locks: the caller's queue lock; for tasks with a gate or rate that of the gates;
+-- rate_state_name, job_gate, job_running. Locks: the caller's queue lock; for tasks with a gate, rate or budget that of the gates;
 -- rows of running jobs, SKIP LOCKED.
 
 -- What holds a tenant back, and until when if time alone ends that; `reason` is NULL if nothing does. `p_running`: its claims
@@ -24,32 +24,55 @@ BEGIN
   END IF;
 END $$;
 
--- The same for a strand, by the rules of its task and of the gate that they name; also which subject holds it, and the rules
--- of the gate. `p_taken`: the gates of the jobs that this call has chosen.
+-- The same for a strand, by the rules of its task and of the breaker and the gate that they name; also which subject holds it, the
+-- rules of the gate, whether the breaker is not closed, and whether the budget is spent, so that a job that starts is dead. `p_taken`: the gates of the jobs that this call has chosen; `p_passed`:
+-- those of them that passed a breaker; `p_has_open`: some breaker is not closed.
+DROP FUNCTION IF EXISTS {schema}.strand_block(bigint, text, {schema}.effective_rule, text[], boolean);
 CREATE OR REPLACE FUNCTION {schema}.strand_block(
-  p_now bigint, p_task text, p_rules {schema}.effective_rule, p_taken text[], p_has_holds boolean,
-  OUT reason text, OUT subject text, OUT until bigint, OUT gate {schema}.effective_rule
+  p_now bigint, p_task text, p_tenant text, p_rules {schema}.effective_rule, p_taken text[], p_passed uuid[],
+  p_has_holds boolean, p_has_open boolean,
+  OUT reason text, OUT subject text, OUT until bigint, OUT gate {schema}.effective_rule, OUT is_guarded boolean,
+  OUT is_over boolean
 ) LANGUAGE plpgsql AS $$
+DECLARE
+  held record;
 BEGIN
+  is_guarded := false;
+  is_over := false;
   subject := 'task ' || p_task;
   IF p_has_holds THEN
     SELECT 'paused', nullif(h.until, {forever}) INTO reason, until FROM {schema}.hold_of(p_now, 'paused', 'task', p_task) h;
+  END IF;
+  IF reason IS NULL AND p_has_open AND p_rules.breaker IS NOT NULL THEN
+    SELECT * INTO held FROM {schema}.breaker_block(p_now, p_rules.breaker, p_tenant, p_passed);
+    is_guarded := held.is_guarded;
+    IF held.subject IS NOT NULL THEN
+      reason := 'breaker';
+      subject := held.subject;
+      RETURN; -- without a time: with one, all in the line would wake at once
+    END IF;
   END IF;
   IF reason IS NULL AND p_rules.rate_every IS NOT NULL THEN
     until := {schema}.stored_rate_block(p_now, p_rules);
     reason := CASE WHEN until IS NOT NULL THEN 'rate' END;
   END IF;
-  IF reason IS NOT NULL OR p_rules.gate IS NULL THEN
-    RETURN;
+  IF reason IS NULL AND p_rules.gate IS NOT NULL THEN
+    subject := 'gate ' || p_rules.gate;
+    SELECT * INTO gate FROM {schema}.rule_of(p_now, 'gate', p_rules.gate);
+    IF {schema}.gate_free_slots(p_now, p_rules.gate, p_taken) = 0 THEN
+      reason := 'gate';
+      until := nullif(gate.until, {forever});
+    ELSIF gate.rate_every IS NOT NULL THEN
+      until := {schema}.stored_rate_block(p_now, gate);
+      reason := CASE WHEN until IS NOT NULL THEN 'rate' END;
+    END IF;
   END IF;
-  subject := 'gate ' || p_rules.gate;
-  SELECT * INTO gate FROM {schema}.rule_of(p_now, 'gate', p_rules.gate);
-  IF {schema}.gate_free_slots(p_now, p_rules.gate, p_taken) = 0 THEN
-    reason := 'gate';
-    until := nullif(gate.until, {forever});
-  ELSIF gate.rate_every IS NOT NULL THEN
-    until := {schema}.stored_rate_block(p_now, gate);
-    reason := CASE WHEN until IS NOT NULL THEN 'rate' END;
+  IF reason IS NULL AND p_rules.budget IS NOT NULL THEN
+    subject := 'budget ' || p_rules.budget;
+    SELECT b.reason, b.until, b.is_over INTO reason, until, is_over FROM {schema}.budget_block(p_now, p_rules.budget, p_tenant) b;
+    IF reason IS NOT NULL THEN
+      PERFORM {schema}.note_no_room(p_now, p_rules.budget, p_tenant, true);
+    END IF;
   END IF;
 END $$;
 
@@ -74,13 +97,13 @@ BEGIN
   WHERE ctid = p_tid;
 END $$;
 
--- Park a strand; one that finds its gate full waits in the gate's line, in the order of its tenant's virtual time.
+-- Park a strand; one that finds its gate full, or its breaker not closed, waits in its line, in the order of its tenant's virtual time.
 CREATE OR REPLACE FUNCTION {schema}.park_strand(
   q {schema}.queue, p_tid tid, p_reason text, p_subject text, p_until bigint, p_gate text, p_vt bigint, p_ready_since bigint
 ) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   UPDATE {schema}.strand SET ver = q.ver, state = {parked}, parked = p_reason, subject = p_subject, parked_until = p_until,
-                             gate = CASE p_reason WHEN 'gate' THEN p_gate END, parked_vt = p_vt, parked_since = p_ready_since
+                             gate = CASE p_reason WHEN 'gate' THEN p_gate WHEN 'breaker' THEN p_subject END, parked_vt = p_vt, parked_since = p_ready_since
   WHERE ctid = p_tid;
 END $$;
 

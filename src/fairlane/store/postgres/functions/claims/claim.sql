@@ -3,23 +3,23 @@
 -- make the chosen jobs running (`start_attempts`); write the queue's row back.
 --
 -- Parameters: `p_limit` jobs of this queue, `p_total` what is left of the request's total, `p_headroom` the last slots, which
--- go only to tenants with nothing running, `p_isolates` the worker can run an attempt alone, `p_only` as if other tenants had
--- nothing (a peek), `p_is_again` the queue was made ready for an earlier entry of the same request, `p_parked` and `p_unparked`
--- how many that request has parked and unparked so far, `p_ahead` the last ones of the total, which are claimed before a slot
--- is free for them. It comes last and has a default: workers of the version before do not send it.
+-- go only to tenants with nothing running, `p_isolates` nothing any more (workers of the version before send it, and read
+-- `is_alone` in the reply), `p_only` as if other tenants had nothing (a peek), `p_is_again` the queue was made ready for an
+-- earlier entry of the same request, `p_parked` and `p_unparked` how many that request has parked and unparked so far,
+-- `p_ahead` the last ones of the total, which are claimed before a slot is free for them.
 -- Index: queue_name, delta_order, job_due, tenant_queue_order, tenant_queue_parked, strand_open, strand_parked, strand_line,
--- and those of the functions called. Locks: the queue lock; that of the gates if a task with a gate or rate is met or a
+-- and those of the functions called. Locks: the queue lock; that of the breakers, shared; that of the gates if a task with a gate or rate is met or a
 -- strand waits at a gate. Commits without waiting for the disk: the fence makes a claim harmless that a crash has undone.
 
--- What a claim returns: the jobs in the order served, then one row without a job. Columns after `is_alone` are those of the
--- last row alone: when time alone makes another job claimable (NULL: nothing known, or the total was reached), whether a
--- bound was met, so that a repeat may find more, how many were parked and unparked so far, and whether the next job may not be
--- claimed ahead. The type follows the columns of a job, which CREATE OR REPLACE could not change: it is made anew with the
+-- What a claim returns: the jobs in the order served, each with whether its budget is spent (S59), then one row without a job.
+-- The columns from `next_due_at` to `permits` are, but for `is_over_budget`, those of the last row alone: when time alone makes another job claimable (NULL: nothing known, or the total was reached), whether a
+-- bound was met, so that a repeat may find more, how many were parked and unparked so far, whether the next job may not be
+-- claimed ahead, and which jobs passed a breaker that is not closed. The type follows the columns of a job, which CREATE OR REPLACE could not change: it is made anew with the
 -- functions that return it.
 DROP TYPE IF EXISTS {schema}.claim_reply CASCADE;
 CREATE TYPE {schema}.claim_reply AS (
   {record_types}, is_alone boolean,
-  next_due_at bigint, is_partial boolean, parked int, unparked int, is_ahead_cut boolean
+  next_due_at bigint, is_partial boolean, parked int, unparked int, is_ahead_cut boolean, is_over_budget boolean, permits uuid[]
 );
 
 CREATE OR REPLACE FUNCTION {schema}.claim(
@@ -38,6 +38,7 @@ DECLARE
   reply {schema}.claim_reply;
 BEGIN
   PERFORM {schema}.lock_queue(p_queue);
+  PERFORM {schema}.lock_breakers(true);
   PERFORM set_config('synchronous_commit', 'off', true);
   v_now := {schema}.now_or(p_now);
   q := {schema}.read_queue(p_queue);
@@ -54,8 +55,8 @@ BEGIN
       q := served.q;
       v_taken := cardinality(served.tids);
       reply.parked := served.parked;
-      RETURN QUERY SELECT * FROM {schema}.start_attempts(v_now, p_worker, p_lease, p_isolates, served.tids, NULL, NULL,
-                                                         served.capped, served.has_started);
+      RETURN QUERY SELECT * FROM {schema}.start_attempts(v_now, p_worker, p_lease, served.tids, NULL, NULL,
+                                                         served.capped, NULL, served.has_started);
     END IF;
     IF v_taken < v_limit THEN
       SELECT * INTO served FROM {schema}.claim_stepwise(q, v_now, v_limit - v_taken, p_total - v_taken, p_headroom, p_ahead,
@@ -64,10 +65,11 @@ BEGIN
       v_taken := v_taken + cardinality(served.tids);
       reply.is_partial := reply.is_partial OR served.is_cut;
       reply.is_ahead_cut := served.is_ahead_cut;
+      reply.permits := served.permits;
       reply.parked := served.parked;
       reply.unparked := served.unparked;
-      RETURN QUERY SELECT * FROM {schema}.start_attempts(v_now, p_worker, p_lease, p_isolates, served.tids, served.gates,
-                                                         served.charges, served.capped, true);
+      RETURN QUERY SELECT * FROM {schema}.start_attempts(v_now, p_worker, p_lease, served.tids, served.gates,
+                                                         served.charges, served.capped, served.over, true);
     END IF;
   END IF;
   PERFORM {schema}.write_queue(q);
@@ -79,9 +81,10 @@ END $$;
 
 -- Make chosen jobs running, each under a fence that only grows (S36). They come back in the order of `p_tids`, although
 -- nothing sorts: the settings of `claim` leave the planner only a nested loop that begins with the array.
+DROP FUNCTION IF EXISTS {schema}.start_attempts(bigint, text, bigint, tid[], text[], bigint[], boolean[], boolean);
 CREATE OR REPLACE FUNCTION {schema}.start_attempts(
-  p_now bigint, p_worker text, p_lease bigint, p_isolates boolean, p_tids tid[], p_gates text[], p_charges bigint[],
-  p_capped boolean[], p_has_started boolean
+  p_now bigint, p_worker text, p_lease bigint, p_tids tid[], p_gates text[], p_charges bigint[],
+  p_capped boolean[], p_over boolean[], p_has_started boolean
 ) RETURNS SETOF {schema}.claim_reply LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
@@ -95,11 +98,10 @@ BEGIN
   END IF;
   RETURN QUERY
     UPDATE {schema}.job SET state = {running}, attempt = attempt + 1, fence = greatest(fence + 1, p_now), worker = p_worker,
-      started_at = p_now, lease_until = p_now + p_lease, gate = taken.gate, is_alone = is_suspect AND p_isolates,
-      charged = taken.charge, is_capped = coalesce(taken.is_capped, false)
-    FROM unnest(p_tids, p_gates, p_charges, p_capped) AS taken (tid, gate, charge, is_capped)
+      started_at = p_now, lease_until = p_now + p_lease, gate = taken.gate, charged = taken.charge, is_capped = coalesce(taken.is_capped, false)
+    FROM unnest(p_tids, p_gates, p_charges, p_capped, p_over) AS taken (tid, gate, charge, is_capped, is_over)
     WHERE job.ctid = taken.tid
-    RETURNING {record_of_job}, is_alone, NULL::bigint, NULL::boolean, NULL::int, NULL::int, NULL::boolean;
+    RETURNING {record_of_job}, false, NULL::bigint, NULL::boolean, NULL::int, NULL::int, NULL::boolean, taken.is_over, NULL::uuid[];
 END $$;
 
 -- Make a queue ready for a claim: apply deltas, let in what is due, unpark what can be. `is_partial`: a bound was met.
@@ -116,6 +118,7 @@ BEGIN
     SELECT * INTO step FROM {schema}.promote_due(q, p_now, {max_due});
     q := step.q;
     is_partial := is_partial OR step.promoted = {max_due};
+    PERFORM {schema}.count_budget_reports();
     q := {schema}.apply_policy_changes(q);
     SELECT * INTO step FROM {schema}.unpark(q, p_now, p_only, unparked);
     q := step.q;
@@ -139,7 +142,8 @@ BEGIN
      ORDER BY queue, parked_until, parked_vt, parked_since LIMIT 1),
     (SELECT parked_until FROM {schema}.strand
      WHERE queue = p_queue AND state = {parked} AND parked_until >= {schema}.scan_from(p_now, q.unparked_to)
-     ORDER BY queue, parked_until, parked_vt, parked_since, task LIMIT 1));
+     ORDER BY queue, parked_until, parked_vt, parked_since, task LIMIT 1),
+    {schema}.breaker_due(p_now, p_queue));
   SELECT * INTO block FROM {schema}.queue_block(p_now, p_queue);
   IF block.is_blocked AND block.until IS NOT NULL
      AND (EXISTS (SELECT 1 FROM {schema}.strand WHERE queue = p_queue AND state = {open})
@@ -179,6 +183,8 @@ BEGIN
             AND t.vt >= q.vt_scan_from))
       OR {schema}.is_any_unpark_due(v_queue, {schema}.scan_from(v_now, q.unparked_to), v_now)
       OR EXISTS (SELECT 1 FROM {schema}.strand t WHERE t.queue = v_queue AND t.gate IS NOT NULL)
+      OR (EXISTS (SELECT 1 FROM {schema}.budget_report)
+          AND EXISTS (SELECT 1 FROM {schema}.strand t WHERE t.queue = v_queue AND t.parked = 'budget'))
       OR (v_change > coalesce((SELECT m.change_id FROM {schema}.applied_policy_change m WHERE m.queue = v_queue), 0)
           AND (EXISTS (SELECT 1 FROM {schema}.tenant_queue t WHERE t.queue = v_queue AND t.state = {parked})
                OR EXISTS (SELECT 1 FROM {schema}.strand t WHERE t.queue = v_queue AND t.state = {parked})));

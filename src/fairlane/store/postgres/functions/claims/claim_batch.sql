@@ -34,6 +34,7 @@ DECLARE
   own record;         -- which rules of their own the next tenants have
   has_holds boolean := EXISTS (SELECT 1 FROM {schema}.hold WHERE kind IN ('tenant', 'task') AND verb = 'paused'
     AND until > p_now);
+  has_open boolean := {schema}.is_any_breaker_open();
   v_stride bigint := {schema}.stride_of(p_now, '*');
   v_limits {schema}.effective_rule;  -- of every tenant that has none of its own
   is_plain boolean;   -- none of the next tenants has a limit
@@ -80,7 +81,7 @@ BEGIN
       OR coalesce(chosen.expires_at <= p_now OR chosen.has_rate, false)
       OR EXISTS (SELECT 1 FROM unnest(chosen.tasks) AS met (task), {schema}.effective_rule
                  WHERE kind = 'task' AND name = met.task AND queue = '' AND since <= p_now AND p_now < until
-                   AND (gate IS NOT NULL OR rate_every IS NOT NULL))
+                   AND (gate IS NOT NULL OR budget IS NOT NULL OR rate_every IS NOT NULL OR (has_open AND breaker IS NOT NULL)))
       OR (has_holds AND EXISTS (
             SELECT 1 FROM (SELECT 'task' AS kind, unnest(chosen.tasks) AS name
                            UNION ALL SELECT 'tenant', unnest(chosen.tenants)) AS met, {schema}.hold

@@ -8,14 +8,16 @@
 -- enable_sort: with a sort, all of a tenant's strands, and what an old snapshot keeps of them, would be read to find the
 -- first open one.
 DROP FUNCTION IF EXISTS {schema}.claim_stepwise({schema}.queue, bigint, int, int, int, text, int, int);
+DROP FUNCTION IF EXISTS {schema}.claim_stepwise({schema}.queue, bigint, int, int, int, int, text, int, int);
 CREATE OR REPLACE FUNCTION {schema}.claim_stepwise(
   INOUT q {schema}.queue, p_now bigint, p_limit int, p_total int, p_headroom int, p_ahead int, p_only text,
   INOUT unparked int, INOUT parked int, OUT tids tid[], OUT gates text[], OUT charges bigint[], OUT capped boolean[],
-  OUT is_cut boolean, OUT is_ahead_cut boolean
+  OUT over boolean[], OUT permits uuid[], OUT is_cut boolean, OUT is_ahead_cut boolean
 ) LANGUAGE plpgsql SET enable_sort = off AS $$
 DECLARE
   v_queue {schema}.effective_rule; -- the queue's own rate and cost
   has_holds boolean := EXISTS (SELECT 1 FROM {schema}.hold WHERE kind IN ('tenant', 'task') AND verb = 'paused');
+  has_open boolean := {schema}.is_any_breaker_open();
   tenants text[] := '{}';     -- met so far, and of each:
   limits {schema}.effective_rule[] := '{}';
   running int[] := '{}';      -- claims in this queue, of this call too
@@ -33,7 +35,9 @@ DECLARE
   v_gate {schema}.effective_rule;
   block record;               -- what holds the tenant or the strand back
   v_reason text;
+  is_guarded boolean;         -- its breaker is not closed
   v_cost bigint;
+  is_over boolean;            -- its budget is spent: a job that starts is dead
   is_served boolean;
   is_in_headroom boolean;     -- only tenants with nothing running may be served
 BEGIN
@@ -41,6 +45,8 @@ BEGIN
   gates := '{}';
   charges := '{}';
   capped := '{}';
+  permits := '{}';
+  over := '{}';
   is_cut := false;
   is_ahead_cut := false;
   SELECT * INTO v_queue FROM {schema}.rule_of(p_now, 'queue', q.name);
@@ -67,7 +73,7 @@ BEGIN
       WHERE queue = q.name AND state = {open} AND vt >= q.vt_scan_from ORDER BY queue, vt, ready_since LIMIT 1;
     END IF;
     IF t.tid IS NULL THEN
-      SELECT * INTO step FROM {schema}.unpark_at_gates(q, p_now, p_only, unparked, gates);
+      SELECT * INTO step FROM {schema}.unpark_at_gates(q, p_now, p_only, unparked, gates, permits);
       q := step.q;
       unparked := step.unparked;
       is_cut := is_cut OR step.is_partial;
@@ -111,17 +117,23 @@ BEGIN
       SELECT * INTO v_task FROM {schema}.rule_of(p_now, 'task', strand.task);
       tasks[task_at] := strand.task;
       rules[task_at] := v_task;
-      IF v_task.gate IS NOT NULL OR v_task.rate_every IS NOT NULL THEN
+      IF v_task.gate IS NOT NULL OR v_task.rate_every IS NOT NULL OR v_task.budget IS NOT NULL
+         OR (has_open AND v_task.breaker IS NOT NULL) THEN
         PERFORM {schema}.lock_gates();
       END IF;
     ELSE
       v_task := rules[task_at];
     END IF;
     v_gate := NULL;
-    IF has_holds OR v_task.gate IS NOT NULL OR v_task.rate_every IS NOT NULL THEN
-      SELECT * INTO block FROM {schema}.strand_block(p_now, strand.task, v_task, gates, has_holds);
+    is_guarded := false;
+    is_over := false;
+    IF has_holds OR v_task.gate IS NOT NULL OR v_task.rate_every IS NOT NULL OR v_task.budget IS NOT NULL
+       OR (has_open AND v_task.breaker IS NOT NULL) THEN
+      SELECT * INTO block FROM {schema}.strand_block(p_now, strand.task, t.tenant, v_task, gates, permits, has_holds, has_open);
       v_reason := block.reason;
       v_gate := block.gate;
+      is_guarded := block.is_guarded;
+      is_over := block.is_over;
     END IF;
     IF v_reason IS NOT NULL THEN
       PERFORM {schema}.park_strand(q, strand.tid, v_reason, block.subject, block.until, v_task.gate, t.vt, t.ready_since);
@@ -148,7 +160,7 @@ BEGIN
     is_served := jobs.expires_at IS NULL OR p_now < jobs.expires_at;
     -- Once only the part ahead is left, the claim ends before a job that a claim without a start would cost something.
     is_ahead_cut := is_served AND p_total - cardinality(tids) <= p_ahead
-      AND (jobs.is_careful OR v_task.gate IS NOT NULL OR v_task.rate_every IS NOT NULL OR v_limits.rate_every IS NOT NULL
+      AND (jobs.is_careful OR is_guarded OR v_task.gate IS NOT NULL OR v_task.budget IS NOT NULL OR v_task.rate_every IS NOT NULL OR v_limits.rate_every IS NOT NULL
            OR v_queue.rate_every IS NOT NULL);
     EXIT WHEN is_ahead_cut;
     IF is_served THEN
@@ -177,6 +189,16 @@ BEGIN
       IF v_gate.rate_every IS NOT NULL THEN
         PERFORM {schema}.record_start(p_now, v_gate);
       END IF;
+      IF is_guarded THEN
+        PERFORM {schema}.take_permits(p_now, v_task.breaker, t.tenant, jobs.ids[1], permits);
+        permits := permits || jobs.ids[1];
+      END IF;
+      IF is_over THEN
+        PERFORM {schema}.note_no_room(p_now, v_task.budget, t.tenant, false);
+      ELSIF v_task.budget IS NOT NULL THEN
+        PERFORM {schema}.reserve_budget(p_now, v_task.budget, jobs.tids[1]);
+      END IF;
+      over := over || is_over;
       running[tenant_at] := running[tenant_at] + 1;
       tids := tids || jobs.tids[1];
       gates := array_append(gates, v_task.gate);

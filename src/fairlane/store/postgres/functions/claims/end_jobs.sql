@@ -1,14 +1,22 @@
 -- The ends of attempts and of waits: jobs leave `job` or wait again, and all that follows is written in the same
 -- step.
 -- Parameters: `p_tid` says where the rows are; the caller has locked the rows of running jobs, or holds the queue
--- lock of waiting ones. The mark `end_params` is the list `ENDS` of columns.py; counters that are NULL stay.
+-- lock of waiting ones. The mark `end_params` is the list `ENDS` of columns.py; counters and metadata that are NULL stay.
 -- Index: the primary keys of `idempotency` and `dedup`; rows of `job` are found by their ctid. Locks: no new ones.
+
+-- The functions of before, which did not know `kept`; the old and the new ones could not be told apart.
+DROP FUNCTION IF EXISTS {schema}.end_jobs(bigint, boolean, tid[], text[], text[], bigint[], int[], int[], int[], int[], boolean[], text[], boolean[], bytea[]);
+DROP FUNCTION IF EXISTS {schema}.end_jobs_alike(bigint, tid[], text, text, bigint, int, int, int, int, boolean, text, boolean, bytea);
+DROP FUNCTION IF EXISTS {schema}.requeue_jobs(bigint, tid[], text[], text[], bigint[], int[], int[], int[], int[], boolean[], text[], boolean[], bytea[]);
+DROP FUNCTION IF EXISTS {schema}.finish_jobs(bigint, tid[], text[], text[], bigint[], int[], int[], int[], int[], boolean[], text[], boolean[], bytea[]);
+DROP FUNCTION IF EXISTS {schema}.finish_jobs_alike(bigint, tid[], text, text, bigint, int, int, int, int, boolean, text, boolean, bytea);
+DROP FUNCTION IF EXISTS {schema}.append_attempt(bigint, text[], int, text, bigint, text);
 
 -- All of it. `p_noted`: some row may need a delta.
 CREATE OR REPLACE FUNCTION {schema}.end_jobs(p_now bigint, p_noted boolean, p_tid tid[], {end_params})
 RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-  keys {schema}.finished_keys[];
+  keys {schema}.finished_keys[] := '{}';
 BEGIN
   IF p_noted THEN
     PERFORM {schema}.write_end_deltas(p_now, p_tid, p_state, p_learns, p_tail);
@@ -18,8 +26,14 @@ BEGIN
     FROM unnest(p_tid, {end_args}) a (tid, {end_names})
     WHERE state IN ({delayed}, {ready});
   END IF;
-  keys := array(
-    SELECT one FROM {schema}.finish_jobs(p_now, p_tid, {end_args}) AS one);
+  IF p_state && ARRAY[{succeeded}, {cancelled}]::text[] THEN
+    keys := array(
+      SELECT one FROM {schema}.finish_jobs(p_now, p_tid, {end_args}) AS one);
+  END IF;
+  IF p_state && ARRAY[{dead}]::text[] THEN
+    keys := keys || array(
+      SELECT one FROM {schema}.move_to_dead(p_now, p_tid, {end_args}) AS one);
+  END IF;
   IF cardinality(keys) > 0 THEN
     PERFORM {schema}.end_keys(p_now, keys);
   END IF;
@@ -86,16 +100,16 @@ BEGIN
   SET state = u.state, because = u.because,
       run_at = CASE WHEN u.state = {delayed} THEN p_now + u.delay ELSE j.run_at END,
       sort_key = CASE WHEN u.state = {delayed} THEN p_now + u.delay - j.priority * {priority_step} ELSE j.sort_key END,
-      {counters_updated},
+      {unless_null},
       attempt = j.attempt - (u.tail IS NULL AND j.state = {running})::int,
-      attempts = {schema}.append_attempt(p_now, j.attempts, j.attempt, j.worker, j.started_at, u.tail),
+      attempts = {schema}.append_attempt(p_now, j.attempts, j.attempt, j.worker, j.started_at, u.tail, u.kept),
       worker = NULL, started_at = NULL, lease_until = NULL, is_cancel_asked = false, progress = NULL, gate = NULL,
-      is_alone = false, is_capped = false, charged = NULL
+      is_capped = false, charged = NULL
   FROM unnest(p_tid, {end_args}) u (tid, {end_names})
   WHERE j.ctid = u.tid;
 END $$;
 
--- Move finished jobs to `history` or `dead`, by one statement; return the keys that they had.
+-- Move jobs that succeeded or were cancelled to `history`, by one statement; return the keys that they had.
 CREATE OR REPLACE FUNCTION {schema}.finish_jobs(p_now bigint, p_tid tid[], {end_params})
 RETURNS SETOF {schema}.finished_keys LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_indexscan = off SET enable_indexonlyscan = off
@@ -104,13 +118,51 @@ BEGIN
   RETURN QUERY WITH ended AS (
     DELETE FROM {schema}.job g
     USING unnest(p_tid, {end_args}) a (tid, {end_names})
-    WHERE g.ctid = a.tid AND a.state NOT IN ({delayed}, {ready})
+    WHERE g.ctid = a.tid AND a.state IN ({succeeded}, {cancelled})
     RETURNING {finished_values}
   ), history AS (
-    INSERT INTO {schema}.history ({finished}) SELECT {finished} FROM ended WHERE state <> {dead}
-  ), dead AS (
-    INSERT INTO {schema}.dead ({finished}, error_class)
-    SELECT {finished}, {schema}.error_class(attempts) FROM ended WHERE state = {dead}
+    INSERT INTO {schema}.history ({finished}) SELECT {finished} FROM ended
+  ), tally AS (
+    INSERT INTO {schema}.tally_delta (tenant, queue, state, jobs)
+    SELECT tenant, queue, state, count(*) FROM ended GROUP BY tenant, queue, state
+  )
+  SELECT id, tenant, task, state, idempotency_key, dedup_key FROM ended
+  WHERE idempotency_key IS NOT NULL OR dedup_key IS NOT NULL;
+END $$;
+
+-- Move jobs that died to `dead`, with class and fingerprint of their last failure, and append the events of their
+-- deaths, one for each tenant, queue, task and fingerprint, as `model.journal.facts.deaths` makes them. Return the keys
+-- that the jobs had.
+DROP FUNCTION IF EXISTS {schema}.error_class(text[]);
+CREATE OR REPLACE FUNCTION {schema}.move_to_dead(p_now bigint, p_tid tid[], {end_params})
+RETURNS SETOF {schema}.finished_keys LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_indexscan = off SET enable_indexonlyscan = off
+SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+BEGIN
+  RETURN QUERY WITH ended AS (
+    DELETE FROM {schema}.job g
+    USING unnest(p_tid, {end_args}) a (tid, {end_names})
+    WHERE g.ctid = a.tid AND a.state = {dead}
+    RETURNING {finished_values}
+  ), letter AS (
+    INSERT INTO {schema}.dead ({finished}, error_class, fingerprint)
+    -- Matched as text: a message may hold what no SQL text can. Versions before made no fingerprint.
+    SELECT {finished}, substring(failed.record FROM '"error_class":"([a-z_]+)"'),
+           coalesce(substring(failed.record FROM '"fingerprint":"([0-9a-f]*)"'), '')
+    FROM ended LEFT JOIN LATERAL (
+      SELECT a.record FROM unnest(ended.attempts) WITH ORDINALITY a (record, ord)
+      WHERE a.record ~ '"error_class":"[a-z_]+"' ORDER BY a.ord DESC LIMIT 1) failed ON true
+    RETURNING id, tenant, queue, task, because, created_by, error_class, fingerprint
+  ), event AS (
+    INSERT INTO {schema}.pending_entry (journal, at, kind, tenant, subject, count, body)
+    SELECT 'events', p_now, {dead_letter}, tenant, coalesce(nullif(fingerprint, ''), task), jobs,
+           convert_to('{"because":' || to_json(split_part(coalesce(because, ''), ':', 1))
+             || ',"created_by":' || coalesce(to_json(created_by)::text, 'null')
+             || ',"error_class":' || coalesce(to_json(error_class)::text, 'null') || ',"job":"' || id
+             || '","queue":' || to_json(queue) || ',"task":' || to_json(task) || '}', 'UTF8')
+    FROM (SELECT DISTINCT ON (tenant, queue, task, fingerprint) letter.*,
+                 count(*) OVER (PARTITION BY tenant, queue, task, fingerprint) AS jobs
+          FROM letter ORDER BY tenant, queue, task, fingerprint, id) first
   ), tally AS (
     INSERT INTO {schema}.tally_delta (tenant, queue, state, jobs)
     SELECT tenant, queue, state, count(*) FROM ended GROUP BY tenant, queue, state
@@ -142,18 +194,12 @@ END $$;
 -- The record of an attempt that ends now, after those before it; only the last ones are stored. STABLE, as `to_json`
 -- is: the body of an immutable function would not be inlined, which costs a call for each row.
 CREATE OR REPLACE FUNCTION {schema}.append_attempt(p_now bigint, p_before text[], p_number int, p_worker text, p_started bigint,
-  p_tail text)
+  p_tail text, p_kept int)
 RETURNS text[] LANGUAGE sql STABLE PARALLEL SAFE AS $$
   SELECT CASE WHEN p_tail IS NULL THEN p_before ELSE
-    p_before[greatest(coalesce(cardinality(p_before), 0) - {max_stored_attempts} + 2, 1):]
+    p_before[greatest(coalesce(cardinality(p_before), 0) - p_kept + 2, 1):]
     || ('{"number":' || p_number || ',"worker":' || to_json(p_worker)::text || ',"started_at":'
         || coalesce(p_started, p_now) || ',"ended_at":' || p_now || ',' || p_tail) END
-$$;
-
--- The class of the last failure among a job's attempts. Matched as text: a message may hold what no SQL text can.
-CREATE OR REPLACE FUNCTION {schema}.error_class(p_attempts text[]) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT substring(a.attempt FROM '"error_class":"([a-z_]+)"') FROM unnest(p_attempts) WITH ORDINALITY a (attempt, ord)
-  WHERE a.attempt ~ '"error_class":"[a-z_]+"' ORDER BY a.ord DESC LIMIT 1
 $$;
 
 -- Where the rows of these jobs are, in this order.

@@ -29,6 +29,7 @@ BEGIN
   SELECT * INTO step FROM {schema}.promote_due(q, v_now, p_limit);
   q := step.q;
   promoted := step.promoted;
+  PERFORM {schema}.count_budget_reports();
   q := {schema}.apply_policy_changes(q);
   SELECT * INTO step FROM {schema}.unpark(q, v_now, NULL, 0);
   q := step.q;

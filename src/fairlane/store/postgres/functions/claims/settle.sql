@@ -8,15 +8,20 @@
 -- equality the planner might take any index that holds the id. Locks: the rows, FOR UPDATE, ascending by id. Only
 -- this and, for a second, a cancel wait for a row of `job`.
 
+DROP FUNCTION IF EXISTS {schema}.settle(bigint, text, text, uuid[], bigint[], boolean[], bigint[], text[], text[], bigint[], int[], int[], int[], int[], boolean[], text[], boolean[], bytea[]);
+
+DROP FUNCTION IF EXISTS {schema}.settle(bigint, text, text, uuid[], bigint[], boolean[], bigint[], text[], text[], bigint[], int[], int[], int[], int[], boolean[], text[], boolean[], bytea[], int[], bytea[]);
+
 -- Plans are stored: the planner would take a new one for each array length, and planning costs as much as settling some
 -- thirty jobs.
 CREATE OR REPLACE FUNCTION {schema}.settle(p_now bigint, p_worker text, p_tenant text, p_id uuid[], p_fence bigint[],
-  p_minds_cancel boolean[], p_minds_expiry bigint[], {end_params},
+  p_minds_cancel boolean[], p_minds_expiry bigint[], {end_params}, p_spent bigint[] DEFAULT NULL,
   OUT at bigint, OUT settled uuid[], OUT doubtful uuid[], OUT hints text[])
 LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off
 SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   v_n bigint[]; v_tid tid[]; v_gates text[]; needs_deltas boolean;
+  v_waiting text[]; -- the queues in which strands wait for room in a budget
   v_count int := cardinality(p_id);
   -- Most batches are successes without log or result, all alike.
   is_alike boolean := p_state[1] IN ({succeeded}, {cancelled}) AND 1 = ALL (ARRAY[{end_sizes}]);
@@ -26,6 +31,7 @@ BEGIN
   p_minds_cancel := {schema}.expand(p_minds_cancel, v_count);
   p_minds_expiry := {schema}.expand(p_minds_expiry, v_count);
   p_state := {schema}.expand(p_state, v_count);
+  v_waiting := {schema}.report_budgets(at, p_tenant, p_id, p_fence, {schema}.expand(coalesce(p_spent, '{0}'), v_count), 'settled');
   -- Rows are locked in the order of their ids; their locations are collected by `n`, the order of the request.
   SELECT array_agg(l.n ORDER BY l.n) FILTER (WHERE NOT l.doubt), array_agg(l.tid ORDER BY l.n) FILTER (WHERE NOT l.doubt),
          array_agg(l.id) FILTER (WHERE NOT l.doubt), array_agg(l.id) FILTER (WHERE l.doubt),
@@ -43,11 +49,12 @@ BEGIN
           WHERE j.id BETWEEN a.id AND a.id AND j.fence = a.fence AND j.worker = p_worker
             AND (p_tenant IS NULL OR j.tenant = p_tenant)
           ORDER BY j.id LIMIT 1 FOR UPDATE) h) l;
+  hints := coalesce(hints, '{}') || v_waiting;
   IF v_n IS NULL THEN
     RETURN;
   END IF;
   IF v_gates IS NOT NULL THEN
-    hints := coalesce(hints, '{}') || {schema}.queues_at_gates(array(SELECT DISTINCT unnest(v_gates)));
+    hints := hints || {schema}.queues_at_gates(array(SELECT DISTINCT unnest(v_gates)));
   END IF;
   IF is_alike AND NOT needs_deltas THEN
     PERFORM {schema}.end_jobs_alike(at, v_tid, {end_args_alike});
@@ -63,7 +70,7 @@ BEGIN
   END IF;
 END $$;
 
--- One value for each of so many: an array of that length, or one value for all.
+-- A value for each item: an array of that length, or one value for all.
 CREATE OR REPLACE FUNCTION {schema}.expand(p_values anyarray, p_count int) RETURNS anyarray LANGUAGE sql IMMUTABLE AS $$
   SELECT CASE cardinality(p_values) WHEN p_count THEN p_values ELSE array_fill(p_values[1], ARRAY[p_count]) END
 $$;

@@ -1,4 +1,4 @@
--- Gates (S43): at most so many claims at a time for all tasks behind a gate, in all queues. A strand that finds its
+-- Gates (S43): a limit on claims at a time for all tasks behind a gate, in all queues. A strand that finds its
 -- gate full waits in the gate's line and is unparked when a slot is free.
 -- Parameters: `unparked` counts on to {max_unparked}; `p_only`: of this tenant alone (a peek).
 -- Index: job_gate, gate_name, strand_line, strand_name, tenant_queue_name. Locks: `gate_free_slots` needs `lock_gates`;
@@ -31,10 +31,11 @@ BEGIN
     greatest(0, v_limit - v_used - (SELECT count(*) FROM unnest(p_taken) AS taken WHERE taken = p_gate)::int) END;
 END $$;
 
--- Unpark, of the strands that wait at each gate, as many as it has free slots for; `p_taken` are the slots that the
--- caller has given out and not written yet. A strand whose tenant cannot run takes no slot.
+-- Unpark, of the strands that wait at each gate and each breaker, as many as it has free slots for; `p_taken` and `p_passed` are
+-- the slots and permits that the caller has given out and not written yet. A strand whose tenant cannot run takes no slot.
+DROP FUNCTION IF EXISTS {schema}.unpark_at_gates({schema}.queue, bigint, text, int, text[]);
 CREATE OR REPLACE FUNCTION {schema}.unpark_at_gates(
-  INOUT q {schema}.queue, p_now bigint, p_only text, INOUT unparked int, p_taken text[], OUT is_partial boolean,
+  INOUT q {schema}.queue, p_now bigint, p_only text, INOUT unparked int, p_taken text[], p_passed uuid[], OUT is_partial boolean,
   OUT is_any_ready boolean
 ) LANGUAGE plpgsql AS $$
 DECLARE
@@ -49,7 +50,8 @@ BEGIN
     ORDER BY queue, gate LIMIT 1;
     EXIT WHEN v_gate IS NULL;
     PERFORM {schema}.lock_gates();
-    v_free_slots := {schema}.gate_free_slots(p_now, v_gate, p_taken);
+    v_free_slots := CASE WHEN v_gate LIKE 'breaker %' THEN {schema}.breaker_line_slots(p_now, v_gate, p_passed)
+                         ELSE {schema}.gate_free_slots(p_now, v_gate, p_taken) END;
     CONTINUE WHEN v_free_slots = 0;
     FOR waiting IN
       SELECT tenant, task FROM {schema}.strand WHERE queue = q.name AND gate = v_gate AND (p_only IS NULL OR tenant = p_only)

@@ -3,7 +3,7 @@
 -- while the rule changes is covered: the change is newer than the last one that the queue has applied.
 -- Parameters: `q` is the queue's row, which the caller writes back.
 -- Index: the primary keys of policy_change and applied_policy_change, tenant_queue_name, tenant_queue_parked,
--- strand_task, strand_parked. Locks: the caller's queue lock.
+-- strand_task, strand_parked, strand_budget. Locks: the caller's queue lock.
 
 -- Apply the changes since the queue last did. A change counts from its own time on, so the scan of what is parked starts
 -- at 0 again.
@@ -46,7 +46,7 @@ BEGIN
 END $$;
 
 -- One change; return how many got a new time. Of a queue, a tenant or everyone: the parked tenants. Of a task: its
--- strands. Of a gate: the strands that its rate holds; those that wait for a slot stay in line.
+-- strands. Of a budget: the strands that wait for its room. Of a gate: those that its rate holds; who waits for a slot, or at a breaker, stays in line.
 CREATE OR REPLACE FUNCTION {schema}.apply_policy_change(p_queue text, p_change {schema}.policy_change) RETURNS int
 LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 SET jit = off AS $$
@@ -69,10 +69,16 @@ BEGIN
       SELECT ctid FROM {schema}.strand WHERE task = p_change.name AND queue = p_queue AND state = {parked}
         AND (parked_until IS NULL OR parked_until > p_change.at)
       ORDER BY parked_vt, parked_since LIMIT 2000);
+  ELSIF p_change.kind = 'budget' THEN
+    v_found := ARRAY(
+      SELECT ctid FROM {schema}.strand WHERE queue = p_queue AND state = {parked}
+        AND parked = 'budget' AND subject = 'budget ' || p_change.name
+        AND (parked_until IS NULL OR parked_until > p_change.at)
+      ORDER BY parked_vt, parked_since, task LIMIT 2000);
   ELSE
     v_found := ARRAY(
       SELECT ctid FROM {schema}.strand WHERE queue = p_queue AND state = {parked}
-        AND parked = 'rate' AND subject = 'gate ' || p_change.name
+        AND parked = 'rate' AND subject = p_change.kind || ' ' || p_change.name
         AND (parked_until IS NULL OR parked_until > p_change.at)
       ORDER BY parked_vt, parked_since, task LIMIT 2000);
   END IF;

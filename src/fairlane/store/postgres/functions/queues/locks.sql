@@ -2,7 +2,8 @@
 --
 --   1. the lock of a queue (`lock_queue`); several in the order of their names. It guards the queue's rows of
 --   `queue`, `tenant_queue` and `strand`, and which of its waiting jobs are claimed or changed.
---   2. the lock of all gates and of all rates of tasks (`lock_gates`). One lock for all of them: a claim meets gates
+--   2. the lock of all breakers (`lock_breakers`), which claims share: what opens or closes one waits for those under way.
+--   3. the lock of all gates and of all rates of tasks (`lock_gates`). One lock for all of them: a claim meets gates
 --   in any order, and with a lock each two claims of different queues could wait for each other.
 --
 -- Row locks come after: `settle` and `reclaim` lock rows of `job` and take neither of these. Other advisory locks

@@ -43,7 +43,7 @@ BEGIN
   IF NOT is_partial THEN
     q.unparked_to := p_now;
   END IF;
-  SELECT * INTO filled FROM {schema}.unpark_at_gates(q, p_now, p_only, unparked, '{}');
+  SELECT * INTO filled FROM {schema}.unpark_at_gates(q, p_now, p_only, unparked, '{}', '{}');
   q := filled.q;
   unparked := filled.unparked;
   is_partial := is_partial OR filled.is_partial;

@@ -109,7 +109,7 @@ EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
   RETURN false;
 END $$;
 
--- Add rows of `tally_delta` to `tally`, at most so many; return how many.
+-- Add rows of `tally_delta` to `tally`, a bounded number; return how many.
 -- Locks: one at a time, others do nothing.
 CREATE OR REPLACE FUNCTION {schema}.sum_tally_deltas(p_limit int) RETURNS int LANGUAGE plpgsql AS $$
 DECLARE

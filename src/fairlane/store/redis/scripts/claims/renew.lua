@@ -1,8 +1,8 @@
--- uses: jobs/state_changes
--- Renew the leases of a worker's claims and store their progress (S37, S62).
+-- uses: jobs/state_changes jobs/job_body claims/spending
+-- Renew the leases of a worker's claims and store their progress and metadata (S37, S62, S73).
 -- KEYS[1], ARGV[1]: base/buffer.lua.
 -- ARGV: [2] the worker; [3] the tenant of the scope or ''; [4] the lease; [5] the ids, 16 bytes each; [6] msgpack
--- list of {fence, progress}.
+-- list of {fence, progress, metadata, spent so far}, progress and metadata '' where there is nothing new.
 -- Reply: the new end of the leases; for each claim 0 (lost), 1 (renewed) or 2 (renewed, and cancellation was
 -- requested).
 local worker, scope, until_ = ARGV[2], ARGV[3], NOW + ARGV[4]
@@ -21,6 +21,12 @@ for i, renewal in ipairs(renewals) do
     head[LEASE_UNTIL] = until_
     if renewal[RENEWAL_PROGRESS] ~= '' then
       head[PROGRESS] = renewal[RENEWAL_PROGRESS]
+    end
+    if renewal[RENEWAL_METADATA] ~= '' then
+      hset('$bodies', ids[i], with_metadata(hget('$bodies', ids[i]), renewal[RENEWAL_METADATA]))
+    end
+    if renewal[RENEWAL_SPENT] > 0 then
+      budgets.report(ids[i], head[FENCE], 'renewed', renewal[RENEWAL_SPENT], scope)
     end
     zadd('$leases', until_, ids[i])
     put_head(ids[i], head)

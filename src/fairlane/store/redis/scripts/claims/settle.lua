@@ -1,9 +1,10 @@
--- uses: claims/claim
+-- uses: claims/claim claims/spending dead/deaths
 -- Settle attempts, and claim the next jobs in the same script (S35-S37).
 -- KEYS[1], ARGV[1]: base/buffer.lua.
 -- ARGV: [2] the worker; [3] the tenant of the scope or ''; [4] the settlements, packed (SETTLE_FORMAT); [5] the ids,
 -- 16 bytes each; [6] a claim request or ''; [7] the name of its continuation; [8], [9] the number of this page and
--- how many there are; then, for each settlement that has them, the packed failure, the packed log and the result.
+-- how many there are; [10] how many ended attempts a job keeps; then, for each settlement that has them, the packed
+-- failure, the packed log, the result and the metadata.
 -- Each settlement has up to three variants, worked out in Python by `reconcile`: the plain one, one if cancellation
 -- was requested, one if the job would come back after it expires. Which of them holds is decided here. An attempt that
 -- comes back unstarted (S68) leaves no record.
@@ -11,8 +12,11 @@
 local worker, scope = ARGV[2], ARGV[3]
 local ids = split_ids(ARGV[5])
 
+-- What this file defines is in one table: Lua allows 200 local names, and a script that claims has nearly as many.
+local page = {}
+
 -- Load the tenant queues of all these jobs at once.
-local function load_tenant_queues_of(ids)
+function page.load_tenant_queues(ids)
   local tenants_of = {}
   for _, id in ipairs(ids) do
     local head = heads[id]
@@ -27,16 +31,14 @@ local function load_tenant_queues_of(ids)
   end
 end
 
-local function is_current(head, fence)
+function page.is_current(head, fence)
   return head and head[STATE] == RUNNING and head[FENCE] == fence and head[WORKER] == worker
     and (scope == '' or scope == head[TENANT])
 end
 
--- The settlements of this page, read one after the other. In a block: Lua allows 200 local names at a time.
-local page = {}
-
+-- The settlements of this page, read one after the other.
 do
-  local settlements, at, part = ARGV[4], 1, 10
+  local settlements, at, part = ARGV[4], 1, 11
   local last, last_bytes, last_size = false, false, 0
 
   -- Return the next settlement. Most of a page differ from the one before only in the fence, which comes first.
@@ -84,12 +86,13 @@ do
 
   function page.next_arguments(plain)
     local failure, log = next_argument(plain[SETTLE_HAS_FAILURE], NIL), next_argument(plain[SETTLE_HAS_LOG], NIL)
-    return failure, log, next_argument(plain[SETTLE_HAS_RESULT], false)
+    local result = next_argument(plain[SETTLE_HAS_RESULT], false)
+    return failure, log, result, next_argument(plain[SETTLE_HAS_METADATA], false)
   end
 end
 
 -- Learn how long a task takes, for queues that charge by time.
-local function update_estimate(head, outcome)
+function page.update_estimate(head, outcome)
   if outcome == 'succeeded' or outcome == 'failed' then
     local name = head[QUEUE] .. '\0' .. head[TASK]
     local estimate = tonumber(hget('$estimates', name) or FIRST_ESTIMATE)
@@ -97,7 +100,7 @@ local function update_estimate(head, outcome)
   end
 end
 
-local function store_result(id, head, result)
+function page.store_result(id, head, result)
   head[HAS_RESULT] = 1
   hset('$results', id, result)
   if result ~= '' then
@@ -106,15 +109,15 @@ local function store_result(id, head, result)
 end
 
 -- Do what `change_job` does, in place: all that the end of a running job changes is known.
-local function settle(id, head, variant, failure, log, result)
+function page.settle(id, head, variant, failure, log, result)
   local tenant_queue, state, gate = tenant_queue_of(head), variant[SETTLE_STATE], head[GATE]
   if variant[SETTLE_IS_UNSTARTED] == 1 then
     head[ATTEMPT] = head[ATTEMPT] - 1
     refund(tenant_queue, head)
   else
-    append_attempt(id, head, variant[SETTLE_OUTCOME], failure, log)
+    append_attempt(id, head, variant[SETTLE_OUTCOME], failure, log, tonumber(ARGV[10]))
     if head[CHARGED] >= 0 then
-      update_estimate(head, variant[SETTLE_OUTCOME])
+      page.update_estimate(head, variant[SETTLE_OUTCOME])
       charge_time(tenant_queue, head, true)
     end
   end
@@ -128,38 +131,50 @@ local function settle(id, head, variant, failure, log, result)
   head[SNOOZES], head[IS_SUSPECT] = variant[SETTLE_SNOOZES], variant[SETTLE_IS_SUSPECT]
   head[WORKER], head[STARTED_AT], head[LEASE_UNTIL] = '', 0, 0
   head[IS_CANCEL_ASKED], head[PROGRESS] = 0, ''
-  head[GATE], head[IS_ALONE], head[CHARGED] = '', 0, -1
+  head[GATE], head[CHARGED] = '', -1
   if state == DELAYED then
     head[RUN_AT] = NOW + variant[SETTLE_DELAY]
   elseif is_finished(state) then
     head[SETTLED_AT] = NOW
     if result then
-      store_result(id, head, result)
+      page.store_result(id, head, result)
     end
     if head[IDEMPOTENCY_KEY] ~= '' or head[DEDUP_KEY] ~= '' then
       keys.finish(id, head, head)
     end
+  end
+  if state == DEAD then
+    deaths.note(id, head, failure)
   end
   enter_state(id, head, tenant_queue)
   put_head(id, head)
   release(gate, tenant_queue)
 end
 
-local states = {}
-load_heads(ids)
-load_tenant_queues_of(ids)
-for i, id in ipairs(ids) do
+-- Settle a job by the next settlement, and return its new state; 0 if the claim was lost.
+function page.settle_next(id)
   local head = heads[id]
   local plain, variant = page.next_variant(head)
-  local failure, log, result = NIL, NIL, false
-  if plain[SETTLE_HAS_FAILURE] + plain[SETTLE_HAS_LOG] + plain[SETTLE_HAS_RESULT] > 0 then
-    failure, log, result = page.next_arguments(plain)
+  budgets.report(id, plain[SETTLE_FENCE], 'settled', plain[SETTLE_SPENT], scope)
+  local failure, log, result, metadata = NIL, NIL, false, false
+  if plain[SETTLE_HAS_FAILURE] + plain[SETTLE_HAS_LOG] + plain[SETTLE_HAS_RESULT] + plain[SETTLE_HAS_METADATA] > 0 then
+    failure, log, result, metadata = page.next_arguments(plain)
   end
-  states[i] = 0
-  if is_current(head, plain[SETTLE_FENCE]) then
-    settle(id, head, variant, failure, log, result)
-    states[i] = variant[SETTLE_STATE]
+  if not page.is_current(head, plain[SETTLE_FENCE]) then
+    return 0
   end
+  if metadata then
+    hset('$bodies', id, with_metadata(hget('$bodies', id), metadata))
+  end
+  page.settle(id, head, variant, failure, log, result)
+  return variant[SETTLE_STATE]
+end
+
+local states = {}
+load_heads(ids)
+page.load_tenant_queues(ids)
+for i, id in ipairs(ids) do
+  states[i] = page.settle_next(id)
 end
 if ARGV[6] == '' then
   commit()

@@ -16,7 +16,7 @@ for _, part in ipairs(parts) do
 end
 local batch = {
   name = name, now = NOW, count = count, at = 1, seen = 0, options = unpack_one(ARGV[4]),
-  made = '', refused = {}, repeats = {}, over = {}, linked = {},
+  made = '', refused = {}, repeats = {}, over = {}, linked = {}, warnings = {}, created = {},
 }
 call('SET', PREFIX .. '$batch', pack(batch))
 return 1

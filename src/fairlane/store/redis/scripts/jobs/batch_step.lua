@@ -9,7 +9,9 @@ end
 local batch = unpack_one(stored)
 NOW = batch.now
 outcome.refused, outcome.repeats, outcome.over = batch.refused, batch.repeats, batch.over
-outcome.linked = batch.linked or {} -- an older client publishes none
+-- An older client publishes none of these.
+batch.linked, batch.warnings, batch.created = batch.linked or {}, batch.warnings or {}, batch.created or {}
+outcome.linked, outcome.warnings, outcome.created = batch.linked, batch.warnings, batch.created
 
 local function insert_part(key)
   local new_jobs = read_new_jobs(call('GET', key))
@@ -17,6 +19,7 @@ local function insert_part(key)
   for i, new in ipairs(new_jobs) do
     admit(batch.seen + i, new, batch.options)
   end
+  note_creators()
   call('DEL', key)
   batch.at, batch.seen = batch.at + 1, batch.seen + #new_jobs
   batch.made = batch.made .. table.concat(outcome.made)
@@ -35,8 +38,12 @@ if batch.at <= batch.count then
 else
   undo_part()
 end
+local is_done = batch.at > batch.count and (#outcome.refused == 0 or batch.made == '')
+if is_done and #outcome.refused == 0 then
+  append_outcome(batch.options.operation)
+end
 commit()
-if batch.at <= batch.count or (#outcome.refused > 0 and batch.made ~= '') then
+if not is_done then
   call('SET', PREFIX .. '$batch', pack(batch))
   return 1
 end

@@ -11,6 +11,8 @@ for i, new in ipairs(new_jobs) do
 end
 local repeats = existing_jobs(outcome.repeats)
 if #outcome.refused == 0 then
+  note_creators()
+  append_outcome(options.operation)
   commit()
 end
 return {NOW, outcome.refused, repeats, outcome.over, outcome.linked}

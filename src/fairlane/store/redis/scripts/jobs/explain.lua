@@ -51,5 +51,5 @@ else
 end
 local block = pause_of('queue ' .. head[QUEUE]) or pause_of('tenant ' .. head[TENANT])
   or pause_of('task ' .. head[TASK])
-  or queue_block(tenant_queue.queue) or tenant_block(tenant_queue) or strand_block(head[TASK]) or {'', '', 0}
+  or queue_block(tenant_queue.queue) or tenant_block(tenant_queue) or strand_block(head[TASK], head[TENANT]) or {'', '', 0}
 return {block[REASON], block[SUBJECT], block[UNTIL], ahead}

@@ -1,10 +1,10 @@
--- uses: jobs/paging
+-- uses: jobs/paging dead/reviews
 -- Return the next jobs of a sorted set, in the order of score and id.
 -- KEYS[1], ARGV[1]: base/buffer.lua.
 -- ARGV: [2] the set; [3] 'up' or 'down'; [4], [5] score and id of the position to go on after ('' for the start); [6]
 -- how many; [7] the score to stop at, 'now' or ''; [8] the wanted states, a byte each ('' for all).
--- Reply: the instant; ids and scores in turn; then heads, bodies, attempts and results, false for jobs that are not
--- wanted.
+-- Reply: the instant; ids and scores in turn; then heads, bodies, attempts, results and reviews, false for jobs that are
+-- not wanted.
 local key, is_up, score, id = PREFIX .. ARGV[2], ARGV[3] == 'up', ARGV[4], ARGV[5]
 local limit, stop = tonumber(ARGV[6]), ARGV[7] == 'now' and NOW or tonumber(ARGV[7])
 
@@ -42,4 +42,4 @@ local function parts(key)
   return placed
 end
 
-return {NOW, places, heads, parts('$bodies'), parts('$attempts'), parts('$results')}
+return {NOW, places, heads, parts('$bodies'), parts('$attempts'), parts('$results'), reviews_of(ids, heads)}

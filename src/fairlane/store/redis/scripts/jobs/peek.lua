@@ -10,6 +10,10 @@ local continuation, total = saved.continuation, saved.total
 max_prefetch = 0
 if saved.state then
   load_peek(name, saved.state)
+  for _, id in ipairs(saved.passed) do
+    breakers.passed[id] = true
+  end
+  breakers.taken = saved.passed
 end
 
 local function peek_step()
@@ -22,7 +26,9 @@ local function peek_step()
   if is_done then
     continuation, total = new_continuation(), left
   end
-  return {NOW, claimed, pack({continuation = continuation, total = total, state = save_peek(load_queue(name))})}
+  return {NOW, claimed, pack({
+    continuation = continuation, total = total, state = save_peek(load_queue(name)), passed = breakers.taken,
+  })}
 end
 
 if not saved.state then

@@ -1,10 +1,10 @@
--- uses: queues/parking
+-- uses: journal queues/parking
 -- Write the policy of a subject, unless it has changed since it was read, and let what it held be unparked (S54): a
 -- pause, a close, an override, declared rules. Takes time by the number of queues, not by the number of those who
 -- wait in them.
 -- KEYS[1], ARGV[1]: base/buffer.lua.
 -- ARGV: [2] kind; [3] name; [4] the policy as it was read ('' for none); [5] as it is now ('' deletes it); [6] the
--- same as rules for scripts; [7] 'mark' to unpark what it held, or ''.
+-- same as rules for scripts; [7] 'mark' to unpark what it held, or ''; [8] the entries of the journals, packed.
 -- Reply: whether it was written.
 local kind, name = ARGV[2], ARGV[3]
 local subject = kind .. ' ' .. name
@@ -20,16 +20,6 @@ else
   sorted_set('$policies_named'):remove(kind .. '\0' .. name)
 end
 
--- End the generation of a group: claims unpark its members; what is parked from now on is in the next generation.
-local function mark_group(queue, group)
-  local generation = queue.generations[group] or 0
-  if group_set(queue, group, generation):first() then
-    queue.changed_groups[#queue.changed_groups + 1] = {group, generation, NOW}
-    queue.generations[group] = generation + 1
-    hint_queue(queue.name)
-  end
-end
-
 local function unpark_tenant(queue, tenant)
   local tenant_queue = tenant_queue_named(queue, tenant)
   if tenant_queue.parked then
@@ -38,7 +28,7 @@ local function unpark_tenant(queue, tenant)
   end
 end
 
-if ARGV[7] == 'mark' then
+if ARGV[7] == 'mark' and kind ~= 'breaker' then -- rules of a breaker hold nobody: its state does
   if kind == 'queue' then
     mark_group(load_queue(name), 't')
     hint_queue(name)
@@ -50,7 +40,7 @@ if ARGV[7] == 'mark' then
       elseif kind == 'tenant' then
         unpark_tenant(queue, name)
       else
-        mark_group(queue, (kind == 'task' and 's' or 'r') .. name)
+        mark_group(queue, (kind == 'task' and 's' or kind == 'budget' and 'b' or 'r') .. name)
       end
     end
     if kind == 'gate' then
@@ -58,5 +48,6 @@ if ARGV[7] == 'mark' then
     end
   end
 end
+journal.append_all(ARGV[8])
 commit()
 return 1

@@ -2,6 +2,7 @@
 -- Write all that this script has changed, at its end: one command per key.
 
 local before_commit = {} -- functions of other files that put their records into the buffer
+local with_commit = {} -- functions that write what is no hash and no sorted set
 
 local function write_hashes()
   for key, changes in pairs(changed_fields) do
@@ -64,5 +65,8 @@ local function commit()
   write_hashes()
   write_sorted_sets()
   write_new_entries()
+  for i = 1, #with_commit do
+    with_commit[i]()
+  end
   write_hints()
 end

@@ -117,8 +117,11 @@ local function first_job(tenant_queue)
     return nil
   end
   local task, strand = first_strand(tenant_queue)
-  block = strand_block(task)
+  block = strand_block(task, tenant_queue.tenant)
   if block then
+    if block[REASON] == 'budget' then
+      budgets.note_no_room(task, tenant_queue.tenant, true)
+    end
     park(tenant_queue, task, block)
     return nil
   end
@@ -134,7 +137,7 @@ local function estimate_of(queue, task, id)
 end
 
 local NO_CHARGE = {'', -1}
-local charges = {} -- by id of a chosen job: {CHARGE_GATE, CHARGE_COST}, if it has a gate or its queue charges by time
+local charges = {} -- by id of a chosen job: {CHARGE_GATE, CHARGE_COST}, if it has a gate or a budget or its queue charges by time
 
 local function start_job(queue, tenant_queue, task, id, is_lowest)
   queue.floor = is_lowest and math.max(queue.floor, tenant_queue.vt) or virtual_now(queue)
@@ -142,7 +145,11 @@ local function start_job(queue, tenant_queue, task, id, is_lowest)
   if queue.rules.cost == 'seconds' then
     cost = estimate_of(queue, task, id)
   end
-  if cost >= 0 or gate ~= '' then
+  if not free_tasks[task] then
+    breakers.take(task, tenant_queue.tenant, id)
+  end
+  local has_budget = not free_tasks[task] and budgets.start(task, tenant_queue.tenant, id)
+  if cost >= 0 or gate ~= '' or has_budget then
     charges[id] = {gate, cost}
   end
   tenant_queue.vt = tenant_queue.vt + (cost < 0 and stride or charge_for(stride, cost))
@@ -281,7 +288,7 @@ local function choose_jobs(request, continuation, limit, only_tenant)
   return claimed, true
 end
 
--- Say whether a bound was met before the request was served: there may be more right now.
+-- Return whether a bound was met before the request was served: there may be more right now.
 local function is_partial(request, continuation)
   local is_bound_met = continuation.is_bound_met
   for _, unpark_pass in pairs(continuation.queues) do
@@ -303,6 +310,10 @@ local function next_due(names)
     local delayed, parked = queue.delayed > 0 and sorted_set('$delayed' .. name):first(), queue.parked_until:first()
     note(delayed and delayed[SCORE])
     note(parked and parked[SCORE])
+    for _, line in ipairs(gates_with_waiters(queue)) do
+      local state = breakers.is_line(line) and breakers.state_of_line(line)
+      note(state and breakers.opens_at(state))
+    end
     note(queue.changed_groups[1] and queue.changed_groups[1][CHANGED_AT])
     local block = queue.ready > 0 and queue_block(queue)
     note(block and block[UNTIL])

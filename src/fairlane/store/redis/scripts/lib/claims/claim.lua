@@ -1,9 +1,9 @@
--- uses: claims/choose jobs/attempts
+-- uses: claims/choose jobs/attempts limits/budgets
 -- Claim: start attempts of the chosen jobs for a worker, in one script or in several that share a continuation.
 -- Reads the hashes `heads`, `bodies` and `attempts`; writes `heads`, `leases` and `continuation`.
 
 -- Start an attempt of a job. Return its head and its ended attempts.
-local function start_attempt(request, id, head)
+local function start_attempt(request, id, head, body)
   local charge, attempts = charges[id] or NO_CHARGE, ''
   if head[ATTEMPT] > 0 then
     attempts = packed_attempts[id] or hget('$attempts', id)
@@ -12,13 +12,13 @@ local function start_attempt(request, id, head)
   head[STATE], head[ATTEMPT], head[FENCE] = CLAIM_TO, head[ATTEMPT] + 1, math.max(head[FENCE] + 1, NOW)
   head[WORKER], head[STARTED_AT], head[LEASE_UNTIL] = request.worker, NOW, NOW + request.lease
   head[GATE], head[CHARGED] = charge[CHARGE_GATE], charge[CHARGE_COST]
-  head[IS_ALONE] = request.isolates and head[IS_SUSPECT] or 0
   if head[IS_DEDUP_UNTIL_STARTED] == 1 then
     keys.free_dedup(id, head)
   end
   if head[EXPIRES_AT] > 0 then
     sorted_set('$expiries'):remove(id)
   end
+  budgets.note_claim(id, head, body)
   local bytes = write_head(head)
   add_new('HSET', '$heads', id, bytes)
   return bytes, attempts
@@ -35,7 +35,7 @@ local function start_attempts(request, claimed)
     if not head and not charges[id] and (heads_ahead[id] or is_plain_new_job(bytes)) then
       add_new('HSET', '$heads', id, with_first_claim(bytes, claim_fields))
     else
-      bytes, attempts = start_attempt(request, id, head or read_head(bytes))
+      bytes, attempts = start_attempt(request, id, head or read_head(bytes), bodies[i])
     end
     zadd('$leases', lease_until, id)
     local count = #reply
@@ -45,7 +45,8 @@ local function start_attempts(request, claimed)
 end
 
 -- Do one script's part of a claim and commit. Return the continuation ('' at the end), when to look again, whether a
--- bound was met, whether the part ahead was cut, the instant, and the claims.
+-- bound was met, whether the part ahead was cut, the instant, the claims, the ids of those whose budget is spent, and of those
+-- with a permit.
 local function claim_step(request, continuation, limit)
   local claimed, is_done = choose_jobs(request, continuation, limit)
   local claims, due, partial = start_attempts(request, claimed), 0, false
@@ -58,7 +59,7 @@ local function claim_step(request, continuation, limit)
   end
   commit()
   local is_cut = continuation.is_ahead_cut and 1 or 0
-  return {is_done and '' or pack(continuation), due, partial and 1 or 0, is_cut, NOW, claims}
+  return {is_done and '' or pack(continuation), due, partial and 1 or 0, is_cut, NOW, claims, budgets.over, breakers.taken}
 end
 
 -- Do the part of a claim that comes with one page of settlements. Each page goes on where the one before stopped: the
@@ -68,7 +69,7 @@ local function claim_with_page(request, key, page, pages)
   local stored = page > 1 and call('GET', PREFIX .. key)
   if page > 1 and not stored then -- a page before was refused, and may come once more
     commit()
-    return {'', 0, 1, 0, NOW, {}}
+    return {'', 0, 1, 0, NOW, {}, {}, {}}
   end
   local continuation = stored and unpack_one(stored) or new_continuation()
   local reply = claim_step(request, continuation, MAX_JOBS_PER_SCRIPT)

@@ -5,10 +5,14 @@
 
 local heads_ahead, bodies_ahead = {}, {} -- by id, as stored; a job that is not in `heads` is a plain new one
 
--- Say whether a claim that ends before its handler starts costs the job that goes first in a tenant queue nothing.
+-- Return whether a claim that ends before its handler starts costs the job that goes first in a tenant queue nothing.
 local function may_be_ahead(tenant_queue, task, id)
-  if tenant_queue.queue.rules.rate or limits_of(tenant_queue).rate or not free_tasks[task] then
-    return false -- a rate counts its start, or its task has a gate
+  local rules = rules_of('task ' .. task)
+  if
+    tenant_queue.queue.rules.rate or limits_of(tenant_queue).rate or rules.rate or rules.gate or rules.budget
+    or breakers.before(task, tenant_queue.tenant)[1]
+  then
+    return false -- a rate counts its start, or its task has a gate or a breaker that is not closed
   end
   local bytes, body, head, failures = hget('$heads', id), hget('$bodies', id), heads[id], 0
   heads_ahead[id], bodies_ahead[id] = bytes, body

@@ -1,7 +1,8 @@
--- uses: jobs/state_changes limits/policies
+-- uses: journal jobs/state_changes jobs/job_body limits/policies
 -- Admission of new jobs (S12-S18). The checks stand in the order of `admission.admit`; each job sees those before it,
 -- also of scripts before this one. `outcome` notes by number in the batch (from 0) what was refused, which job
--- answers for a repeat, who is above a limit, and which correlation id a job got from a dead one it replaces.
+-- answers for a repeat, who is above a limit, and which correlation id a job got from a dead one it replaces; and for
+-- the journals, by tenant and queue who was warned, and which jobs an operation made.
 -- Reads `heads`, `keys` and `dedup`; adds to `heads`, `bodies`, `all`, `by_tenant` and `by_correlation`.
 
 -- Unpack new jobs by NEW_JOB_FORMAT (records/layout.py); the field after the last is where the next job begins.
@@ -72,7 +73,8 @@ end
 
 -- ── outcomes ─────────────────────────────────────────────────────────────────
 
-local outcome = {refused = {}, repeats = {}, over = {}, linked = {}, made = {}}
+local outcome = {refused = {}, repeats = {}, over = {}, linked = {}, made = {}, warnings = {}, created = {}}
+local last_bodies = {} -- of those who are above a limit, by tenant and queue
 
 local function refuse(i, kind, detail, existing, waiting, limit)
   local refused = outcome.refused
@@ -82,6 +84,38 @@ end
 local function answer_with(i, existing, name)
   local repeats = outcome.repeats
   repeats[#repeats + 1] = {i - 1, existing, name or ''}
+end
+
+-- Note a job that is stored above its tenant's limit: {tenant, queue, waiting, limit, how many, created by}.
+local function warn(i, new, waiting, limit)
+  outcome.over[#outcome.over + 1] = {i - 1, waiting, limit}
+  local name = new[NEW_TENANT] .. '\0' .. new[NEW_QUEUE]
+  local warning = outcome.warnings[name]
+  if not warning then
+    warning = {new[NEW_TENANT], new[NEW_QUEUE], 0, 0, 0, false}
+    outcome.warnings[name] = warning
+  end
+  warning[3], warning[4], warning[5] = math.max(warning[3], waiting), limit, warning[5] + 1
+  last_bodies[name] = new[NEW_BODY]
+end
+
+-- Note who created the last of those who are above a limit: at the end of a script, since reading a body takes a while.
+local function note_creators()
+  for name, body in pairs(last_bodies) do
+    outcome.warnings[name][6] = read_body(body)[BODY_CREATED_BY] or false
+  end
+end
+
+-- Append to the journals that jobs are stored above a limit, and those that an operation made.
+local function append_outcome(operation)
+  for _, warning in pairs(outcome.warnings) do
+    local tenant, queue, waiting, limit, count, created_by = unpack(warning)
+    journal.append('events', pack({'over', tenant, queue, waiting, limit, count, created_by or nil}))
+  end
+  for _, one in ipairs(outcome.created) do
+    local tenant, id, state, queue, task, parent = unpack(one)
+    journal.append('audit', pack({'created', operation, tenant, id, state, queue, task, parent or nil}))
+  end
 end
 
 local function is_over_limit(i, new, tenant_queue)
@@ -98,13 +132,10 @@ local function is_over_limit(i, new, tenant_queue)
       refuse(i, 'waiting_limit', '', '', waiting, limits.waiting)
       return true
     end
-    local over = outcome.over
-    over[#over + 1] = {i - 1, waiting + 1, limits.waiting}
+    warn(i, new, waiting + 1, limits.waiting)
   end
   return false
 end
-
-local uuid_format = ('%02x'):rep(4) .. ('-%02x%02x'):rep(3) .. '-' .. ('%02x'):rep(6)
 
 -- Let a job take over the key of a dead one, and its correlation id, by which both are found (S13). The key notes
 -- whose it was, for a batch that is taken out again.
@@ -112,14 +143,23 @@ local function replace(i, new, holder, name)
   local head = hget('$heads', holder[KEY_JOB_ID])
   if head then
     local correlation = read_head(head)[CORRELATION_ID]
-    new[NEW_CORRELATION_ID] = correlation ~= '' and correlation or uuid_format:format(holder[KEY_JOB_ID]:byte(1, 16))
+    new[NEW_CORRELATION_ID] = correlation ~= '' and correlation or journal.uuid_text(holder[KEY_JOB_ID])
     outcome.linked[#outcome.linked + 1] = {i - 1, new[NEW_CORRELATION_ID]}
   end
   new.replaces = {holder[KEY_JOB_ID], holder[KEY_SETTLED_AT]}
   sorted_set('$keys_ended'):remove(name)
 end
 
--- Store a new job and put it into its state.
+-- Note a job that an operation made, for the audit.
+local function note_created(new, state)
+  local parent = read_body(new[NEW_BODY])[BODY_PARENT_ID]
+  outcome.created[#outcome.created + 1] = {
+    new[NEW_TENANT], journal.uuid_text(new[NEW_ID]), state, new[NEW_QUEUE], new[NEW_TASK],
+    parent and journal.uuid_text(parent) or false,
+  }
+end
+
+-- Store a new job and put it into its state, which is returned.
 local function insert_job(new, tenant_queue)
   local id, tenant, task = new[NEW_ID], new[NEW_TENANT], new[NEW_TASK]
   local run_at = new[NEW_RUN_AT] >= 0 and new[NEW_RUN_AT] or NOW + new[NEW_DELAY]
@@ -144,11 +184,11 @@ local function insert_job(new, tenant_queue)
   if new[NEW_CORRELATION_ID] ~= '' then
     zadd('$by_correlation' .. new[NEW_CORRELATION_ID], NOW, id)
   end
-  count_task(task, 1)
   if new[NEW_IDEMPOTENCY_KEY] ~= '' or new[NEW_DEDUP_KEY] ~= '' then
     keys.take(new)
   end
   hint_queue(new[NEW_QUEUE])
+  return state
 end
 
 -- Answer or refuse a job whose idempotency key is taken. Return false if it may go on, to replace a dead job.
@@ -195,11 +235,14 @@ local function admit(i, new, options)
     return answer_with(i, duplicate)
   end
   local tenant_queue = tenant_queue_named(load_queue(new[NEW_QUEUE]), tenant)
-  if not is_over_limit(i, new, tenant_queue) then
+  if options.is_without_limits or not is_over_limit(i, new, tenant_queue) then
     if holder then
       replace(i, new, holder, name)
     end
-    insert_job(new, tenant_queue)
+    local state = insert_job(new, tenant_queue)
+    if (options.operation or '') ~= '' then
+      note_created(new, state)
+    end
   end
 end
 

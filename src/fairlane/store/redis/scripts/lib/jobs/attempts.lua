@@ -18,14 +18,19 @@ local function pack_attempt(head, outcome, failure, log)
   return last.bytes
 end
 
--- Append an ended attempt; `failure` and `log` are packed already. Only the last MAX_STORED_ATTEMPTS stay.
-local function append_attempt(id, head, outcome, failure, log)
+-- Append an ended attempt; `failure` and `log` are packed already. Only the last ones stay: attempts have consecutive
+-- numbers, so the number of the oldest says how many there are.
+local function append_attempt(id, head, outcome, failure, log, kept)
   local attempts = pack_attempt(head, outcome, failure, log)
   if head[ATTEMPT] > 1 then
     local before = hget('$attempts', id) or ''
-    if head[ATTEMPT] > MAX_STORED_ATTEMPTS then
-      local second = cmsgpack.unpack_one(before, 0)
-      before = before:sub(second + 1)
+    if head[ATTEMPT] > kept and before ~= '' then
+      local _, oldest = cmsgpack.unpack_one(before, 0)
+      local at = 0
+      for _ = oldest[1], head[ATTEMPT] - kept do
+        at = cmsgpack.unpack_one(before, at)
+      end
+      before = at < 0 and '' or before:sub(at + 1)
     end
     attempts = before .. attempts
   end

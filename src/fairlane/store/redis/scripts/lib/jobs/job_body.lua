@@ -1,5 +1,5 @@
 -- uses:
--- The body of a job, msgpack: what only an edit or a scrub changes (JobBody in records/job.py). It has byte strings, which
+-- The body of a job, msgpack: what only edits, scrubs and metadata change (JobBody in records/job.py). It has byte strings, which
 -- the msgpack of the server cannot read: their lengths are read here. Touches no key.
 
 -- Return where the byte string that begins after byte `at` ends.
@@ -25,6 +25,19 @@ local function read_body(body)
     end
   end
   return fields
+end
+
+-- Return a body with other metadata. What stands before it is in every body, and none of it is nil.
+local function with_metadata(body, metadata)
+  local at = 1
+  for position = 1, BODY_METADATA - 1 do
+    local is_bytes = (BODY_KINDS):sub(position, position) == 'b'
+    at = (is_bytes and skip_bytes(body, at)) or (not is_bytes and cmsgpack.unpack_limit(body, 1, at))
+  end
+  local last, length = skip_bytes(body, at), #metadata
+  local kind = length < 256 and struct.pack('BB', 0xc4, length) or length < 65536 and struct.pack('>BI2', 0xc5, length)
+    or struct.pack('>BI4', 0xc6, length)
+  return body:sub(1, at) .. kind .. metadata .. body:sub(last + 1)
 end
 
 -- Return how often a job may be tried, and whether at most once: two fields that stand side by side in every body, soon

@@ -20,7 +20,7 @@ local function write_head(head)
   return struct.pack(HEAD_FORMAT, unpack(head, 1, HEAD_FIELDS))
 end
 
--- Say whether a job was never claimed, and neither expires nor frees a key when it is claimed.
+-- Return whether a job was never claimed, and neither expires nor frees a key when it is claimed.
 local function is_plain_new_job(bytes)
   if bytes:byte() ~= 1 then -- IS_NEW
     return false

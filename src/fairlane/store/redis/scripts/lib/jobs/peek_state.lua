@@ -60,6 +60,7 @@ end
 
 -- Return all that the next script must know of a queue.
 local function save_peek(queue)
+  budgets.write()
   changed_fields['$tenant_queues' .. queue.name] = save_tenant_queues(queue)
   sort_moved(queue)
   save_sets()

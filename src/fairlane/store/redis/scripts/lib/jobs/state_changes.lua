@@ -3,7 +3,7 @@
 -- field in each of four hashes: `heads` (job_head.lua), `bodies`, `attempts` (ended ones) and `results`. Sorted
 -- sets list what a state needs: `delayed` by queue, `leases`, `expiries` of waiting jobs, `finished` by state; and
 -- for reading `all`, `by_tenant` and `by_correlation`. `cancel_asked` lists running jobs, `results_kept` those with a
--- result; `task_jobs` counts by task.
+-- result.
 
 local heads = {} -- by id, as this script has read or changed them; false if there is no such job
 
@@ -35,6 +35,11 @@ local function head_of(id)
   return heads[id]
 end
 
+breakers.is_running = function(id)
+  local head = head_of(id)
+  return head and head[STATE] == RUNNING
+end
+
 local function copy_head(head)
   return {unpack(head, 1, HEAD_FIELDS)}
 end
@@ -61,19 +66,6 @@ local function is_finished(state)
 end
 
 -- ── entering and leaving a state ─────────────────────────────────────────────
-
-local task_changes = {}
-
-local function count_task(task, change)
-  task_changes[task] = (task_changes[task] or 0) + change
-end
-
-before_commit[#before_commit + 1] = function()
-  for task, change in pairs(task_changes) do
-    local jobs = tonumber(hget('$task_jobs', task) or 0) + change
-    hset('$task_jobs', task, jobs ~= 0 and jobs)
-  end
-end
 
 local function enter_waiting(id, tenant_queue, task, state, run_at, priority, expires_at)
   local queue = tenant_queue.queue
@@ -173,7 +165,7 @@ local function change_job(id, before, after)
     if before[IS_CANCEL_ASKED] == 1 then
       sorted_set('$cancel_asked'):remove(id)
     end
-    after[GATE], after[IS_ALONE], after[CHARGED] = '', 0, -1
+    after[GATE], after[CHARGED] = '', -1
   end
   if was ~= is then
     leave_state(id, before, tenant_queue)
@@ -205,7 +197,6 @@ end
 -- Remove a finished job and all that points to it, except its idempotency key.
 local function delete_job(id, head)
   leave_state(id, head, tenant_queue_of(head))
-  count_task(head[TASK], -1)
   for _, key in ipairs({'$all', '$by_tenant' .. head[TENANT]}) do
     sorted_set(key):remove(id)
   end

@@ -1,5 +1,5 @@
--- uses: limits/rate_limit limits/gates queues/tenant_queues
--- Blocks: pause, rate, running limit and gate, as they hold a queue, a tenant in it or a strand (S42-S46). Reads
+-- uses: limits/rate_limit limits/gates limits/budgets queues/tenant_queues
+-- Blocks: pause, rate, running limit, breaker, gate and budget, as they hold a queue, a tenant in it or a strand (S42-S46). Reads
 -- policies, `rate_states` and `gate_slots` through the files it uses.
 -- A block is {REASON, SUBJECT, UNTIL}; UNTIL is 0 if time alone does not end it.
 
@@ -37,7 +37,7 @@ end
 
 local free_tasks = {} -- tasks that nothing can hold while this script runs
 
-local function strand_block(task)
+local function task_block(task, tenant)
   if free_tasks[task] then
     return nil
   end
@@ -47,10 +47,12 @@ local function strand_block(task)
     return pause
   end
   local rules = rules_of(subject)
-  local block = rules.rate and rate_block(rules.rate, rate_state_of(subject), {subject})
+  local is_guarded = rules.breaker and breakers.is_any_open()
+  local block = is_guarded and breakers.block(task, tenant)
+    or rules.rate and rate_block(rules.rate, rate_state_of(subject), {subject})
   if block or not rules.gate then
-    free_tasks[task] = not rules.rate
-    return block
+    free_tasks[task] = not rules.rate and not rules.budget and not is_guarded
+    return block or nil
   end
   local gate = 'gate ' .. rules.gate
   if free_gate_slots(rules.gate) == 0 then
@@ -58,6 +60,10 @@ local function strand_block(task)
   end
   local rate = rules_of(gate).rate
   return rate and rate_block(rate, rate_state_of(gate), {gate})
+end
+
+local function strand_block(task, tenant)
+  return task_block(task, tenant) or not free_tasks[task] and budgets.block(task, tenant) or nil
 end
 
 -- Count a start against every rate it falls under, and take a slot at the gate. Return the gate, or ''.

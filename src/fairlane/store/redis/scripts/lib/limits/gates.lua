@@ -1,4 +1,4 @@
--- uses: limits/policies
+-- uses: limits/policies limits/breakers
 -- Gates: how many slots are used, and who waits for one (S43).
 -- `gate_slots` has the used slots by gate. The waiters of (queue, gate) are a sorted set of parked strands,
 -- `gate_waiters`; their number is in `gate_waiter_counts`, so that a freed slot finds the queues that get a hint.
@@ -14,7 +14,10 @@ local function change_gate_use(gate, change)
   hset('$gate_slots', gate, used ~= 0 and used)
 end
 
-local function free_gate_slots(gate) -- nil: the gate has no limit
+local function free_gate_slots(gate) -- of a gate, or of a breaker by the name of its line; nil: no limit
+  if breakers.is_line(gate) then
+    return breakers.line_slots(gate)
+  end
   local limit = rules_of('gate ' .. gate).limit
   return limit and math.max(0, limit - gate_slots_used(gate))
 end

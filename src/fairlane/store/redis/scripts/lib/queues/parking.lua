@@ -5,8 +5,9 @@
 -- up to three sorted sets, each in the order of that place and the task:
 --   parked_until                    by the instant at which time unparks it
 --   parked_groups, by queue, group and generation: what one changed policy may free. A group is all tenant queues
---                                   ("t"), the strands of a task ("s<task>") or those held by a gate's rate ("r<gate>")
---   gate_waiters, by queue and gate: who waits for a slot
+--                                   ("t"), the strands of a task ("s<task>"), those held by a gate's rate ("r<gate>")
+--                                   or by a budget ("b<budget>")
+--   gate_waiters, by queue and gate or breaker: who waits for a slot
 -- A changed policy only ends the generation of its group (policies/write.lua). Claims and promote unpark its members
 -- later, a bounded number each: no script grows with the number of those who wait.
 
@@ -19,6 +20,22 @@ local function group_set(queue, group, generation)
   return sorted_set('$parked_groups' .. queue.name .. '\0' .. group .. '\0' .. generation, queue.by_vt, 128)
 end
 
+-- Return the group of those that the same gate's rate or the same budget holds.
+local function subject_group(parked)
+  local kind, name = parked[SUBJECT]:match('^(%l+) (.*)$')
+  return kind == 'gate' and 'r' .. name or kind == 'budget' and 'b' .. name or nil
+end
+
+-- End the generation of a group: claims unpark its members; what is parked from now on is in the next generation.
+local function mark_group(queue, group)
+  local generation = queue.generations[group] or 0
+  if group_set(queue, group, generation):first() then
+    queue.changed_groups[#queue.changed_groups + 1] = {group, generation, NOW}
+    queue.generations[group] = generation + 1
+    hint_queue(queue.name)
+  end
+end
+
 local function enter_wait_sets(tenant_queue, task, parked)
   local queue, place = tenant_queue.queue, park_member(tenant_queue, task, parked)
   local group, gate = task == '' and 't' or 's' .. task, gate_of(parked)
@@ -27,15 +44,16 @@ local function enter_wait_sets(tenant_queue, task, parked)
   if parked[UNTIL] > 0 then
     queue.parked_until:add(parked[UNTIL], place)
   end
-  if parked[REASON] == 'gate' then
+  if is_in_line(parked) then
     gate_waiters(queue, gate):add(0, place)
     if tenant_queue.wide then
       own_gate_waiters(tenant_queue, gate):add(0, place)
     end
     count_gate_waiter(queue, gate, 1)
-  elseif gate then
-    parked[PARK_RATE_GENERATION] = queue.generations['r' .. gate] or 0
-    group_set(queue, 'r' .. gate, parked[PARK_RATE_GENERATION]):add(0, place)
+  elseif subject_group(parked) then
+    local own = subject_group(parked)
+    parked[PARK_RATE_GENERATION] = queue.generations[own] or 0
+    group_set(queue, own, parked[PARK_RATE_GENERATION]):add(0, place)
   end
 end
 
@@ -48,21 +66,23 @@ leave_wait_sets = function(tenant_queue, task, parked)
   if parked[UNTIL] > 0 then
     queue.parked_until:remove(place)
   end
-  if parked[REASON] == 'gate' then
+  if is_in_line(parked) then
     gate_waiters(queue, gate):remove(place)
     if tenant_queue.wide then
       own_gate_waiters(tenant_queue, gate):remove(place)
     end
     count_gate_waiter(queue, gate, -1)
   elseif parked[PARK_RATE_GENERATION] >= 0 then
-    group_set(queue, 'r' .. gate, parked[PARK_RATE_GENERATION]):remove(place)
+    group_set(queue, subject_group(parked), parked[PARK_RATE_GENERATION]):remove(place)
   end
 end
 
 -- Take a tenant queue (task '') or a strand out of the ready index because of a block.
 local function park(tenant_queue, task, block)
   local vt = struct.pack('>I4I4', vt_words(tenant_queue.queue, tenant_queue.vt))
-  local parked = {block[REASON], block[SUBJECT], block[UNTIL], vt, tenant_queue.since}
+  -- What waits for a breaker is woken from the line: with a time, all in it would wake at once.
+  local until_ = block[REASON] == 'breaker' and 0 or block[UNTIL]
+  local parked = {block[REASON], block[SUBJECT], until_, vt, tenant_queue.since}
   enter_wait_sets(tenant_queue, task, parked)
   if task == '' then
     tenant_queue.parked = parked

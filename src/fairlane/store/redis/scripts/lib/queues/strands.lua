@@ -1,4 +1,4 @@
--- uses: queues/tenant_queue_record
+-- uses: queues/tenant_queue_record limits/breakers
 -- Strands: the unfinished jobs of a tenant queue by task. A strand is {JOB_COUNT, READY_COUNT, HEAD_KEY, HEAD_ID,
 -- PARKED, JOB_SET, PREFETCHED, PREFETCHED_AT}. Its first ready job is its head. The next few are PREFETCHED, packed
 -- in the record from byte PREFETCHED_AT on: a claim takes several out of the sorted set at once, so that most claims
@@ -20,12 +20,17 @@ local function park_member(tenant_queue, task, parked)
   return parked[PARK_VT] .. struct.pack('>I8', parked[PARK_SINCE]) .. task .. '\0' .. tenant_queue.tenant
 end
 
+-- Return the gate, or the breaker as `explain` names it, that holds it.
 local function gate_of(parked)
+  if breakers.is_line(parked[SUBJECT]) then
+    return parked[SUBJECT]
+  end
   return parked[SUBJECT]:sub(1, 5) == 'gate ' and parked[SUBJECT]:sub(6) or nil
 end
 
-local function is_parked_at_gate(strand)
-  return strand[PARKED] and strand[PARKED][REASON] == 'gate'
+-- Say whether it waits in the line of its gate or breaker.
+local function is_in_line(parked)
+  return parked and (parked[REASON] == 'gate' or parked[REASON] == 'breaker')
 end
 
 -- Return the set of a wide tenant queue's own strands at a gate: a peek for one tenant reads no others.
@@ -60,7 +65,7 @@ local function move_strands_to_hash(tenant_queue)
   for task, strand in pairs(tenant_queue.strands) do
     if is_strand_open(strand) then
       tenant_queue.wide.heads:add(strand[HEAD_KEY], strand[HEAD_ID] .. task)
-    elseif is_parked_at_gate(strand) then
+    elseif is_in_line(strand[PARKED]) then
       own_gate_waiters(tenant_queue, gate_of(strand[PARKED])):add(0, park_member(tenant_queue, task, strand[PARKED]))
     end
   end
@@ -77,7 +82,7 @@ local function move_strands_to_record(tenant_queue)
     strands[task] = strand or nil
     if strand and is_strand_open(strand) then
       wide.heads:remove(strand[HEAD_ID] .. task)
-    elseif strand and is_parked_at_gate(strand) then
+    elseif strand and is_in_line(strand[PARKED]) then
       own_gate_waiters(tenant_queue, gate_of(strand[PARKED])):remove(park_member(tenant_queue, task, strand[PARKED]))
     end
   end

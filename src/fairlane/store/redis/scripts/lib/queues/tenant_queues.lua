@@ -229,7 +229,7 @@ end
 
 -- ── writing ──────────────────────────────────────────────────────────────────
 
--- Say whether nothing would be lost with the record: it has no job, its vt is not above the floor, and its rate is in
+-- Return whether nothing would be lost with the record: it has no job, its vt is not above the floor, and its rate is in
 -- the past.
 local function is_removable(tenant_queue)
   local rate_state = tenant_queue.rate_state

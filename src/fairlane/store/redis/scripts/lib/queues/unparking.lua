@@ -31,7 +31,7 @@ local function apply_changed_groups(queue, limit)
         load_waiters(queue, waiters)
       end
       local tenant_queue = tenant_queue_named(queue, tenant)
-      park_of(tenant_queue, task)[group:sub(1, 1) == 'r' and PARK_RATE_GENERATION or PARK_GENERATION] = -1
+      park_of(tenant_queue, task)[group:match('^[rb]') and PARK_RATE_GENERATION or PARK_GENERATION] = -1
       mark_changed(tenant_queue)
       waiters:remove(entry[MEMBER])
       unpark_at(tenant_queue, task, instant)
@@ -69,7 +69,7 @@ local function first_gate_waiter(queue, gate, only_tenant)
     return tenant_queue, task
   end
   for task, strand in pairs(tenant_queue.strands) do
-    if is_parked_at_gate(strand) and gate_of(strand[PARKED]) == gate then
+    if is_in_line(strand[PARKED]) and gate_of(strand[PARKED]) == gate then
       local place = park_member(tenant_queue, task, strand[PARKED])
       if not first or bytes_before(place, first) then
         first, chosen = place, task

@@ -1,0 +1,106 @@
+"""What this process has seen of breakers and not told yet, and what it was told last (S110).
+
+A word of the store holds for four seconds. So a breaker that is closed costs a process one call in that time
+at most, however often it is used; failures and the outcomes of those that passed an open one are told at
+once.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from fairlane.model.errors import StoreError
+from fairlane.model.guards.breaker import Outcomes, Phase, phase
+from fairlane.model.instants import SECOND, Instant, Micros
+from fairlane.model.policy.declared import Breaker
+from fairlane.model.scope import Scope
+from fairlane.store.contract import Store
+from fairlane.store.contract.breakers import (
+    MAX_BREAKER_OUTCOMES,
+    BreakerKey,
+    BreakerOutcomes,
+    BreakersReply,
+    ReportRequest,
+)
+
+WORD_HOLDS: Final[Micros] = 4 * SECOND
+"""As long as a worker waits between two renewals."""
+
+
+class Word(NamedTuple):
+    """What the store has said of a breaker: when, by our clock; what it is; open until, by both clocks."""
+
+    at: Micros
+    phase: Phase
+    until: Micros
+    store_until: Instant
+
+
+class BreakerMemory:
+    """One for each process. Any thread may use it; only `tell` asks the store.
+
+    `declared` has the breakers that were looked up before.
+    """
+
+    def __init__(self, elapsed: Callable[[], Micros]) -> None:
+        """Take the clock of this process."""
+        self._elapsed = elapsed
+        self._lock = threading.Lock()
+        self._seen: dict[BreakerKey, tuple[int, int]] = {}
+        self._words: dict[BreakerKey, Word] = {}
+        self.declared: dict[str, Breaker] = {}
+
+    def note(self, name: str, tenant: str, *, succeeded: int = 0, failed: int = 0) -> None:
+        """Note outcomes; they are told with the next call."""
+        key = BreakerKey(name, tenant)
+        with self._lock:
+            before = self._seen.get(key, (0, 0))
+            self._seen[key] = (before[0] + succeeded, before[1] + failed)
+
+    def word(self, name: str, tenant: str) -> Word | None:
+        """Return the last word on a breaker for a tenant: of that of all, if that is not closed."""
+        everybody, own = self._words.get(BreakerKey(name)), self._words.get(BreakerKey(name, tenant))
+        return own if everybody is None or (own is not None and everybody.phase == "closed") else everybody
+
+    def is_fresh(self, word: Word | None) -> bool:
+        """Whether a word still holds; one that says until when holds until then at most."""
+        now = self._elapsed()
+        if word is None or now - word.at >= WORD_HOLDS:
+            return False
+        return word.phase != "open" or now < word.until
+
+    async def tell(self, store: Store, *passed: BreakerOutcomes, about: Iterable[BreakerKey] = ()) -> None:
+        """Tell the store what was seen, with the outcomes of those that passed, and hear what holds now.
+
+        After a `StoreError` that says nothing was counted, it is told with the next call; else it is dropped,
+        since an outcome that counts twice is worse than one that does not count.
+        """
+        with self._lock:
+            keys = list(self._seen)[: MAX_BREAKER_OUTCOMES // 2]
+            taken = {key: self._seen.pop(key) for key in keys}
+        asked = {key: taken.get(key, (0, 0)) for key in (*taken, *about)}
+        reports = [BreakerOutcomes(key.name, Outcomes(key.tenant, *counts)) for key, counts in asked.items()]
+        try:
+            request = ReportRequest(scope=Scope.all(), reports=(*reports, *passed))
+            self._hear(await store.breakers.report(request))
+        except StoreError as error:
+            if error.retry_safe:
+                for key, (succeeded, failed) in taken.items():
+                    self.note(key.name, key.tenant, succeeded=succeeded, failed=failed)
+            raise
+
+    def _hear(self, reply: BreakersReply) -> None:
+        now = self._elapsed()
+        for one in reply.breakers:
+            until = one.state.open_until
+            word = Word(now, phase(one.state, reply.now), now + until - reply.now, until)
+            self._words[one.key] = word
+
+
+def of_permit(name: str, tenant: str, job: UUID, *, passed: bool | None) -> BreakerOutcomes:
+    """Return the outcome of a job that passed; None: it says nothing, and its permit is free."""
+    outcomes = Outcomes(tenant, int(passed is True), int(passed is False), job)
+    return BreakerOutcomes(name, outcomes)

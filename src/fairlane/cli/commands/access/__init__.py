@@ -1,0 +1,1 @@
+"""`fairlane users`, `tokens` and `sessions`: who may use the web, and who does."""

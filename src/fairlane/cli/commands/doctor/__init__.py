@@ -1,0 +1,1 @@
+"""`fairlane doctor` and its parts: the checks, past findings, one job, repair."""

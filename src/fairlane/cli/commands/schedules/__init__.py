@@ -1,0 +1,1 @@
+"""`fairlane schedules`: look at schedules and change them."""

@@ -1,1 +1,0 @@
-"""The checks of `fairlane doctor`: where the store is, its health, its workers, its counters."""

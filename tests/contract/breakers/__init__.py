@@ -1,0 +1,1 @@
+"""Breakers: outcomes, claims, permits of handlers, operators."""

@@ -1,0 +1,1 @@
+"""Budgets, on every store (S59, S113-S115)."""

@@ -1,0 +1,1 @@
+"""The duty that makes the jobs of schedules."""

@@ -1,0 +1,1 @@
+"""Guards around what jobs call."""

@@ -1,0 +1,1 @@
+"""Schedules: when their slots are, what is kept of them, and what follows from it."""

@@ -1,0 +1,1 @@
+"""Damage stores behind their back, and let repair find and mend it (S90)."""

@@ -1,0 +1,1 @@
+"""Tests of the web: endpoints, pages, who may use them."""

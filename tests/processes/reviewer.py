@@ -1,18 +1,22 @@
 """A person who runs all dead letters again, or resolves them, and says a dot after each pass.
 
+The next pass begins with a byte of the input, or at the input's end.
+
 python -m tests.processes.reviewer sqlite:///FILE reprocess
 """
 
 from __future__ import annotations
 
+import os
 import sys
 
 from fairlane import BulkResult, Fairlane
 
 
 def dot(_: BulkResult) -> None:
-    """Say that a pass is over."""
+    """Say that a pass is over, and wait until the next one may begin."""
     print(end=".", flush=True)
+    os.read(sys.stdin.fileno(), 1)
 
 
 def main(url: str, verb: str) -> None:

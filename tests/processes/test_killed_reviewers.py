@@ -35,15 +35,24 @@ class Scene(NamedTuple):
     place: str
 
     async def review(self, verb: str, kill_after: int | None = None, steps: int = 0) -> None:
-        """Let a process act on all letters that await a decision, and kill it in the middle of a pass."""
+        """Let a process act on all letters that await a decision, and kill it in the middle of a pass.
+
+        However long the kill takes: it begins no pass after that one.
+        """
+        pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "tests.processes.reviewer", self.place, verb),
             cwd=ROOT,
-            stdout=asyncio.subprocess.PIPE,
+            stdin=asyncio.subprocess.DEVNULL if kill_after is None else pipe,
+            stdout=pipe,
         )
         assert process.stdout is not None
         if kill_after is not None:
-            await process.stdout.readexactly(kill_after)
+            assert process.stdin is not None
+            for _ in range(kill_after):
+                await process.stdout.readexactly(1)
+                process.stdin.write(b".")
+            await process.stdin.drain()
             for _ in range(steps):
                 await asyncio.sleep(0)
             process.kill()

@@ -9,6 +9,7 @@ from fairlane.app.client import Client
 from fairlane.app.fairlane import Fairlane
 from fairlane.app.schedules.declaring import declare_schedules
 from fairlane.diagnosis.probe_port import probe_port
+from fairlane.duties.archive.contents import check_archive
 from fairlane.duties.duties import Duties, log
 from fairlane.model.errors import StoreError
 from fairlane.model.instants import SECOND, Micros
@@ -34,6 +35,7 @@ def run_scheduler(app: Fairlane, *, supervisor: SupervisorConnection | None = No
 
 async def _serve(app: Fairlane, supervisor: SupervisorConnection | None) -> int:
     client, settings = app.client, app.settings
+    check_archive(settings.archive)
     name = new_process_name("scheduler")
     stop = asyncio.Event()
     outage = StoreOutage(log, name, stop.set)

@@ -293,6 +293,8 @@ TREE: Final[Mapping[str, Node]] = {
     "archive": {
         "to": Key(or_none(PLACE), "none",
                   "where finished jobs go before they are removed: a folder, or a URL of fsspec (S105)"),
+        "format": Key(one_of("jsonl", "parquet"), '"jsonl"',
+                      "what its files are: JSON lines, or Parquet, which needs fairlane[parquet]"),
         "compress": Key(one_of("gzip", "none"), '"gzip"', "how its files are compressed"),
     },
     "dead_letters": {

@@ -18,7 +18,7 @@ from fairlane.web.http.download import NDJSON, download
 HISTORY: Final = EndpointGroup("history", "Finished jobs in files: all that is stored, nothing redacted.")
 
 FILE: Final = "application/octet-stream"
-"""What an import takes: lines, plain or gzip."""
+"""What an import takes: lines, plain or gzip, or Parquet."""
 
 NEXT: Final = "X-Cursor"
 """The header with the cursor at which an export with a limit goes on."""
@@ -70,9 +70,9 @@ async def export(call: WebCall, body: ExportJobs) -> Response:
 async def bring_back(call: WebCall, query: ImportQuery) -> ImportReply:
     """Bring back the finished jobs of a file of JSON lines, as an export or the archive has written it.
 
-    The body is the file, plain or gzip. It is checked first: 422 names the line and the field, and nothing is
-    stored. Jobs that the store knows are left as they are, so it may be sent again. Send what is larger than
-    `web.max_body` in parts.
+    The body is the file, plain, gzip or Parquet. It is checked first: 422 names the line and the field, and
+    nothing is stored. Jobs that the store knows are left as they are, so it may be sent again. Send what is
+    larger than `web.max_body` in parts.
     """
     with TemporaryFile() as file:
         async for part in call.request.stream():

@@ -76,8 +76,11 @@ class Prune:
     def _goes_on_early(self, reply: PruneReply) -> bool:
         """Whether the next pass is an early one: the store is too full, and there may be history that can go.
 
-        What is past its retention goes first. Once nothing else can go, the rest is for people to decide.
+        What is past its retention goes first. Once nothing else can go, the rest is for people to decide. A
+        sweep that has begun is ended: what ended at one instant, or on one day of PostgreSQL, goes together.
         """
+        if self._is_early and reply.is_partial:
+            return True
         if reply.size is None or reply.size.pressure(self._retention.store_limit) != "bad":
             return False
         return reply.has_more_early if self._is_early else not reply.is_partial

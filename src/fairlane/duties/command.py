@@ -11,6 +11,7 @@ from fairlane.app.schedules.declaring import declare_schedules
 from fairlane.diagnosis.probe_port import probe_port
 from fairlane.duties.archive.contents import check_archive
 from fairlane.duties.duties import Duties, log
+from fairlane.duties.stall import guard_of_duties
 from fairlane.model.errors import StoreError
 from fairlane.model.instants import SECOND, Micros
 from fairlane.runtime.exits import OK, STORE_GONE
@@ -40,13 +41,17 @@ async def _serve(app: Fairlane, supervisor: SupervisorConnection | None) -> int:
     stop = asyncio.Event()
     outage = StoreOutage(log, name, stop.set)
     duties = Duties(name, lambda: client.store, client.clock, settings, settings.worker, outage)
+    guard = guard_of_duties(name, settings.worker.lease, asyncio.get_running_loop())
     with on_stop(stop.set):
         async with supervised(supervisor, stop.set):
             declaring = await _declare(app.client, outage)
             if supervisor is not None:
                 supervisor.ready(_STOP_WITHIN)
             async with probe_port(app):
-                await run_with_background(wait_for(stop), duties.run(), repeat(declaring))
+                with guard.watching():
+                    await run_with_background(
+                        wait_for(stop), duties.run(), repeat(guard.turn), repeat(declaring)
+                    )
     await duties.leave()
     await app.aclose()
     return STORE_GONE if outage.is_permanent else OK

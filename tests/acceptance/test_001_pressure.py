@@ -63,15 +63,15 @@ class Place:
         world = self.world
         for _ in range(DAYS):
             await world.prune()  # as the duty does, each minute
-            self.past.append([(await self._run()).id for _ in range(JOBS_A_DAY)])
+            self.past.append([await self._run() for _ in range(JOBS_A_DAY)])
             world.advance(DAY / SECOND)
         for number, state in enumerate((State.DELAYED, State.READY, State.RUNNING, State.DEAD)):
             claim = await world.bring_to(state, queue=f"live-{number}", payload=_noise())
             self.live.append(claim.job.id)
 
-    async def _run(self) -> object:
+    async def _run(self) -> UUID:
         await self.world.enqueue(payload=_noise())
-        return await self.world.run()
+        return (await self.world.run()).id
 
     async def used(self) -> int:
         """Return how large the store is."""

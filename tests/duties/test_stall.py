@@ -1,4 +1,4 @@
-"""Duties whose loop stands still: noticed, dumped, taken over by another process (S128)."""
+"""Duties whose loop stands still: noticed, dumped, taken over by another process (S127)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ QUICK = WorkerSettings(lease=SECOND, renew_every=SECOND // 10)
 
 
 async def test_a_stall_is_told_once_and_so_is_its_end() -> None:
-    """S128: by counting looks, so that a process that was stopped for a while is not to blame."""
+    """S127: by counting looks, so that a process that was stopped for a while is not to blame."""
     told: list[str] = []
     guard = LoopGuard(10 * SECOND, lambda: told.append("stalled"), lambda: told.append("resumed"))
     for _ in range(3 * LOOKS):
@@ -116,7 +116,7 @@ def blocking(url: str, stalls: Stalls, over: threading.Event) -> Any:
 async def test_duties_that_stand_still_are_dumped_and_taken_over(
     role: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stalls: Stalls
 ) -> None:
-    """S128: the log has the stacks, with what blocks; another one leads once the lease has run out."""
+    """S127: the log has the stacks, with what blocks; another one leads once the lease has run out."""
     url, over = f"sqlite:///{tmp_path}/jobs.db", threading.Event()
     monkeypatch.setattr(duties, "all_duties", blocking(url, stalls, over))
     app = Fairlane(url, config={"worker": {"lease": 1, "renew_every": 0.1, "shutdown_deadline": 0}})

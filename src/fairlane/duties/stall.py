@@ -1,4 +1,4 @@
-"""Tell when the loop of the duties stands still: with all stacks, in the log (S128).
+"""Tell when the loop of the duties stands still: with all stacks, in the log (S127).
 
 The lead is lost by itself, because nothing renews it: another process takes it, and goes on.
 """

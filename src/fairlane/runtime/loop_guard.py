@@ -1,4 +1,4 @@
-"""Notice an event loop that stands still, from a thread beside it (S128). Knows not what the loop does.
+"""Notice an event loop that stands still, from a thread beside it (S127). Knows not what the loop does.
 
 The loop notes that it turns, as often as the thread looks. Looks are counted, no time: a process that was
 stopped, or a machine that slept, makes one look late, and its loop is not to blame.
@@ -53,11 +53,11 @@ class LoopGuard:
         """Look again and again, in a thread, until the block ends."""
         over = threading.Event()
 
-        def watch() -> None:
+        def look_on() -> None:
             while not over.wait(self._every / SECOND):
                 self.look()
 
-        threading.Thread(target=watch, name="fairlane-guard", daemon=True).start()
+        threading.Thread(target=look_on, name="fairlane-guard", daemon=True).start()
         try:
             yield
         finally:

@@ -93,8 +93,7 @@ async def test_what_was_exported_comes_back(shop: Callers, pack: Callable[[bytes
 async def test_an_export_is_compressed_for_those_who_take_it(shop: Callers) -> None:
     """As HTTP does it: what is saved is a file that an import takes."""
     body = {"note": "audit"}
-    request = {"json": body, "headers": {"accept-encoding": "gzip"}}
-    answer = await shop.ask("POST", "/history/export", **request)
+    answer = await shop.ask("POST", "/history/export", json=body, headers={"accept-encoding": "gzip"})
     assert answer.headers["content-encoding"] == "gzip"
     assert answer.text == (await export(shop)).text
 

@@ -24,6 +24,9 @@ NEEDED: Final = "fairlane[parquet]"
 LINE: Final = "line"
 """The column that has everything."""
 
+GROUP_SIZE: Final = 8 * 2**20
+"""How many characters of lines make a group of rows: together they are compressed better."""
+
 _TEXTS: Final = (
     "tenant",
     "queue",
@@ -45,7 +48,7 @@ def is_possible() -> bool:
 
 
 class ParquetFile:
-    """Jobs as a Parquet file in memory, a group of rows for each call of `add`."""
+    """Jobs as a Parquet file in memory. Rows are compressed in groups of some megabytes."""
 
     def __init__(self, codec: str) -> None:
         arrow: Any = import_module("pyarrow")
@@ -63,16 +66,27 @@ class ParquetFile:
                 (LINE, text),
             ]
         )
+        self._rows: list[dict[str, Any]] = []
+        self._size = 0
         self._data = BytesIO()
         self._writer: Any = parquet.ParquetWriter(self._data, self._schema, compression=codec)
 
     def add(self, jobs: Sequence[FinishedJob]) -> None:
         """Add a row for each."""
-        rows = [_row(one) for one in jobs]
-        self._writer.write_table(self._arrow.Table.from_pylist(rows, schema=self._schema))
+        for row in map(_row, jobs):
+            self._rows.append(row)
+            self._size += len(row[LINE])
+            if self._size > GROUP_SIZE:
+                self._end_group()
+
+    def _end_group(self) -> None:
+        if self._rows:
+            self._writer.write_table(self._arrow.Table.from_pylist(self._rows, schema=self._schema))
+        self._rows, self._size = [], 0
 
     def write(self, file: IO[bytes]) -> None:
         """Write the file. Nothing can be added any more; it may be written again."""
+        self._end_group()
         self._writer.close()
         file.write(self._data.getbuffer())
 

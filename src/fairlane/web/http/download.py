@@ -57,8 +57,8 @@ def takes_gzip(accepted: str) -> bool:
 
 def _read(file: TextIOWrapper) -> Iterator[bytes]:
     with file:
-        while part := file.buffer.read(_AT_ONCE):
-            yield part
+        while text := file.read(_AT_ONCE):
+            yield text.encode()
 
 
 def _packed(parts: Iterator[bytes]) -> Iterator[bytes]:

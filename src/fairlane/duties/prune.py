@@ -41,6 +41,7 @@ class Prune:
         self._archive = Archive(archive)
         self._unshipped = 0
         self._is_early = False
+        self._is_full = False
         self._mark: PruneMark = NO_MARK
         self._whole_at: Instant = 0
 
@@ -59,7 +60,8 @@ class Prune:
             mark=self._mark,
             is_archived=self._archive.is_on,
             is_early=self._is_early,
-            is_measured=True,
+            # Not in each pass of a long prune: PostgreSQL looks at every table.
+            is_measured=self._is_full or not self._mark.is_under_way,
         )
         reply = await store.upkeep.prune(request)
         self._mark = self._next_mark(reply.mark)
@@ -79,9 +81,11 @@ class Prune:
         What is past its retention goes first. Once nothing else can go, the rest is for people to decide. A
         sweep that has begun is ended: what ended at one instant, or on one day of PostgreSQL, goes together.
         """
+        if reply.size is not None:
+            self._is_full = reply.size.pressure(self._retention.store_limit) == "bad"
         if self._is_early and reply.is_partial:
             return True
-        if reply.size is None or reply.size.pressure(self._retention.store_limit) != "bad":
+        if not self._is_full:
             return False
         return reply.has_more_early if self._is_early else not reply.is_partial
 

@@ -73,11 +73,15 @@ def _endpoint(method: str, path: str, operation: Mapping[str, Any]) -> Iterator[
     if rows:
         yield from ["| parameter | in | type | |", "|---|---|---|---|", *rows, ""]
     if "requestBody" in operation:
-        yield from [f"Takes {_kind(_content(operation['requestBody']))}.", ""]
+        yield from [f"Takes {_what(operation['requestBody'])}.", ""]
     status, good = next(iter(operation["responses"].items()))
-    media_type = next(iter(good["content"]))
-    what = _kind(_content(good)) if media_type == "application/json" else f"`{media_type}`"
-    yield from [f"Answers {status} with {what}.", ""]
+    yield from [f"Answers {status} with {_what(good)}.", ""]
+
+
+def _what(value: Mapping[str, Any]) -> str:
+    """Return what a request or an answer has: a type, or a kind of file."""
+    media_type = next(iter(value["content"]))
+    return _kind(_content(value)) if media_type == "application/json" else f"`{media_type}`"
 
 
 def _content(value: Mapping[str, Any]) -> Mapping[str, Any]:

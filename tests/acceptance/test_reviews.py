@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import tomllib
 from datetime import timedelta
 from typing import Any
 
@@ -11,12 +12,14 @@ import pytest
 
 from fairlane import DeadLetterView, Fail, Fairlane, Job, State, TenantMismatch, WrongState
 from fairlane.duties.follow import follow
+from fairlane.duties.prune import Prune
 from fairlane.model.instants import DAY
 from fairlane.model.lifecycle.states import State as ModelState
 from fairlane.model.policy.retention import Retention
 from fairlane.store.contract.upkeep import PruneRequest
 from tests.acceptance.presets import work
-from tests.acceptance.world import ALL, World
+from tests.acceptance.world import ALL, ON_A_FILE, World
+from tools.pages import ROOT, blocks
 
 BROKEN = Fail("the paper is out")
 
@@ -78,6 +81,30 @@ async def test_000_dl_6_the_clean_up_keeps_what_is_pending_or_was_retried(
     assert (await world.store.upkeep.prune(request)).jobs == 2
     assert sorted(await reviews(app)) == ["pending", "reprocessed"]
     assert (await again.arefresh()).state is State.READY
+
+
+@ON_A_FILE
+async def test_000_dl_6_the_clean_up_on_our_page_has_the_figures_of_this_description(world: World) -> None:
+    """To the second; what was not decided is there after years. More than 50 that await a review are told."""
+    text = (ROOT / "docs" / "how-to" / "keep-and-remove-history.md").read_text(encoding="utf-8")
+    preset = next(one.text for one in blocks(text) if "alert_above" in one.text)
+    app = world.app(config=tomllib.loads(preset))
+    app.task(name="work", max_attempts=2)(work)
+    await world.declare()
+    assert app.settings.dead_letters.alert_above == 50
+    jobs = [await die(world, app, number) for number in range(4)]
+    await app.dead.areprocess(jobs[2].id)
+    world.advance(86_400)
+    await app.dead.aresolve(jobs[0].id)
+    await app.dead.aignore(jobs[1].id)
+    clean_up = Prune(app.settings.retention)
+    world.advance(6 * 86_400 - 1)
+    assert getattr(await clean_up(world.store), "did", "") == ""
+    world.advance(1)
+    assert getattr(await clean_up(world.store), "did", "") == "2 dead removed"
+    world.advance(9 * 365 * 86_400)
+    await clean_up(world.store)
+    assert sorted(await reviews(app)) == ["pending", "reprocessed"]
 
 
 async def test_001_cp3_6_a_manual_retry_starts_afresh_and_leaves_the_list(

@@ -89,11 +89,14 @@ def test_every_value_of_a_whole_file_is_read(world: World) -> None:
         is_from_review=False,
         attempts=25,
         newest_finished=10_000,
+        store_limit=20 * 2**30,
         tasks={"shop.click_rollup": 90 * DAY},
         tenants={"acme": 30 * DAY},
         queues={"bulk": DAY},
     )
-    assert settings.archive == ArchiveSettings(to="s3://jobs:hunter2@bucket/old", compress="none")
+    assert settings.archive == ArchiveSettings(
+        to="s3://jobs:hunter2@bucket/old", format="parquet", compress="none"
+    )
     assert settings.dead_letters == DeadLetterSettings(alert_above=None, key="{key}_retry_{time}")
     assert settings.events == EventSettings(keep=DAY, most=500)
     assert settings.doctor == DoctorSettings(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Final
 
 from fairlane.model.finished_job import finished_job
 from fairlane.model.instants import Instant
@@ -19,6 +20,7 @@ from fairlane.model.lifecycle.states import (
     home,
     is_finished,
 )
+from fairlane.model.policy.pressure import EarlyCut, StoreSize, early_cut
 from fairlane.model.policy.prune_mark import mark_after, spans
 from fairlane.model.policy.retention import CountCuts
 from fairlane.model.review import ReviewRecord, scrubbed_review
@@ -56,6 +58,9 @@ from fairlane.store.contract.upkeep import (
 )
 from tests.oracle.core import Core
 
+JOB_SIZE: Final = 100
+"""Bytes of a job beside what it carries."""
+
 
 class OracleUpkeep:
     """The store itself."""
@@ -78,7 +83,10 @@ class OracleUpkeep:
         finished.sort(key=lambda job: (job.settled_at, job.id.bytes))
         dead = [job for job in finished if job.state is State.DEAD]
         history = [job for job in finished if job.state is not State.DEAD]
-        cut = request.mark.next_cut if request.mark.is_under_way else _cut(history, keep.newest_finished)
+        early = _early(history, request)
+        cut = request.mark.next_cut
+        if not request.mark.is_under_way:
+            cut = max(_cut(history, keep.newest_finished), early.at)
         cuts = CountCuts(cut, _cut(dead, keep.newest_dead))
         due = spans(keep, now, cuts, request.mark)
         states: Counter[State] = Counter()
@@ -96,7 +104,15 @@ class OracleUpkeep:
                 continue
             if states.total() + results == request.limit:
                 mark = mark_after(request.mark, now, cuts, last)
-                return PruneReply(states.total(), results, is_partial=True, states=dict(states), mark=mark)
+                return PruneReply(
+                    states.total(),
+                    results,
+                    is_partial=True,
+                    states=dict(states),
+                    mark=mark,
+                    has_more_early=early.has_more,
+                    size=self._size() if request.is_measured else None,
+                )
             last = job.settled_at or 0
             if is_over:
                 if request.is_archived:
@@ -112,7 +128,20 @@ class OracleUpkeep:
                 del books.keys[name]
                 keys += 1
         mark = mark_after(request.mark, now, cuts)
-        return PruneReply(states.total(), results, keys, states=dict(states), mark=mark)
+        return PruneReply(
+            states.total(),
+            results,
+            keys,
+            states=dict(states),
+            mark=mark,
+            has_more_early=early.has_more,
+            size=self._size() if request.is_measured else None,
+        )
+
+    def _size(self) -> StoreSize:
+        """Return what the jobs carry: memory has no files."""
+        jobs = self._core.books.jobs.values()
+        return StoreSize(sum(JOB_SIZE + len(job.payload) + len(job.result or b"") for job in jobs))
 
     async def forget(self, request: ForgetRequest) -> ForgetReply:
         tenant = request.scope.tenant
@@ -209,6 +238,7 @@ class OracleUpkeep:
             leads=tuple(sorted(LeadRecord(name, *lead) for name, lead in books.leads.items())),
             tasks=tuple(sorted({job.task for job in hot})),
             first_lease_until=min(leases, default=None),
+            size=self._size(),
             parts=(StoredPart(name="jobs", kind="memory", entries=len(books.jobs), size=None),)[
                 : wanted_parts(request)
             ],
@@ -272,6 +302,14 @@ def _is_review_forgotten(record: ReviewRecord | None) -> bool:
 def is_forgotten(job: JobRecord) -> bool:
     """Whether a job has been scrubbed already."""
     return is_finished(job.state) and job == scrubbed(job)
+
+
+def _early(history: Sequence[JobRecord], request: PruneRequest) -> EarlyCut:
+    """Return what goes early, of jobs in the order of their ends."""
+    if not request.is_early or request.mark.is_under_way:
+        return EarlyCut(has_more=request.is_early)
+    ends = [job.settled_at or 0 for job in history]
+    return early_cut([end for end in ends if end >= request.mark.cut][: request.limit], request.limit)
 
 
 def _cut(jobs: Sequence[JobRecord], newest: int | None) -> Instant:

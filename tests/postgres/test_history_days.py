@@ -10,6 +10,7 @@ import pytest
 
 from fairlane.model.instants import DAY, SECOND
 from fairlane.model.lifecycle.states import State
+from fairlane.model.policy.prune_mark import NO_MARK
 from fairlane.model.policy.retention import Retention
 from fairlane.model.scope import Scope
 from fairlane.store.contract.request import Request
@@ -364,3 +365,29 @@ async def test_a_schema_beside_ours_is_left_alone(
     finally:
         await neighbour.upkeep.aclose()
         admin.execute(f"DROP SCHEMA IF EXISTS {other} CASCADE".encode())
+
+
+@pytest.mark.parametrize("is_archived", [False, True])
+async def test_early_the_oldest_day_goes_with_its_table_and_nothing_of_today(
+    world: World, schema: str, admin: psycopg.Connection, *, is_archived: bool
+) -> None:
+    """S126: only a table that is dropped gives its space back; archived jobs leave it one by one."""
+    drop_days(admin, schema)
+    ids = []
+    for _ in range(3):
+        await prune(world)
+        await world.enqueue_many(2)
+        ids += [(await world.run()).id for _ in range(2)]
+        world.advance(DAY_SECONDS)
+    world.advance(-DAY_SECONDS)
+    assert list(days(admin, schema))[:3] == ["20270115", "20270116", "20270117"]
+    mark, left = NO_MARK, []
+    for _ in range(6):
+        request = PruneRequest(
+            scope=ALL, retention=Retention(), limit=1, mark=mark, is_archived=is_archived, is_early=True
+        )
+        mark = (await world.store.upkeep.prune(request)).mark
+        left.append(sum([await world.is_known(id) for id in ids]))
+        assert (left[-1] > 4) == ("20270115" in days(admin, schema))
+    assert sorted(set(left), reverse=True) == ([5, 4, 3, 2] if is_archived else [4, 2])
+    assert days(admin, schema)["20270117"] == 2

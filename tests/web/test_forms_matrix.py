@@ -20,7 +20,7 @@ from tests.web.api.callers import Callers
 from tests.web.api.fuzzing import application
 from tests.web.api.test_matrix import BODIES, ENDPOINTS, LEAST_OF, SHARED, Foreign
 
-FORMS: Final = [one for one in ENDPOINTS.values() if one.is_change]
+FORMS: Final = [one for one in ENDPOINTS.values() if one.has_form]
 
 
 @pytest.fixture

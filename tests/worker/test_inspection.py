@@ -15,10 +15,10 @@ from fairlane.app.admin.worker_status import LaneStatus, SlotStatus, WorkerAnswe
 from fairlane.model.instants import SECOND
 from fairlane.model.scope import Scope
 from fairlane.runtime.clock import MachineClock
+from fairlane.runtime.stacks import render
 from fairlane.store.contract.mailbox import MAX_ANSWER_SIZE, AskRequest, ReadAnswerRequest
 from fairlane.worker.inspection import questions
 from fairlane.worker.inspection.dump_signal import write_dump
-from fairlane.worker.inspection.stacks import render
 from tests.worker.world import LONG, LeapingClock, World, changed, events, until, until_async
 
 
@@ -166,7 +166,7 @@ def test_a_dump_reaches_standard_error_if_logging_is_stuck(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever is stuck may hold the lock of a log handler."""
-    monkeypatch.setattr("fairlane.worker.inspection.dump_signal._LOG_TIMEOUT", 0.05)
+    monkeypatch.setattr("fairlane.runtime.last_words.LOG_TIMEOUT", 0.05)
     handler = logging.NullHandler()
     lock = threading.RLock()
     monkeypatch.setattr(handler, "handle", lambda _: lock.acquire())

@@ -7,15 +7,17 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 Compression: TypeAlias = Literal["gzip", "none"]
+Format: TypeAlias = Literal["jsonl", "parquet"]
 
 
 class ArchiveSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Where finished jobs go before they are removed (S105): a folder, or a URL that fsspec knows.
 
-    Without `to` they are removed for good.
+    Without `to` they are removed for good. `format` is that of the files; Parquet needs pyarrow.
     """
 
     to: str | None = None
+    format: Format = "jsonl"
     compress: Compression = "gzip"
 
     def __repr__(self) -> str:

@@ -10,7 +10,9 @@ from fairlane.diagnosis.result import CheckResult
 from fairlane.diagnosis.snapshot import StoreSnapshot
 
 
-def run_checks(snapshot: StoreSnapshot, here: str, settings: DoctorSettings) -> list[CheckResult]:
+def run_checks(
+    snapshot: StoreSnapshot, here: str, settings: DoctorSettings, *, store_limit: int | None = None
+) -> list[CheckResult]:
     """Run every check on a snapshot of the store. `here` is the version of Fairlane that looks."""
     return list(
         chain(
@@ -31,6 +33,7 @@ def run_checks(snapshot: StoreSnapshot, here: str, settings: DoctorSettings) -> 
             capacity.queues(snapshot),
             thresholds.ready(snapshot, settings),
             thresholds.memory(snapshot, settings),
+            thresholds.size(snapshot, store_limit),
             thresholds.clients(snapshot, settings),
             store_health.archive(snapshot),
             store_health.pauses(snapshot),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from fairlane.app.doctor_settings import MEGABYTE, DoctorSettings
 from fairlane.diagnosis.result import CheckResult
 from fairlane.diagnosis.snapshot import StoreSnapshot
+from fairlane.model.policy.pressure import PRUNE_ABOVE
 
 
 def ready(snapshot: StoreSnapshot, thresholds: DoctorSettings) -> Iterator[CheckResult]:
@@ -32,6 +33,29 @@ def memory(snapshot: StoreSnapshot, thresholds: DoctorSettings) -> Iterator[Chec
             "raise doctor.max_memory."
         )
         yield CheckResult("memory", "warn", what, advice, "above doctor.max_memory")
+
+
+def size(snapshot: StoreSnapshot, store_limit: int | None) -> Iterator[CheckResult]:
+    """Report a store that is nearly full: its history is removed early, and later jobs are refused (S126)."""
+    measured = snapshot.inspection.size
+    if measured is None or measured.limit_with(store_limit) is None:
+        return
+    limit, level = measured.limit_with(store_limit) or 0, measured.pressure(store_limit)
+    share = f"{measured.per_cent(store_limit):.0f} %"
+    of = f"{measured.used // MEGABYTE:,} MB of {limit // MEGABYTE:,} MB ({share})"
+    if level == "ok":
+        yield CheckResult("size", "ok", f"the store takes {of}")
+        return
+    happens = (
+        f"above {PRUNE_ABOVE} % its oldest history is removed before its time"
+        if level == "warn"
+        else "its oldest history is removed before its time"
+    )
+    advice = (
+        "Keep finished jobs and results for a shorter time ([retention]), send smaller payloads, or give it "
+        "more room: retention.store_limit, on Redis also maxmemory."
+    )
+    yield CheckResult("size", level, f"the store takes {of}: {happens}.", advice, "of the store")
 
 
 def clients(snapshot: StoreSnapshot, thresholds: DoctorSettings) -> Iterator[CheckResult]:

@@ -9,7 +9,9 @@ from fairlane.app.client import Client
 from fairlane.app.fairlane import Fairlane
 from fairlane.app.schedules.declaring import declare_schedules
 from fairlane.diagnosis.probe_port import probe_port
+from fairlane.duties.archive.contents import check_archive
 from fairlane.duties.duties import Duties, log
+from fairlane.duties.stall import guard_of_duties
 from fairlane.model.errors import StoreError
 from fairlane.model.instants import SECOND, Micros
 from fairlane.runtime.exits import OK, STORE_GONE
@@ -34,17 +36,22 @@ def run_scheduler(app: Fairlane, *, supervisor: SupervisorConnection | None = No
 
 async def _serve(app: Fairlane, supervisor: SupervisorConnection | None) -> int:
     client, settings = app.client, app.settings
+    check_archive(settings.archive)
     name = new_process_name("scheduler")
     stop = asyncio.Event()
     outage = StoreOutage(log, name, stop.set)
     duties = Duties(name, lambda: client.store, client.clock, settings, settings.worker, outage)
+    guard = guard_of_duties(name, settings.worker.lease, asyncio.get_running_loop())
     with on_stop(stop.set):
         async with supervised(supervisor, stop.set):
             declaring = await _declare(app.client, outage)
             if supervisor is not None:
                 supervisor.ready(_STOP_WITHIN)
             async with probe_port(app):
-                await run_with_background(wait_for(stop), duties.run(), repeat(declaring))
+                with guard.watching():
+                    await run_with_background(
+                        wait_for(stop), duties.run(), repeat(guard.turn), repeat(declaring)
+                    )
     await duties.leave()
     await app.aclose()
     return STORE_GONE if outage.is_permanent else OK

@@ -46,7 +46,9 @@ class Diagnose:
         if self._told_at is None or snapshot.now - self._told_at > 2 * EVERY:  # another may have led
             self._told = await lasting_findings(store)
         results = [
-            *run_checks(snapshot, self._here, self._settings.doctor),
+            *run_checks(
+                snapshot, self._here, self._settings.doctor, store_limit=self._settings.retention.store_limit
+            ),
             *await check_journals(store, self._settings.audit),
         ]
         found = findings_in(one for one in results if one.check not in _LEFT_OUT)

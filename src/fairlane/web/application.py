@@ -70,7 +70,7 @@ def asgi(
             f"{FORMS}/{one.name}", _serving(site, one, _answer_form), methods=["POST"], name=f"do:{one.name}"
         )
         for one in endpoints.values()
-        if one.is_change
+        if one.has_form
     ]
     routes += [
         Route(one.path, _serving(site, one, _answer_page), methods=[one.method], name=f"page:{one.name}")

@@ -46,6 +46,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     `done` is what a person reads afterwards, with fields of the path in braces. `leads_to` is the page that
     comes after its form, with fields of the reply in braces; empty: the one that the form names. What is not
     `limited` may read for longer than `web.statement_limit`, because it waits for others or reads everything.
+    With `takes`, the request is no JSON but a file of this type, which the handler reads itself.
     """
 
     name: str
@@ -65,11 +66,17 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     done: str = ""
     leads_to: str = ""
     limited: bool = True
+    takes: str = ""
 
     @property
     def is_change(self) -> bool:
         """Whether it may change something."""
         return self.method not in _SAFE
+
+    @property
+    def has_form(self) -> bool:
+        """Whether a form of a page can send it."""
+        return self.is_change and not self.takes
 
 
 class EndpointGroup:
@@ -96,6 +103,7 @@ class EndpointGroup:
         done: str = "",
         leads_to: str = "",
         limited: bool = True,
+        takes: str = "",
     ) -> Callable[[H], H]:
         """Declare an endpoint below `/api/v1`; its types are those of the function's parameters.
 
@@ -133,6 +141,7 @@ class EndpointGroup:
                     done=done,
                     leads_to=leads_to,
                     limited=limited,
+                    takes=takes,
                 )
             )
             return handler

@@ -86,6 +86,9 @@ def _operation(endpoint: Endpoint) -> Json:
         required = any(field.required for field in msgspec.structs.fields(endpoint.body))
         content = _content("application/json", _schema(endpoint.body))
         operation["requestBody"] = {"required": required, "content": content}
+    if endpoint.takes:
+        content = _content(endpoint.takes, {"type": "string", "format": "binary"})
+        operation["requestBody"] = {"required": True, "content": content}
     return operation
 
 

@@ -14,6 +14,7 @@ from typing import Final
 from fairlane.app.fairlane import Fairlane
 from fairlane.app.worker_settings import WorkerSettings
 from fairlane.duties.duties import Duties
+from fairlane.duties.stall import guard_of_duties
 from fairlane.model.instants import SECOND, Micros
 from fairlane.model.scope import Scope
 from fairlane.runtime.clock import Clock
@@ -93,7 +94,10 @@ class KeepAlive:
                 self._settings,
                 self._outage,
             )
-            passes.append(duties.run())
+            guard = guard_of_duties(self._record.id, self._settings.lease, asyncio.get_running_loop())
+            with guard.watching():
+                await run_with_background(wait_for(stop), *passes, duties.run(), repeat(guard.turn))
+            return
         await run_with_background(wait_for(stop), *passes)
 
     async def stop(self) -> None:

@@ -39,7 +39,7 @@ from fairlane.worker.parts import WorkerParts
 from fairlane.worker.round_trip import RoundTrip
 from fairlane.worker.startup.declare import declare_policies, refuse_conflicting_apps
 from fairlane.worker.startup.lanes import choose_lanes
-from fairlane.worker.startup.memory_limit import refuse_unknown_memory
+from fairlane.worker.startup.settings_check import refuse_impossible_settings
 from fairlane.worker.startup.version_check import refuse_unreadable_versions
 from fairlane.worker.startup.worker_record import describe_worker
 
@@ -88,7 +88,7 @@ class WorkerRuntime:
         self._has_own_resources = resources is None
         self._opening: asyncio.Task[Any] | None = None
         self._inspector: Inspector | None = None
-        refuse_unknown_memory(self.settings)
+        refuse_impossible_settings(app.settings, self.settings, has_duties=self._has_duties)
         self._observer = observer or NoObserver()
         self._may_serve = asyncio.Event()
         if not paused:

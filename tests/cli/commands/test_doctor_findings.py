@@ -12,6 +12,7 @@ from fairlane.app.doctor_settings import DoctorSettings
 from fairlane.diagnosis.checks import run_checks
 from fairlane.diagnosis.snapshot import StoreSnapshot, take_snapshot
 from fairlane.duties.diagnose import Diagnose
+from fairlane.model.policy.pressure import StoreSize
 from tests.cli.commands.test_doctor import HERE, healthy, lead, start
 from tests.cli.shell import Shell
 from tests.contract.world import World
@@ -105,3 +106,38 @@ def test_the_thresholds_come_from_the_file(store: Shell) -> None:
     store.write("fairlane.toml", "[doctor]\nmax_ready = 0\n")
     ran = store.run("doctor", "--problems", "--json", "--config", str(store.folder / "fairlane.toml"))
     assert [one["check"] for one in ran.objects] == ["depth"]
+
+
+def test_how_full_a_store_is_comes_with_what_happens(store: Shell) -> None:
+    """S126: by the smaller limit, of the settings or of the server; nothing is said without one."""
+
+    async def take(world: World) -> StoreSnapshot:
+        await healthy(world)
+        async with Fairlane(store.url) as app:
+            return await take_snapshot(app.client.store, Beside(world))
+
+    snapshot = store.in_store(take)
+
+    def said(size: StoreSize | None, store_limit: int | None = None) -> list[tuple[str, str]]:
+        inspected = msgspec.structs.replace(snapshot.inspection, size=size)
+        changed = msgspec.structs.replace(snapshot, inspection=inspected)
+        found = run_checks(changed, HERE, DoctorSettings(), store_limit=store_limit)
+        return [(one.level, one.what) for one in found if one.check == "size"]
+
+    megabyte, early = 2**20, "its oldest history is removed before its time."
+    assert said(None, 1) == said(StoreSize(5)) == []
+    assert said(StoreSize(80 * megabyte, 100 * megabyte)) == [
+        ("ok", "the store takes 80 MB of 100 MB (80 %)")
+    ]
+    warned = ("warn", f"the store takes 81 MB of 100 MB (81 %): above 85 % {early}")
+    assert said(StoreSize(81 * megabyte, 200 * megabyte), 100 * megabyte) == [warned]
+    critical = ("bad", f"the store takes 90 MB of 100 MB (90 %): {early}")
+    assert said(StoreSize(90 * megabyte, 100 * megabyte), 200 * megabyte) == [critical]
+
+
+def test_the_limit_of_the_store_comes_from_the_file(store: Shell) -> None:
+    """S126: a file of SQLite is larger than a kilobyte."""
+    store.in_store(healthy)
+    store.write("fairlane.toml", "[retention]\nstore_limit = '1KB'\n")
+    ran = store.run("doctor", "--problems", "--json", "--config", str(store.folder / "fairlane.toml"))
+    assert [(one["check"], one["level"]) for one in ran.objects] == [("size", "bad")]

@@ -46,7 +46,7 @@ LEAST: Final[dict[Role, str]] = {
         dead.payload dead.acknowledge_all dead.reprocess_all dead.resolve_all dead.ignore_all
         dead.discard_all dead.delete_all tenants.purge
         schedules.add schedules.edit schedules.reset schedules.remove schedules.backfill
-        breakers.open breakers.close
+        breakers.open breakers.close history.export history.import
     """,
     Role.ADMIN: """
         queues.set queues.reset queues.remove tenants.declare tenants.set tenants.reset tenants.forget
@@ -70,6 +70,7 @@ ALL_TENANTS: Final = """
     duties.find duties.run budgets.find budgets.get budgets.spend budgets.set budgets.reset
     schedules.add schedules.edit schedules.pause schedules.resume schedules.run schedules.reset
     schedules.remove schedules.recompute schedules.backfill
+    history.export history.import
     audit.verify users.find users.get users.add users.set users.remove tokens.find tokens.create
     tokens.revoke sessions.find sessions.end
 """

@@ -191,6 +191,7 @@ def _retention(retention: Retention) -> dict[str, Any]:
         "attempts_per_job": retention.attempts,
         "newest_finished": retention.newest_finished,
         "newest_dead": retention.newest_dead,
+        "store_limit": retention.store_limit,
         **{
             names: {name: keep / SECOND for name, keep in getattr(retention, names).items()}
             for names in OWN_RETENTION

@@ -286,6 +286,9 @@ TREE: Final[Mapping[str, Node]] = {
                                "how many succeeded and cancelled jobs are stored at most, the newest (S103)"),
         "newest_dead": Key(or_none(count(1, MOST_NEWEST)), "none",
                            "how many dead letters are stored at most, those that died last"),
+        "store_limit": Key(or_none(size()), "none",
+                           "how much the store may take; above 85 % of it, or of a server's own limit, "
+                           "history is removed early (S126)"),
         "tasks": NamedEntries("task", task_hint, _KEEP),
         "tenants": NamedEntries("tenant", tenant_hint, _KEEP),
         "queues": NamedEntries("queue", name_hint, _KEEP),
@@ -293,6 +296,8 @@ TREE: Final[Mapping[str, Node]] = {
     "archive": {
         "to": Key(or_none(PLACE), "none",
                   "where finished jobs go before they are removed: a folder, or a URL of fsspec (S105)"),
+        "format": Key(one_of("jsonl", "parquet"), '"jsonl"',
+                      "what its files are: JSON lines, or Parquet, which needs fairlane[parquet]"),
         "compress": Key(one_of("gzip", "none"), '"gzip"', "how its files are compressed"),
     },
     "dead_letters": {

@@ -36,6 +36,9 @@ RETENTION: Final = {
 }
 """Fields of `Retention` that are durations, by key of the file."""
 
+COUNTED_RETENTION: Final = ("newest_finished", "newest_dead", "store_limit")
+"""Fields of `Retention` that are numbers, or none."""
+
 OWN_RETENTION: Final = ("tasks", "tenants", "queues")
 """Tables of `[retention]` with a time for each name."""
 
@@ -251,7 +254,7 @@ def _retention(code: Retention, values: ConfigValues) -> Retention:
         changed["is_from_review"] = given["dead_from"] == "decision"
     if "attempts_per_job" in given:
         changed["attempts"] = given["attempts_per_job"]
-    changed |= {name: given[name] for name in ("newest_finished", "newest_dead") if name in given}
+    changed |= {name: given[name] for name in COUNTED_RETENTION if name in given}
     for names in OWN_RETENTION:
         times = {name: to_micros(keep) for name, keep in values.at("retention", names).items()}
         changed[names] = {**getattr(code, names), **times}

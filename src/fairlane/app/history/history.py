@@ -64,10 +64,10 @@ class History:
     def import_from(self, source: Path | str | BinaryIO, /, *, note: str = "") -> ImportResult:
         """Bring back the finished jobs of a file of JSON lines, as an export or the archive has written it.
 
-        `source` is a path, or a file that is open for bytes and can be read twice; gzip is recognised. Jobs
-        come back as they were, into the history or among the dead letters, and never run. Those that the
-        store knows are left as they are, so that an import may be repeated. First the whole file is checked:
-        ValueError names the line and the field, and nothing is stored.
+        `source` is a path, or a file that is open for bytes and can be read twice; gzip is recognised, and so
+        is Parquet. Jobs come back as they were, into the history or among the dead letters, and never run.
+        Those that the store knows are left as they are, so that an import may be repeated. First the whole
+        file is checked: ValueError names the line and the field, and nothing is stored.
         """
         return self._client.portal.run(self.aimport_from(source, note=note))
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, Final, cast
 
 from fairlane.app.enqueue.checks import kind_of
+from fairlane.app.history import parquet
 from fairlane.model.finished_job import FinishedJob
 from fairlane.model.history_line import BadLineError, read_line
 from fairlane.model.scope import Scope
@@ -22,6 +23,8 @@ MAX_LINE: Final = 64 * 2**20
 """The longest line that is read, in bytes: more than any job that a store has written."""
 
 _GZIP: Final = b"\x1f\x8b"
+_START: Final = 4
+"""So many bytes say what a file is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,10 +70,10 @@ def _opened(source: object, stack: ExitStack) -> IO[bytes]:
 
 
 def _jobs(file: IO[bytes]) -> Iterator[FinishedJob]:
-    """Yield the jobs of a file; ValueError names the line and what is wrong with it."""
+    """Yield the jobs of a file; ValueError names the line, or the row, and what is wrong with it."""
     number = 0
     try:
-        while line := file.readline(MAX_LINE + 1):
+        for line in _lines(file):
             number += 1
             if line.strip():
                 yield _read(line)
@@ -80,6 +83,16 @@ def _jobs(file: IO[bytes]) -> Iterator[FinishedJob]:
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         message = f"after line {number}: the file is damaged: {error}"
         raise ValueError(message) from None
+
+
+def _lines(file: IO[bytes]) -> Iterator[bytes]:
+    start = file.read(_START)
+    file.seek(0)
+    if start == parquet.MAGIC:
+        yield from parquet.read_lines(file)
+        return
+    while line := file.readline(MAX_LINE + 1):
+        yield line
 
 
 def _read(line: bytes) -> FinishedJob:

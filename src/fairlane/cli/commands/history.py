@@ -66,8 +66,8 @@ def export(invocation: Invocation, /, file: str, **options: Any) -> None:
 def import_file(invocation: Invocation, *, file: str, note: str) -> None:
     """Bring back the finished jobs of FILE, or of standard input if it is `-`.
 
-    FILE is one that `history export` or the archive has written, plain or gzip. Jobs that the store knows are
-    left as they are. The whole file is checked first: if a line is wrong, nothing is stored.
+    FILE is one that `history export` or the archive has written, plain, gzip or Parquet. Jobs that the store
+    knows are left as they are. The whole file is checked first: if a line is wrong, nothing is stored.
     """
     with _source(file) as source:
         result = _called(invocation, file, lambda app: app.history.aimport_from(source, note=note))

@@ -7,22 +7,18 @@ is killed at it: the file has each of its jobs once, and the store has them unti
 from __future__ import annotations
 
 import asyncio
-import zlib
-from collections.abc import Iterable
 from logging import getLogger
-from typing import IO, Any, Final
+from typing import Final
 
 from fairlane.app.archive_settings import ArchiveSettings
 from fairlane.app.config.value_kinds import PLACE
+from fairlane.duties.archive.contents import ENDS, Content, end_of, new_content
 from fairlane.duties.archive.target import Target, open_target
-from fairlane.model.finished_job import FinishedJob
-from fairlane.model.history_line import write_line
 from fairlane.model.instants import Instant, to_datetime
 from fairlane.model.scope import Scope
 from fairlane.store.contract import Store
 from fairlane.store.contract.history import ArchiveBatch, BatchDoneRequest, BatchRequest
 
-_GZIP: Final = 16 + zlib.MAX_WBITS
 _ALL: Final = Scope.all()
 
 _log: Final = getLogger("fairlane.duties")
@@ -55,71 +51,52 @@ class Archive:
         return shipped
 
     async def _ship(self, store: Store, batch: ArchiveBatch) -> int:
-        lines = await _read(store, batch, self._settings)
-        if lines is None:
+        content = await asyncio.to_thread(new_content, self._settings)
+        jobs = await _read(store, batch, content)
+        if jobs is None:
             return 0  # another leader has just finished it
-        name = file_name(batch.number, batch.closed_at, self._settings)
-        if lines.jobs:
+        name = file_name(batch.number, batch.closed_at)
+        if jobs:
             try:
-                await asyncio.to_thread(self._write, name, lines)
+                await asyncio.to_thread(self._write, name, content)
             except (OSError, ValueError) as error:
                 place = PLACE.show(self._settings.to)
                 message = f"archive.to = {place} cannot be written: {error}"
                 raise ArchiveError(message) from error
         await store.history.batch_done(BatchDoneRequest(scope=_ALL, number=batch.number))
-        if lines.jobs:
-            text, extra = "archived %d jobs in %s", {"event": "archived", "file": name, "jobs": lines.jobs}
-            _log.info(text, lines.jobs, name, extra=extra)
-        return lines.jobs
+        if jobs:
+            text, extra = "archived %d jobs in %s", {"event": "archived", "file": name, "jobs": jobs}
+            _log.info(text, jobs, name, extra=extra)
+        return jobs
 
-    def _write(self, name: str, lines: _Lines) -> None:
+    def _write(self, name: str, content: Content) -> None:
         self._target = self._target or open_target(str(self._settings.to))
-        if not self._target.has(name):
-            self._target.write(name, lines.write)
+        # A leader with other settings may have written it, and been killed before the store knew.
+        if not any(self._target.has(name + end) for end in ENDS):
+            self._target.write(name + end_of(self._settings), content.write)
 
 
-def file_name(number: int, closed_at: Instant, settings: ArchiveSettings) -> str:
-    """Return the name of a batch's file, in a folder of its day.
+def file_name(number: int, closed_at: Instant) -> str:
+    """Return the name of a batch's file, in a folder of its day, without its end.
 
     The instant makes it another one after the store was restored from a backup, when numbers come again.
 
-    >>> file_name(7, 1_800_000_000_123_456, ArchiveSettings())
-    '2027-01-15/20270115T080000.123456Z-00000007.jsonl.gz'
+    >>> file_name(7, 1_800_000_000_123_456)
+    '2027-01-15/20270115T080000.123456Z-00000007'
     """
     at = to_datetime(closed_at)
-    end = ".jsonl.gz" if settings.compress == "gzip" else ".jsonl"
-    return f"{at:%Y-%m-%d}/{at:%Y%m%dT%H%M%S.%f}Z-{number:08d}{end}"
+    return f"{at:%Y-%m-%d}/{at:%Y%m%dT%H%M%S.%f}Z-{number:08d}"
 
 
-async def _read(store: Store, batch: ArchiveBatch, settings: ArchiveSettings) -> _Lines | None:
-    """Return the content of a batch, read page by page; None if it is gone before its end."""
-    lines = _Lines(settings)
+async def _read(store: Store, batch: ArchiveBatch, content: Content) -> int | None:
+    """Read a batch into a content, page by page; return how many jobs, None if it is gone before its end."""
+    jobs = 0
     page: ArchiveBatch | None = batch
     while page is not None and page.number == batch.number:
-        lines.add(page.jobs)
+        if page.jobs:
+            content.add(page.jobs)
+        jobs += len(page.jobs)
         if page.is_last:
-            return lines
+            return jobs
         page = await store.history.next_batch(BatchRequest(scope=_ALL, after=page.jobs[-1].job.id))
     return None
-
-
-class _Lines:
-    """The content of a file, compressed as it comes."""
-
-    def __init__(self, settings: ArchiveSettings) -> None:
-        self.jobs = 0
-        self._gzip: Any = zlib.compressobj(6, zlib.DEFLATED, _GZIP) if settings.compress == "gzip" else None
-        self._parts: list[bytes] = []
-
-    def add(self, jobs: Iterable[FinishedJob]) -> None:
-        """Add a line for each."""
-        for one in jobs:
-            line = write_line(one)
-            self._parts.append(line if self._gzip is None else self._gzip.compress(line))
-            self.jobs += 1
-
-    def write(self, file: IO[bytes]) -> None:
-        """Write all lines."""
-        file.writelines(self._parts)
-        if self._gzip is not None:
-            file.write(self._gzip.copy().flush())

@@ -17,7 +17,10 @@ MOST_NEWEST: Final = 100_000
 
 
 class CountCuts(msgspec.Struct, frozen=True):
-    """The settlement of the last job that a limit by number keeps; what ended before goes, with 0 nothing."""
+    """The settlement of the last job that a limit by number keeps; what ended before goes, with 0 nothing.
+
+    A store that is nearly full may move the cut of what is `finished` further (S126).
+    """
 
     finished: Instant = 0
     dead: Instant = 0
@@ -38,6 +41,8 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
 
     `newest_finished` and `newest_dead` bound how many are kept in the whole store. A job with a time of its
     own, by queue, tenant or task, is counted, and kept for that time.
+
+    `store_limit` is how many bytes the store may take; close to it history goes before its time (S126).
     """
 
     succeeded: Micros = 7 * DAY
@@ -50,6 +55,7 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
     attempts: int = ATTEMPTS_KEPT
     newest_finished: int | None = None
     newest_dead: int | None = None
+    store_limit: int | None = None
     queues: Mapping[str, Micros] = {}
     tenants: Mapping[str, Micros] = {}
     tasks: Mapping[str, Micros] = {}

@@ -8,6 +8,7 @@ from typing import Final, Literal
 import msgspec
 
 from fairlane.model.instants import SECOND, Instant, Micros
+from fairlane.model.policy.pressure import StoreSize
 from fairlane.store.contract.request import Request
 
 PARTS_WITHIN: Final[Micros] = SECOND
@@ -65,6 +66,7 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
     `first_lease_until` is the end of the lease that ends first. `damage` lists what is wrong with the store's
     files; `is_checked`: the check was completed. `remarks` are specific to the kind of store. `memory`: what
     a server uses, in bytes; `clients`: how many others are connected to it; None where that means nothing.
+    `size`: how large the store is, as passes of pruning measure it (S126); None if it does not know.
     `parts` are the largest tables or keys, largest first; unless `are_all_parts`, there are more, or some
     were not looked at.
     """
@@ -78,6 +80,7 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
     remarks: tuple[Remark, ...] = ()
     memory: int | None = None
     clients: int | None = None
+    size: StoreSize | None = None
     parts: tuple[StoredPart, ...] = ()
     are_all_parts: bool = True
 

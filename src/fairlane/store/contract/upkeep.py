@@ -7,6 +7,7 @@ from typing import Protocol
 import msgspec
 
 from fairlane.model.lifecycle.states import Home, State
+from fairlane.model.policy.pressure import StoreSize
 from fairlane.model.policy.prune_mark import NO_MARK, PruneMark
 from fairlane.model.policy.retention import Retention
 from fairlane.store.contract.inspection import Inspection, InspectRequest
@@ -28,16 +29,26 @@ class PruneRequest(Request, frozen=True, kw_only=True):
     `mark` is that of the last reply, if it had the same retention and scope: the pass then reads only what
     has become old since. Without it, it reads the whole history. `is_archived`: jobs that it removes go to
     the open batch of the history facet, in the same step (S105).
+
+    `is_early`: besides, the oldest succeeded and cancelled jobs go before their time (S126). A pass takes
+    those that ended after what passes with this `mark` have taken: up to `limit`, or on a store whose space
+    comes back by the day those of the next whole day. `is_measured`: say how large the store is afterwards.
     """
 
     retention: Retention
     limit: int = 1_000
     mark: PruneMark = NO_MARK
     is_archived: bool = False
+    is_early: bool = False
+    is_measured: bool = False
 
 
 class PruneReply(msgspec.Struct, frozen=True):
-    """What was removed, `states` says of which states. `is_partial`: there was more."""
+    """What was removed, `states` says of which states. `is_partial`: there was more.
+
+    `has_more_early`: another early pass may find more that it may remove. `size` is None unless asked for,
+    and where the store does not know it.
+    """
 
     jobs: int = 0
     results: int = 0
@@ -45,6 +56,8 @@ class PruneReply(msgspec.Struct, frozen=True):
     is_partial: bool = False
     states: dict[State, int] = {}
     mark: PruneMark = NO_MARK
+    has_more_early: bool = False
+    size: StoreSize | None = None
 
 
 class ForgetRequest(Request, frozen=True, kw_only=True):
@@ -147,7 +160,7 @@ class UpkeepFacet(Protocol):
         """Return what `migrate` would do now. Changes nothing and creates no store."""
 
     async def prune(self, request: PruneRequest) -> PruneReply:
-        """Remove finished jobs, results and idempotency keys past their retention (S52, S103).
+        """Remove finished jobs, results and idempotency keys past their retention (S52, S103, S126).
 
         Oldest settlement first. Never removes a hot job, nor a key before its job. Counters change in the
         same step. A job that was settled with an earlier instant than a pass has read is removed by the next

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fairlane.model.policy.pressure import StoreSize
 from fairlane.store.contract.inspection import (
     Inspection,
     InspectRequest,
@@ -26,6 +27,7 @@ async def inspect(server: Server, request: InspectRequest) -> Inspection:
         first_lease_until = await connection.fetchval(sql.first_lease, tenant)
         clients = await connection.fetchval(sql.clients)
         facts = await read_facts(server, connection)
+        size = await connection.fetchval(sql.size)
         tables = await connection.fetch(sql.parts, wanted + 1) if wanted else []
     return Inspection(
         settings={name: str(value) for name, value in dict(settings or {}).items()},
@@ -34,6 +36,7 @@ async def inspect(server: Server, request: InspectRequest) -> Inspection:
         first_lease_until=first_lease_until,
         remarks=remarks(facts),
         clients=clients,
+        size=StoreSize(size),
         parts=tuple(
             StoredPart(name=name, kind="table", entries=rows, size=size)
             for name, rows, size in tables[:wanted]

@@ -20,6 +20,7 @@ from fairlane.store.redis.keys import NAMES
 from fairlane.store.redis.parts import read_parts
 from fairlane.store.redis.records.stored_jobs import StoredJobs
 from fairlane.store.redis.server import read_settings
+from fairlane.store.redis.size import size_of
 
 _read_lead: Final = msgspec.msgpack.Decoder(tuple[str, int]).decode
 
@@ -29,7 +30,7 @@ async def inspect(client: RedisClient, request: InspectRequest) -> Inspection:
     _, leads = await client.run("registry/read", NAMES["leads"])
     tenant = request.scope.tenant
     settings = await read_settings(client.ask, client.replicas)
-    found = remarks(settings)
+    found, size = remarks(settings), size_of(settings)
     wanted = wanted_parts(request)
     parts, are_all = await read_parts(client) if wanted else ([], True)
     # No settings: they change by themselves.
@@ -37,6 +38,7 @@ async def inspect(client: RedisClient, request: InspectRequest) -> Inspection:
     return Inspection(
         settings=settings,
         remarks=found,
+        size=size,
         memory=None if memory is None else int(memory),
         clients=None if clients is None else int(clients) - 1,  # without the one that asks
         leads=tuple(

@@ -50,6 +50,11 @@ async def read_settings(ask: Ask, replicas: int) -> dict[str, str]:
     return settings
 
 
+async def read_info(ask: Ask, section: str) -> dict[str, str]:
+    """Return what a server says of one part of itself."""
+    return _lines(await ask("INFO", section))
+
+
 async def check_server(ask: Ask, place: str, replicas: int) -> None:
     """Raise for a server on which jobs are not safe; log everything else that is wrong once."""
     try:

@@ -18,6 +18,7 @@ from fairlane.store.contract.inspection import (
 )
 from fairlane.store.sqlite.parts import read_parts
 from fairlane.store.sqlite.query import all_rows, one_value
+from fairlane.store.sqlite.size import read_size
 from fairlane.store.sqlite.statements import load
 from fairlane.store.sqlite.transaction import Transaction
 
@@ -41,6 +42,7 @@ def inspect(tx: Transaction, request: InspectRequest) -> Inspection:
         first_lease_until=one_value(tx.db, _SQL.first_lease, (tenant,)),
         damage=damage,
         is_checked=is_checked,
+        size=read_size(tx),
         parts=largest_parts(parts, wanted),
         are_all_parts=not wanted or (are_counted and len(parts) <= wanted),
     )

@@ -15,6 +15,7 @@ from fairlane.web.api.debug import DEBUG
 from fairlane.web.api.duties import DUTIES
 from fairlane.web.api.events import EVENTS
 from fairlane.web.api.gates import GATES
+from fairlane.web.api.history import HISTORY
 from fairlane.web.api.job_bulk import JOB_BULK
 from fairlane.web.api.job_changes import JOB_CHANGES
 from fairlane.web.api.job_enqueue import JOB_ENQUEUE
@@ -38,6 +39,7 @@ GROUPS: Final[Sequence[EndpointGroup]] = (
     JOB_BULK,
     DEAD,
     DEAD_BULK,
+    HISTORY,
     QUEUES,
     TENANTS,
     SHARES,

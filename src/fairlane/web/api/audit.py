@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from io import TextIOWrapper
-from tempfile import TemporaryFile
-from typing import Annotated, Any, Final, TextIO
+from functools import partial
+from typing import Annotated, Any, Final
 
 import msgspec
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from fairlane.app.journals.views import audit_json, report_json
 from fairlane.model.access import Role
 from fairlane.web.call import WebCall
 from fairlane.web.declare import Body, EndpointGroup
+from fairlane.web.http.download import NDJSON, download
 
 AUDIT: Final = EndpointGroup("audit", "The audit: who did what, when, why, and what it changed.")
-
-_AT_ONCE: Final = 2**16
 
 
 class JournalFilter(Body, frozen=True, kw_only=True):
@@ -101,25 +99,12 @@ async def find(call: WebCall, query: JournalQuery) -> AuditPage:
     return AuditPage(tuple(AuditItem(**audit_json(entry)) for entry in page.items), page.cursor)
 
 
-@AUDIT.get("/audit/export", "audit.export", produces="application/x-ndjson", limited=False)
+@AUDIT.get("/audit/export", "audit.export", produces=NDJSON, limited=False)
 async def export(call: WebCall, query: JournalFilter) -> Response:
     """Return all entries that match as JSON lines, oldest first, as a file; last what is not sealed yet."""
-    # An audit may be larger than the memory.
-    file = TextIOWrapper(TemporaryFile(), encoding="utf-8")  # noqa: SIM115 (the response closes it)
-    try:
-        await call.app.audit.aexport(file, **query.filters())
-        file.seek(0)
-    except BaseException:
-        file.close()
-        raise
-    name = {"Content-Disposition": 'attachment; filename="audit.jsonl"'}
-    return StreamingResponse(_read(file), media_type="application/x-ndjson", headers=name)
-
-
-def _read(file: TextIO) -> Iterator[str]:
-    with file:
-        while text := file.read(_AT_ONCE):
-            yield text
+    write = partial(call.app.audit.aexport, **query.filters())
+    answer, _ = await download(call.request, "audit.jsonl", write)
+    return answer
 
 
 @AUDIT.get("/audit/{number:int}", "audit.get")

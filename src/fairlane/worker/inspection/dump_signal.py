@@ -11,16 +11,13 @@ from __future__ import annotations
 import faulthandler
 import os
 import signal
-import sys
 import threading
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Final
 
+from fairlane.runtime.last_words import LOG_TIMEOUT, log_or_print
 from fairlane.worker import report
-
-_LOG_TIMEOUT: Final = 2.0
-"""Seconds after which a dump that could not be logged is written to standard error."""
 
 _SIGNAL: Final = b"(most recent call first):"
 """What `faulthandler` writes once for a signal, among lines that it writes one by one."""
@@ -45,7 +42,7 @@ def dump_on_signal(worker: str, dump: Callable[[], str]) -> Generator[None]:
         faulthandler.unregister(signal.SIGUSR1)
         signal.signal(signal.SIGUSR1, signal.SIG_IGN)
         os.write(writing, _END)
-        thread.join(_LOG_TIMEOUT)
+        thread.join(LOG_TIMEOUT)
         os.close(writing)
         if not thread.is_alive():
             os.close(reading)
@@ -62,9 +59,4 @@ def _write_dumps(reading: int, worker: str, dump: Callable[[], str]) -> None:
 def write_dump(worker: str, why: str, dump: Callable[[], str]) -> None:
     """Log a dump; if logging is blocked by whatever is stuck, write it to standard error."""
     text = dump()
-    logging = threading.Thread(target=report.dump, args=(worker, why, text), daemon=True)
-    logging.start()
-    logging.join(_LOG_TIMEOUT)
-    if logging.is_alive():
-        with suppress(OSError, ValueError):
-            os.write(sys.stderr.fileno(), f"{worker}: dump, {why}\n{text}\n".encode(errors="replace"))
+    log_or_print(lambda: report.dump(worker, why, text), f"{worker}: dump, {why}\n{text}\n")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
 
@@ -14,9 +13,10 @@ from fairlane.model.payload.sensitive import redact_text
 from fairlane.runtime.clock import Clock
 from fairlane.runtime.cpu import CpuMeter
 from fairlane.runtime.memory import is_memory_known, resident_memory
+from fairlane.runtime.stacks import render
 from fairlane.worker.attempts.live_attempts import LiveAttempt
 from fairlane.worker.inspection.memory_snapshot import memory_snapshot
-from fairlane.worker.inspection.stacks import Stack, render, task_stacks, thread_stacks
+from fairlane.worker.inspection.stacks import worker_stacks
 from fairlane.worker.parts import WorkerParts
 
 MAX_DUMP_CHARS: Final = 200_000
@@ -113,18 +113,13 @@ class Inspector:
             about = f"tenant {slot.tenant}, job {slot.job}, task {slot.task}, attempt {slot.attempt}"
             lines.append(f"running for {slot.seconds} s in lane {slot.lane} ({slot.runs_in}): {about}")
         lines += self._ask_children()
-        lines.append(render(self._stacks()))
+        lines.append(render(worker_stacks(self._loop, self._parts.attempts.running())))
         if has_memory:
             lines.append(memory_snapshot())
         text = redact_text("\n".join(lines))
         if len(text) > MAX_DUMP_CHARS:
             text = f"{text[:MAX_DUMP_CHARS]}\n… cut: {len(text) - MAX_DUMP_CHARS} more characters\n"
         return text
-
-    def _stacks(self) -> Iterable[Stack]:
-        attempts = self._parts.attempts.running()
-        yield from thread_stacks()
-        yield from task_stacks(self._loop, "the worker's loop", attempts)
 
     def _ask_children(self) -> list[str]:
         """Let child processes write their stacks, and say where these are to be found.

@@ -93,9 +93,9 @@ def _inside(invocation: Invocation) -> list[CheckResult]:
 
 async def _examine(app: Fairlane) -> list[CheckResult]:
     store, clock, settings = app.client.store, app.client.clock, app.settings
-    snapshot = await take_snapshot(store, clock)
+    snapshot, limit = await take_snapshot(store, clock), settings.retention.store_limit
     return [
-        *run_checks(snapshot, version("fairlane"), settings.doctor),
+        *run_checks(snapshot, version("fairlane"), settings.doctor, store_limit=limit),
         *await check_journals(store, settings.audit),
         *await check_slots(store, clock, snapshot),
         *await recount(store, snapshot),

@@ -34,6 +34,11 @@ SELECT (SELECT value FROM {schema}.meta WHERE name = 'schema') AS schema,
 SELECT count(*)::int FROM pg_stat_activity
 WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
 
+-- name: size
+-- What the tables take on disk, with their indexes.
+SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint
+FROM pg_class c WHERE c.relnamespace = $s${schema}$s$::regnamespace AND c.relkind = 'r'
+
 -- name: parts
 -- The largest tables, with their indexes; $1 how many. The rows are those of the last ANALYZE.
 SELECT c.relname::text, nullif(c.reltuples, -1)::bigint, pg_total_relation_size(c.oid)::bigint

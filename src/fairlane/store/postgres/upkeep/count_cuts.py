@@ -1,4 +1,4 @@
-"""Find the settlement of the last job that a limit by number keeps (S103).
+"""Find the settlement of the last job that a limit by number keeps (S103), or of the oldest day (S126).
 
 History has no index in the order of settlement, which every settlement would pay for. Its blocks are roughly
 in that order, and an index of ranges of blocks says what a block may hold: so the last minutes are counted,
@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from fairlane.model.instants import MINUTE, Instant
-from fairlane.model.policy.prune_mark import PruneMark
-from fairlane.model.policy.retention import CountCuts, Retention
+from fairlane.model.policy.pressure import EarlyCut, early_cut
+from fairlane.model.policy.retention import CountCuts
+from fairlane.store.contract.upkeep import PruneRequest
 from fairlane.store.postgres.connection import Server
 
 _STEP: Final = 4
@@ -19,11 +20,27 @@ _ENOUGH: Final = _STEP
 """How many times the wanted number may be read and sorted; at an even rate nothing is halved then."""
 
 
-async def find_cuts(server: Server, sql: Any, now: Instant, keep: Retention, mark: PruneMark) -> CountCuts:
+async def find_early(server: Server, sql: Any, now: Instant, request: PruneRequest) -> EarlyCut:
+    """Return what goes early: the oldest day that is over, because only a whole day gives space back.
+
+    A sweep that is under way has its cut, and does not know what comes after.
+    """
+    if not request.is_early or request.mark.is_under_way:
+        return EarlyCut(has_more=request.is_early)
+    days = await server.fetch(sql.history_days)
+    return early_cut([until - 1 for _, _, until, _ in days if request.mark.cut < until <= now][:1], 1)
+
+
+async def find_cuts(
+    server: Server, sql: Any, now: Instant, request: PruneRequest, early: EarlyCut
+) -> CountCuts:
     """Return the cuts; each is 0 while the store holds fewer than it may."""
+    keep, mark = request.retention, request.mark
     finished, dead = mark.next_cut, 0
     if keep.newest_finished is not None and not mark.is_under_way:
         finished = await _newest_finished(server, sql, now, keep.newest_finished)
+    if not mark.is_under_way:
+        finished = max(finished, early.at)
     if keep.newest_dead is not None:
         dead = await server.value(sql.newest_dead, keep.newest_dead - 1) or 0
     return CountCuts(finished, dead)

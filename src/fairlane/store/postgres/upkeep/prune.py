@@ -11,6 +11,7 @@ import msgspec
 from fairlane.model.finished_job import FinishedJob, finished_job
 from fairlane.model.instants import DAY, Instant
 from fairlane.model.lifecycle.states import State
+from fairlane.model.policy.pressure import StoreSize
 from fairlane.model.policy.prune_mark import mark_after, spans
 from fairlane.model.policy.retention import CountCuts
 from fairlane.store.contract.upkeep import PruneReply, PruneRequest
@@ -20,7 +21,7 @@ from fairlane.store.postgres.history import add_to_batch
 from fairlane.store.postgres.read_transaction import read_transaction
 from fairlane.store.postgres.rows import read_record
 from fairlane.store.postgres.statements import load
-from fairlane.store.postgres.upkeep.count_cuts import find_cuts
+from fairlane.store.postgres.upkeep.count_cuts import find_cuts, find_early
 
 LARGE_DAY: Final = 256 * 2**20
 """From this size on a day is removed as a whole, when its last job is past its retention: deleting hundreds
@@ -37,18 +38,33 @@ async def prune(server: Server, request: PruneRequest) -> PruneReply:
     """Take one pass. A day that is removed as a whole counts with all its jobs, whatever `limit` says."""
     sql = load("upkeep", server.schema)
     now: Instant = await server.value(sql.now, server.now())
-    cuts = await find_cuts(server, sql, now, request.retention, request.mark)
+    early = await find_early(server, sql, now, request)
+    cuts = await find_cuts(server, sql, now, request, early)
     days: Counter[State] = Counter()
     if request.scope.tenant is None:
         await server.fetch(sql.create_history_days, server.now())
         days = await _remove_days(server, sql, now, request, cuts)
     reply = await _remove_rows(server, sql, now, request, cuts)
+    if request.is_early and not reply.is_partial:
+        await _drop_empty_days(server, sql, cuts)
     for _ in range(_MAX_SUMS):
         if await server.value(sql.sum_tally_deltas, MAX_TALLY_DELTAS) < MAX_TALLY_DELTAS:
             break
     await server.fetch(sql.delete_policy_changes, now)
     states = dict(days + Counter(reply.states))
-    return msgspec.structs.replace(reply, jobs=sum(states.values()), states=states)
+    size = None
+    if request.is_measured:
+        size = StoreSize(await server.value(load("inspection", server.schema).size))
+    return msgspec.structs.replace(
+        reply, jobs=sum(states.values()), states=states, has_more_early=early.has_more, size=size
+    )
+
+
+async def _drop_empty_days(server: Server, sql: Any, cuts: CountCuts) -> None:
+    """Drop days before the cut in which nothing is left: only then the disk has their space again."""
+    for day, _, until, _ in await server.fetch(sql.history_days):
+        if until <= cuts.finished:
+            await server.fetch(sql.drop_history_day, day)
 
 
 async def _remove_days(

@@ -11,21 +11,24 @@ import msgspec
 from fairlane.model.finished_job import finished_job, pack_finished
 from fairlane.model.instants import Instant
 from fairlane.model.lifecycle.states import State
+from fairlane.model.policy.pressure import EarlyCut, early_cut
 from fairlane.model.policy.prune_mark import PruneMark, Span, mark_after, spans
-from fairlane.model.policy.retention import NO_CUTS, CountCuts, Retention
+from fairlane.model.policy.retention import CountCuts, Retention
 from fairlane.store.contract.upkeep import PruneReply, PruneRequest
 from fairlane.store.redis.client import RedisClient
 from fairlane.store.redis.keys import NAMES
 from fairlane.store.redis.records.job import NUMBERS, StoredJob
 from fairlane.store.redis.records.letter import read_review
 from fairlane.store.redis.records.stored_jobs import PAGE, JobUpdate, Position, StoredJobs
+from fairlane.store.redis.size import read_size
 
 
 async def prune(client: RedisClient, request: PruneRequest) -> PruneReply:
     """Do one bounded pass."""
     stored_jobs, keep = StoredJobs(client), request.retention
     now, _ = await stored_jobs.get(())
-    cuts = await _cuts(client, keep, request.mark)
+    early = await _early(client, request)
+    cuts = await _cuts(client, keep, request.mark, early)
     over: dict[UUID, StoredJob] = {}
     for key, span in _sets(keep, now, cuts, request.mark):
         over |= await _over(stored_jobs, request, key, span, now, cuts)
@@ -35,7 +38,13 @@ async def prune(client: RedisClient, request: PruneRequest) -> PruneReply:
     done = set(await stored_jobs.write(updates, now))
     written = [update for update in updates if update.stored.job.id in done]
     states = Counter(update.stored.job.state for update in written if update.job is None)
-    reply = PruneReply(states.total(), len(written) - states.total(), states=dict(states))
+    reply = PruneReply(
+        states.total(),
+        len(written) - states.total(),
+        states=dict(states),
+        has_more_early=early.has_more,
+        size=await read_size(client) if request.is_measured else None,
+    )
     if len(ordered) > request.limit:
         mark = mark_after(request.mark, now, cuts, page[-1].job.settled_at or 0)
         return msgspec.structs.replace(reply, is_partial=True, mark=mark)
@@ -44,14 +53,23 @@ async def prune(client: RedisClient, request: PruneRequest) -> PruneReply:
     return msgspec.structs.replace(reply, keys=keys, mark=mark_after(request.mark, now, cuts))
 
 
-async def _cuts(client: RedisClient, keep: Retention, mark: PruneMark) -> CountCuts:
-    """Return the settlements of the last jobs that limits by number keep."""
+async def _early(client: RedisClient, request: PruneRequest) -> EarlyCut:
+    """Return what goes early. A sweep that is under way has its cut, and does not know what comes after."""
+    if not request.is_early or request.mark.is_under_way:
+        return EarlyCut(has_more=request.is_early)
+    states = (NUMBERS[State.SUCCEEDED], NUMBERS[State.CANCELLED])
+    oldest = await client.run("upkeep/oldest", request.mark.cut, request.limit, *states)
+    return early_cut(list(oldest), request.limit)
+
+
+async def _cuts(client: RedisClient, keep: Retention, mark: PruneMark, early: EarlyCut) -> CountCuts:
+    """Return the settlements of the last jobs that limits by number and by size keep."""
     if keep.newest_finished is None and keep.newest_dead is None:
-        return NO_CUTS
+        return CountCuts(mark.next_cut if mark.is_under_way else early.at)
     numbers = (NUMBERS[state] for state in (State.SUCCEEDED, State.CANCELLED, State.DEAD))
     newest = (keep.newest_finished or 0, keep.newest_dead or 0)
     finished, dead = await client.run("upkeep/newest", *newest, *numbers)
-    return CountCuts(mark.next_cut if mark.is_under_way else finished, dead)
+    return CountCuts(mark.next_cut if mark.is_under_way else max(finished, early.at), dead)
 
 
 def _sets(keep: Retention, now: Instant, cuts: CountCuts, mark: PruneMark) -> Iterator[tuple[str, Span]]:

@@ -8,6 +8,10 @@
 -- The settlement of the last of the newest; ?1 how many are newer.
 SELECT settled_at FROM history INDEXED BY history_settled ORDER BY settled_at DESC LIMIT 1 OFFSET ?1
 
+-- name: oldest_finished
+-- The settlements of the oldest from ?1 on; ?2 how many.
+SELECT settled_at FROM history INDEXED BY history_settled WHERE settled_at >= ?1 ORDER BY settled_at LIMIT ?2
+
 -- name: newest_dead
 SELECT settled_at FROM letter INDEXED BY letter_settled ORDER BY settled_at DESC LIMIT 1 OFFSET ?1
 

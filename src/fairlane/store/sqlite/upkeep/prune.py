@@ -11,6 +11,7 @@ from fairlane.model.finished_job import FinishedJob, finished_job
 from fairlane.model.instants import Instant
 from fairlane.model.job import JobRecord
 from fairlane.model.lifecycle.states import State
+from fairlane.model.policy.pressure import EarlyCut, StoreSize, early_cut
 from fairlane.model.policy.prune_mark import PruneMark, mark_after, spans
 from fairlane.model.policy.retention import CountCuts, Retention
 from fairlane.model.review import ReviewRecord
@@ -18,6 +19,7 @@ from fairlane.store.contract.upkeep import PruneReply, PruneRequest
 from fairlane.store.sqlite.dead.letters import review_of
 from fairlane.store.sqlite.history import add_to_batch
 from fairlane.store.sqlite.query import all_rows, one_row, one_value
+from fairlane.store.sqlite.size import read_size
 from fairlane.store.sqlite.statements import load
 from fairlane.store.sqlite.tables.job_tables import delete_finished, read_any
 from fairlane.store.sqlite.transaction import Transaction
@@ -32,7 +34,8 @@ MAX_SHRINK_PAGES: Final = 1_000
 
 def prune(tx: Transaction, request: PruneRequest) -> PruneReply:
     """Delete what is past its retention, oldest first; keys and free space only when nothing else is left."""
-    keep, cuts = request.retention, _cuts(tx, request.retention, request.mark)
+    keep, early = request.retention, _early(tx, request)
+    cuts = _cuts(tx, request.retention, request.mark, early)
     over = _over(tx, request, cuts)
     states: Counter[State] = Counter()
     results = 0
@@ -47,7 +50,9 @@ def prune(tx: Transaction, request: PruneRequest) -> PruneReply:
             tx.write(_SQL.delete_result, seq)
             results += 1
     add_to_batch(tx, leaving)
-    reply = PruneReply(states.total(), results, states=dict(states))
+    reply = PruneReply(
+        states.total(), results, states=dict(states), has_more_early=early.has_more, size=_size(tx, request)
+    )
     if len(over) > request.limit:
         last = over[request.limit - 1][1].settled_at or 0
         mark = mark_after(request.mark, tx.now, cuts, last)
@@ -58,8 +63,20 @@ def prune(tx: Transaction, request: PruneRequest) -> PruneReply:
     return msgspec.structs.replace(reply, keys=len(keys), mark=mark_after(request.mark, tx.now, cuts))
 
 
-def _cuts(tx: Transaction, keep: Retention, mark: PruneMark) -> CountCuts:
-    """Return the settlements of the last jobs that limits by number keep."""
+def _size(tx: Transaction, request: PruneRequest) -> StoreSize | None:
+    return read_size(tx) if request.is_measured else None
+
+
+def _early(tx: Transaction, request: PruneRequest) -> EarlyCut:
+    """Return what goes early. A sweep that is under way has its cut, and does not know what comes after."""
+    if not request.is_early or request.mark.is_under_way:
+        return EarlyCut(has_more=request.is_early)
+    rows = all_rows(tx.db, _SQL.oldest_finished, (request.mark.cut, request.limit))
+    return early_cut([settled_at for (settled_at,) in rows], request.limit)
+
+
+def _cuts(tx: Transaction, keep: Retention, mark: PruneMark, early: EarlyCut) -> CountCuts:
+    """Return the settlements of the last jobs that limits by number and by size keep."""
 
     def settled_at(statement: str, newest: int | None) -> Instant:
         row = None if newest is None else one_row(tx.db, statement, (newest - 1,))
@@ -67,7 +84,7 @@ def _cuts(tx: Transaction, keep: Retention, mark: PruneMark) -> CountCuts:
 
     finished = mark.next_cut
     if not mark.is_under_way:
-        finished = settled_at(_SQL.newest_finished, keep.newest_finished)
+        finished = max(settled_at(_SQL.newest_finished, keep.newest_finished), early.at)
     return CountCuts(finished, settled_at(_SQL.newest_dead, keep.newest_dead))
 
 

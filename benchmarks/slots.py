@@ -26,8 +26,8 @@ from fairlane.store.contract.schedules import MAX_SCHEDULE_CHANGES, ScheduleChan
 from fairlane.store.opening import open_store
 
 SCHEDULERS: Final = 3
-KILLED_AFTER: Final = 3
-"""How many times the scheduler takes slots that is killed: before it makes the jobs of the last ones."""
+KILLED_AFTER: Final = 1
+"""How many times the scheduler takes slots that is killed: before it makes their jobs."""
 
 IDLE_PASSES: Final = 20
 TENANTS: Final = 100

@@ -76,7 +76,9 @@ def _in_a_burst(patch: pytest.MonkeyPatch) -> None:
 async def test_the_judge_sees_a_broken_promise(
     harm: Callable[[pytest.MonkeyPatch], None], says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On the oracle, within a few nights."""
+    """On the oracle, in one of some nights."""
     harm(monkeypatch)
-    wrong = [text for seed in range(5) for text in (await live("oracle", seed, 500)).wrong]
-    assert [text for text in wrong if says in text] != []
+    for seed in range(20):
+        if any(says in text for text in (await live("oracle", seed, 500)).wrong):
+            return
+    raise AssertionError(f"no night shows that a slot {says}")

@@ -275,8 +275,7 @@ async def test_promote_makes_due_jobs_ready_and_looks_closer_while_any_are_delay
     world.advance(10)
     await promote.promote(world.store)
     assert (await world.get(job.id)).state is State.READY
-    await world.enqueue_many(1_000, delay=SECOND)
-    await world.enqueue_many(10, delay=SECOND)
+    await world.enqueue_many(promote.AT_ONCE + 10, delay=SECOND)
     world.advance(1)
     passes = [await promote.promote(world.store) for _ in range(3)]
     assert passes == [0, promote.SOON, promote.EVERY]

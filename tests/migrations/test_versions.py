@@ -256,7 +256,8 @@ async def test_there_are_no_schedules_yet_and_some_can_be_added(old: Old) -> Non
     made = ScheduleRecord(name="nightly", next_at=world.now)
     slot = NewSlot(at=world.now, tenant="acme")
     change = ScheduleChange(name="nightly", record=made, slots=(slot,))
-    assert await schedules.write(SchedulesWriteRequest(scope=ALL, changes=(change,))) == (True,)
+    request = SchedulesWriteRequest(scope=ALL, changes=(change,))
+    assert (await schedules.write(request)).is_made == (True,)
     reply = await schedules.due(DueRequest(scope=ALL))
     assert ([row.record for row in reply.rows], [one.at for one in reply.pending]) == ([made], [slot.at])
 

@@ -18,6 +18,7 @@ from fairlane.store.contract.schedules import (
     SchedulesFindRequest,
     SchedulesListRequest,
     SchedulesReply,
+    SchedulesWriteReply,
     SchedulesWriteRequest,
     SlotEnd,
     SlotsRequest,
@@ -38,12 +39,14 @@ class OracleSchedules:
         self._rows: dict[str, ScheduleRow] = {}
         self._slots: dict[tuple[str, Instant], SlotRow] = {}
 
-    async def write(self, request: SchedulesWriteRequest) -> tuple[bool, ...]:
+    async def write(self, request: SchedulesWriteRequest) -> SchedulesWriteReply:
         check_write(request)
         audit = Audit(self._core, request.operation)
-        return tuple(self._change(one, audit) for one in request.changes)
+        taken: list[SlotRow] = []
+        made = tuple(self._change(one, audit, taken) for one in request.changes)
+        return SchedulesWriteReply(made, tuple(taken))
 
-    def _change(self, change: ScheduleChange, audit: Audit) -> bool:
+    def _change(self, change: ScheduleChange, audit: Audit, taken: list[SlotRow]) -> bool:
         now, row = self._core.now(), self._rows.get(change.name)
         if change.revision != (row.revision if row else 0) or any(slot.at > now for slot in change.slots):
             return False
@@ -54,6 +57,7 @@ class OracleSchedules:
             if new is not None:
                 slots.append(new)
                 self._slots[change.name, slot.at] = new
+        taken += slots
         audit.schedule(before, change.record, slots)
         self._core.append("events", *news_of_schedule(before, change.record, slots))
         self._rows.pop(change.name, None)
@@ -78,7 +82,8 @@ class OracleSchedules:
         waiting = sorted(
             (row.record.next_at, name) for name, row in self._rows.items() if row.record.next_at is not None
         )
-        due = [name for at, name in waiting if at <= now][: request.limit]
+        due = [name for at, name in waiting if at <= now][request.skip :][: request.limit]
+        others = [at for at, name in waiting if name not in due]
         pending = sorted(
             (slot.tenant is None, at, name)
             for (name, at), slot in self._slots.items()
@@ -87,7 +92,7 @@ class OracleSchedules:
         return DueReply(
             tuple(self._rows[name] for name in due),
             tuple(self._slots[name, at] for _, at, name in pending[: request.limit]),
-            waiting[len(due)][0] if len(waiting) > len(due) else None,
+            others[0] if others else None,
             now,
         )
 

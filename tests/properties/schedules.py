@@ -114,14 +114,19 @@ class ScheduleMachine(DeadLetterMachine):
         one = SlotEnd(schedule=name, at=at, state=state, cursor=cursor, fan_out=made)
         self.both(lambda s: s.schedules.end_slots(EndSlotsRequest(scope=ALL, ends=(one,))))
 
-    @rule(name=st.sampled_from(NAMES), tenant=st.sampled_from(TENANTS), limit=st.integers(1, 3))
-    def look_at_schedules(self, name: str, tenant: str | None, limit: int) -> None:
+    @rule(
+        name=st.sampled_from(NAMES),
+        tenant=st.sampled_from(TENANTS),
+        limit=st.integers(1, 3),
+        skip=st.integers(0, 2),
+    )
+    def look_at_schedules(self, name: str, tenant: str | None, limit: int, skip: int) -> None:
         """Read what is there, for a tenant or for all."""
         scope = ALL if tenant is None else Scope(tenant)
         self._row(name)
         self.both(lambda s: s.schedules.list(SchedulesListRequest(scope=scope, limit=limit)))
         self.both(lambda s: s.schedules.slots(SlotsRequest(scope=scope, schedule=name, limit=limit)))
-        self.both(lambda s: _due(s, limit))
+        self.both(lambda s: _due(s, limit, skip))
         self.both(lambda s: s.schedules.clean(Request(scope=ALL)))
 
     def _row(self, name: str) -> ScheduleRow | None:
@@ -129,5 +134,5 @@ class ScheduleMachine(DeadLetterMachine):
         return found.rows[0] if found.rows else None
 
 
-async def _due(store: Store, limit: int) -> DueReply:
-    return await store.schedules.due(DueRequest(scope=ALL, limit=limit))
+async def _due(store: Store, limit: int, skip: int) -> DueReply:
+    return await store.schedules.due(DueRequest(scope=ALL, limit=limit, skip=skip))

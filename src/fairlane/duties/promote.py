@@ -15,10 +15,13 @@ EVERY: Final[Micros] = 15 * SECOND
 
 SOON: Final[Micros] = SECOND
 
+AT_ONCE: Final = 200
+"""How many jobs a pass makes ready: claims wait for it, on SQLite all, on PostgreSQL those of the queue."""
+
 
 async def promote(store: Store) -> Micros:
     """Take one pass; return the pause before the next: zero if there was more, short if something was due."""
-    reply = await store.claims.promote(PassRequest(scope=Scope.all()))
+    reply = await store.claims.promote(PassRequest(scope=Scope.all(), limit=AT_ONCE))
     did = counted(reply.promoted, "made ready")
     if reply.is_partial:
         return Pause(0, did)

@@ -412,7 +412,7 @@ def test_forgetting_removes_the_schedules_of_the_tenant_first(world: World, app:
     made = [schedule("own"), schedule("other", tenant="globex"), many]
     request = SchedulesWriteRequest(scope=Scope.all(), changes=tuple(map(put, made)))
     schedules = world.oracle.schedules
-    assert all(asyncio.run(schedules.write(request)))
+    assert all(asyncio.run(schedules.write(request)).is_made)
     assert app.tenants.forget("acme", reason="they asked") == 0
     left = asyncio.run(schedules.list(SchedulesListRequest(scope=Scope.all())))
     assert [row.record.name for row in left.rows] == ["many", "other"]

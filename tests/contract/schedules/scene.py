@@ -58,7 +58,7 @@ async def write(
 ) -> tuple[bool, ...]:
     """Change schedules."""
     request = SchedulesWriteRequest(scope=ALL, changes=changes, operation=operation)
-    return await world.store.schedules.write(request)
+    return (await world.store.schedules.write(request)).is_made
 
 
 async def keep(world: World, made: ScheduleRecord, *slots: NewSlot) -> ScheduleRow:
@@ -80,9 +80,9 @@ async def names(world: World, scope: Scope = ALL, **values: Any) -> list[str]:
     return [row.record.name for row in reply.rows]
 
 
-async def due(world: World, limit: int = 100) -> DueReply:
+async def due(world: World, limit: int = 100, skip: int = 0) -> DueReply:
     """Return what is due and pending."""
-    return await world.store.schedules.due(DueRequest(scope=ALL, limit=limit))
+    return await world.store.schedules.due(DueRequest(scope=ALL, limit=limit, skip=skip))
 
 
 async def end(world: World, *ends: SlotEnd) -> tuple[bool, ...]:

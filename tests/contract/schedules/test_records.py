@@ -128,6 +128,23 @@ async def test_what_is_due_comes_by_time_and_says_when_the_next_is(world: World)
     assert (await due(world)).next_at is None
 
 
+async def test_what_is_skipped_is_due_all_the_same(world: World) -> None:
+    """S108: who leaves the first ones to others is told that something is due."""
+    now = world.now
+    assert (await due(world, skip=1)).next_at is None
+    await keep(world, record("never"))
+    assert (await due(world, skip=1)).next_at is None
+    for name, after in (("a", 0), ("b", 0), ("c", 0), ("late", 5)):
+        await keep(world, record(name, next_at=now + after * SECOND))
+    for skip, limit, found in ((0, 3, "abc"), (1, 1, "b"), (1, 9, "bc"), (2, 9, "c"), (3, 9, ""), (9, 9, "")):
+        reply = await due(world, limit=limit, skip=skip)
+        assert [row.record.name for row in reply.rows] == [*found]
+        assert reply.next_at == (now if skip else now + 5 * SECOND)
+    for skip in (-1, 3_001):
+        with pytest.raises(ValueError, match=f"leaves out 0 to 3000 schedules, not {skip}"):
+            await due(world, skip=skip)
+
+
 async def test_a_changed_schedule_is_due_at_its_new_time_only(world: World) -> None:
     """S57: and one that is removed never."""
     await keep(world, record(next_at=world.now))

@@ -12,7 +12,13 @@ from fairlane.model.instants import SECOND, iso
 from fairlane.model.policy.overrides import Hold
 from fairlane.model.schedule.records import FanOut, SlotState
 from fairlane.store.contract.request import Request
-from fairlane.store.contract.schedules import MAX_SLOTS, SLOTS_KEPT, ScheduleChange, SlotEnd
+from fairlane.store.contract.schedules import (
+    MAX_SLOTS,
+    SLOTS_KEPT,
+    ScheduleChange,
+    SchedulesWriteRequest,
+    SlotEnd,
+)
 from tests.contract.schedules.scene import due, end, find, keep, new, put, record, slots, spec, write
 from tests.contract.world import ALL, MICRO, World
 
@@ -55,6 +61,23 @@ async def test_a_slot_is_never_taken_twice(world: World) -> None:
     for cause in ("due", "run_now", "backfill"):
         await keep(world, record(), new(now, cause=cause, job=world.new().id))
     assert ("enqueued", before.job) in [(slot.state, slot.job) for slot in await slots(world)]
+
+
+async def test_who_takes_slots_is_told_which(world: World) -> None:
+    """S57: those that were there are not among them, nor those of a change that was not made."""
+    now = world.now
+    row = await keep(world, record(), new(now))
+    changes = (
+        put(record("b"), new(now, "acme"), new(now - 1, None)),
+        put(record("c"), new(now), revision=7),
+        put(record(), new(now), new(now - 2, state="failed", because="so"), revision=row.revision),
+        put(record("a")),
+    )
+    reply = await world.store.schedules.write(SchedulesWriteRequest(scope=ALL, changes=changes))
+    assert reply.is_made == (True, False, True, True)
+    kept = [*(await slots(world, "b")), (await slots(world))[1]]
+    assert sorted(reply.taken, key=lambda slot: (slot.schedule, -slot.at)) == kept
+    assert [slot.schedule for slot in reply.taken] == ["b", "b", "nightly"]
 
 
 async def test_a_slot_of_the_future_is_not_taken_and_nothing_changes(world: World) -> None:

@@ -94,9 +94,8 @@ async def forget_schedules(store: Store, tenant: str) -> int:
         if not rows:
             return removed
         removals = tuple(ScheduleChange(name=row.record.name, revision=row.revision) for row in rows)
-        removed += sum(
-            await store.schedules.write(SchedulesWriteRequest(scope=Scope.all(), changes=removals))
-        )
+        reply = await store.schedules.write(SchedulesWriteRequest(scope=Scope.all(), changes=removals))
+        removed += sum(reply.is_made)
 
 
 async def forget_all(store: Store, request: ForgetRequest) -> ForgetReply:

@@ -48,7 +48,7 @@ async def change_schedule(
             slots=changed.slots,
         )
         request = SchedulesWriteRequest(scope=Scope.all(), changes=(change,), operation=done)
-        (is_done,) = await client.store.schedules.write(request)
+        (is_done,) = (await client.store.schedules.write(request)).is_made
         if is_done:
             return changed, now
     message = f"schedule {name} was changed again and again by others"

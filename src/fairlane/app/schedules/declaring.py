@@ -98,8 +98,8 @@ async def _write(store: Store, changes: list[ScheduleChange]) -> bool:
     is_done = True
     for start in range(0, len(changes), MAX_SCHEDULE_CHANGES):
         part = tuple(changes[start : start + MAX_SCHEDULE_CHANGES])
-        done = await store.schedules.write(SchedulesWriteRequest(scope=Scope.all(), changes=part))
-        is_done = is_done and all(done)
+        reply = await store.schedules.write(SchedulesWriteRequest(scope=Scope.all(), changes=part))
+        is_done = is_done and all(reply.is_made)
     return is_done
 
 

@@ -16,6 +16,7 @@ from fairlane.model.scope import Scope
 from fairlane.runtime.clock import Clock
 from fairlane.runtime.zone_data import UNKNOWN
 from fairlane.store.contract import Store
+from fairlane.store.contract.request import MAX_PAGE_SIZE
 from fairlane.store.contract.schedules import (
     MAX_SCHEDULE_CHANGES,
     ScheduleChange,
@@ -54,14 +55,15 @@ class NewZoneData:
 async def _move_all(store: Store, version: str) -> int:
     moved, after = 0, ""
     while True:
-        request = SchedulesListRequest(scope=Scope.all(), after=after, limit=MAX_SCHEDULE_CHANGES)
+        request = SchedulesListRequest(scope=Scope.all(), after=after, limit=MAX_PAGE_SIZE)
         reply = await store.schedules.list(request)
         changes = [_moved(row, version, reply.now) for row in reply.rows]
         wanted = tuple(one for one in changes if one is not None)
-        if wanted:
-            write = SchedulesWriteRequest(scope=Scope.all(), changes=wanted)
-            moved += sum(await store.schedules.write(write))
-        if len(reply.rows) < MAX_SCHEDULE_CHANGES:
+        for start in range(0, len(wanted), MAX_SCHEDULE_CHANGES):
+            part = wanted[start : start + MAX_SCHEDULE_CHANGES]
+            write = SchedulesWriteRequest(scope=Scope.all(), changes=part)
+            moved += sum((await store.schedules.write(write)).is_made)
+        if len(reply.rows) < MAX_PAGE_SIZE:
             return moved
         after = reply.rows[-1].record.name
 

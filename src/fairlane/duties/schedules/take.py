@@ -1,16 +1,17 @@
-"""Take the slots of schedules that are due, each schedule alone (S57)."""
+"""Take the slots of schedules that are due, each schedule alone (S57). Knows nothing of their jobs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from logging import getLogger
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from fairlane.model.instants import DAY, HOUR, Instant, Micros
 from fairlane.model.lifecycle.states import State
 from fairlane.model.schedule.advance import Advanced, advanced
-from fairlane.model.schedule.records import ScheduleRow
+from fairlane.model.schedule.records import ScheduleRow, SlotRow
+from fairlane.model.schedule.spec import ScheduleSpec
 from fairlane.model.scope import Scope
 from fairlane.runtime.clock import Clock
 from fairlane.store.contract import Store
@@ -27,6 +28,18 @@ UP_FOR: Final[Micros] = HOUR
 _log: Final = getLogger("fairlane.duties")
 
 
+class Taken(NamedTuple):
+    """How many schedules have gone on, and how many others had changed meanwhile; which slots were taken.
+
+    `specs` has what was in force for the schedules of the slots.
+    """
+
+    advanced: int = 0
+    overtaken: int = 0
+    slots: Sequence[SlotRow] = ()
+    specs: Mapping[str, ScheduleSpec] = {}
+
+
 class Take:
     """Lets schedules that are due go on, with what is known of their tasks and of their last jobs."""
 
@@ -34,13 +47,15 @@ class Take:
         self._clock = clock
         self._since = clock.elapsed()
 
-    async def __call__(self, store: Store, rows: Sequence[ScheduleRow], now: Instant, zones: str) -> int:
-        """Advance schedules; return how many. One that somebody has changed meanwhile is left to them."""
+    async def __call__(self, store: Store, rows: Sequence[ScheduleRow], now: Instant, zones: str) -> Taken:
+        """Advance schedules. One that somebody has changed meanwhile is left to them."""
         if not rows:
-            return 0
+            return Taken()
         problems = await self._problems(store, rows, now)
         endings = await _endings(store, rows)
-        done = 0
+        slots: list[SlotRow] = []
+        specs: dict[str, ScheduleSpec] = {}
+        advanced = 0
         for part in _parts(rows, problems, endings, now, zones):
             changes = tuple(
                 ScheduleChange(
@@ -49,12 +64,16 @@ class Take:
                 for row, after in part
             )
             request = SchedulesWriteRequest(scope=Scope.all(), changes=changes)
-            are_done = await store.schedules.write(request)
-            done += sum(are_done)
-            for (row, after), is_done in zip(part, are_done, strict=True):
-                if is_done:
+            reply = await store.schedules.write(request)
+            advanced += sum(reply.is_made)
+            slots += reply.taken
+            for (row, after), is_made in zip(part, reply.is_made, strict=True):
+                spec = after.record.spec(now)
+                if is_made and spec is not None:
+                    specs[row.record.name] = spec
+                if is_made:
                     _log_news(row, after)
-        return done
+        return Taken(advanced, len(rows) - advanced, slots, specs)
 
     async def _problems(self, store: Store, rows: Sequence[ScheduleRow], now: Instant) -> Mapping[str, str]:
         """Return why tasks cannot run any more."""

@@ -16,6 +16,9 @@ MAX_SCHEDULE_CHANGES: Final = 100
 MAX_SLOTS: Final = 1_000
 """How many slots one request takes or ends."""
 
+MAX_SKIPPED: Final = 3_000
+"""How many schedules that are due one request leaves out."""
+
 SLOTS_KEPT: Final[Micros] = 30 * DAY
 """How long a slot is kept after it has ended."""
 
@@ -36,6 +39,16 @@ class SchedulesWriteRequest(OperatorRequest, frozen=True, kw_only=True):
     """Change schedules, at most `MAX_SCHEDULE_CHANGES` and each once, with at most `MAX_SLOTS` slots."""
 
     changes: tuple[ScheduleChange, ...]
+
+
+class SchedulesWriteReply(msgspec.Struct, frozen=True):
+    """For each change whether it was made, and the slots that were taken, in the order of the request.
+
+    A slot that was there before is not among them: whoever took it makes its job.
+    """
+
+    is_made: tuple[bool, ...]
+    taken: tuple[SlotRow, ...] = ()
 
 
 class SchedulesFindRequest(Request, frozen=True, kw_only=True):
@@ -59,17 +72,21 @@ class SchedulesReply(msgspec.Struct, frozen=True):
 
 
 class DueRequest(Request, frozen=True, kw_only=True):
-    """Ask for at most so many schedules that are due, and for as many pending slots."""
+    """Ask for at most so many schedules that are due, and for as many pending slots.
+
+    As many as `skip` of the schedules that are due are left out, the first ones: others take them.
+    """
 
     limit: int = MAX_SCHEDULE_CHANGES
+    skip: int = 0
 
 
 class DueReply(msgspec.Struct, frozen=True):
     """Schedules that must be looked at, slots that are taken and not ended, and the store's now.
 
     Both are the first ones by time, then by name; slots for many tenants come after those for one, since they
-    take longer. `next_at` is when the next schedule is due that is not
-    among them; None if there is none.
+    take longer. `next_at` is when the first schedule is due that is not among them, also if it was skipped;
+    None if there is none.
     """
 
     rows: tuple[ScheduleRow, ...]
@@ -139,6 +156,8 @@ def check_due(request: DueRequest) -> None:
     if request.limit > MAX_SCHEDULE_CHANGES:
         message = f"one request answers with at most {MAX_SCHEDULE_CHANGES} schedules, not {request.limit}"
         raise ValueError(message)
+    if not 0 <= request.skip <= MAX_SKIPPED:
+        raise ValueError(f"one request leaves out 0 to {MAX_SKIPPED} schedules, not {request.skip}")
 
 
 def _check_slots(count: int) -> None:
@@ -154,8 +173,8 @@ class SchedulesFacet(Protocol):
     scope of a tenant the others know its own schedules and slots only; one for many tenants is nobody's.
     """
 
-    async def write(self, request: SchedulesWriteRequest) -> tuple[bool, ...]:
-        """Change schedules and take their slots; return for each change whether it was made.
+    async def write(self, request: SchedulesWriteRequest) -> SchedulesWriteReply:
+        """Change schedules and take their slots; return what was made and taken.
 
         Each change stands alone and is one step, with its slots, its entry in the audit, and its events
         (S76): a schedule that begins to fail, one that Fairlane has paused, slots that were missed. It is not

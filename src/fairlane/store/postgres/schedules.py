@@ -18,6 +18,7 @@ from fairlane.store.contract.schedules import (
     SchedulesFindRequest,
     SchedulesListRequest,
     SchedulesReply,
+    SchedulesWriteReply,
     SchedulesWriteRequest,
     SlotsRequest,
     check_due,
@@ -47,7 +48,7 @@ class PostgresSchedules:
         self._server = server
         self._sql = load("schedules", server.schema)
 
-    async def write(self, request: SchedulesWriteRequest) -> tuple[bool, ...]:
+    async def write(self, request: SchedulesWriteRequest) -> SchedulesWriteReply:
         check_write(request)
         async with self._server.transaction() as connection:
             names = [one.name for one in request.changes]
@@ -64,10 +65,11 @@ class PostgresSchedules:
                     changed[one.name] = found
             for name in await self._overtaken(connection, changed):
                 del changed[name]
-            await self._write_slots(connection, [slot for one in changed.values() for slot in one.slots])
+            taken = tuple(slot for one in changed.values() for slot in one.slots)
+            await self._write_slots(connection, taken)
             audit = [entry for one in changed.values() for entry in schedule_entries(request.operation, one)]
             await self._tell(connection, audit, [entry for one in changed.values() for entry in one.events])
-        return tuple(name in changed for name in names)
+        return SchedulesWriteReply(tuple(name in changed for name in names), taken)
 
     async def find(self, request: SchedulesFindRequest) -> SchedulesReply:
         now = await self._now(self._server)
@@ -84,7 +86,7 @@ class PostgresSchedules:
 
     async def due(self, request: DueRequest) -> DueReply:
         check_due(request)
-        found = await self._server.fetch(self._sql.due, self._server.now(), request.limit)
+        found = await self._server.fetch(self._sql.due, self._server.now(), request.limit, request.skip)
         now = next(at for kind, _, at in found if kind == "now")
         due = [(record, at) for kind, record, at in found if kind == "due"]
         later = [at for kind, _, at in found if kind == "next"] + [at for _, at in due[request.limit :]]

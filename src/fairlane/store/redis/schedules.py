@@ -22,6 +22,7 @@ from fairlane.store.contract.schedules import (
     SchedulesFindRequest,
     SchedulesListRequest,
     SchedulesReply,
+    SchedulesWriteReply,
     SchedulesWriteRequest,
     SlotEnd,
     SlotsRequest,
@@ -52,24 +53,27 @@ class RedisSchedules:
         """Share the connections with the other facets."""
         self._client = client
 
-    async def write(self, request: SchedulesWriteRequest) -> tuple[bool, ...]:
+    async def write(self, request: SchedulesWriteRequest) -> SchedulesWriteReply:
         check_write(request)
         made: dict[str, bool] = {}
+        taken: dict[str, tuple[SlotRow, ...]] = {}
         left: Sequence[ScheduleChange] = request.changes
         while left:
             fields = [_field(one.name, slot.at) for one in left for slot in one.slots]
             now, rows, slots = await self._read([one.name for one in left], fields)
             tried: dict[str, list[Any]] = {}
             for one in left:
-                arguments = _change(one, request, rows[one.name], slots, now)
+                found = _change(one, request, rows[one.name], slots, now)
                 made[one.name] = False
-                if arguments is not None:
-                    tried[one.name] = arguments
+                if found is not None:
+                    taken[one.name], tried[one.name] = found
             flat = [value for arguments in tried.values() for value in arguments]
             replies = await self._client.run("schedules/write", *flat, at=now) if tried else ()
             made |= {name: bool(reply) for name, reply in zip(tried, replies, strict=True)}
             left = [one for one in left if one.name in tried and not made[one.name]]
-        return tuple(made[one.name] for one in request.changes)
+        names = [one.name for one in request.changes]
+        slots_of_made = (slot for name in names if made[name] for slot in taken[name])
+        return SchedulesWriteReply(tuple(made[name] for name in names), tuple(slots_of_made))
 
     async def find(self, request: SchedulesFindRequest) -> SchedulesReply:
         now, stored, _ = await self._read(request.names, ())
@@ -79,18 +83,19 @@ class RedisSchedules:
         check_page(request.limit)
         found: list[ScheduleRow] = []
         after, key = request.after, self._client.keys("schedules_named")
+        count = _page_size(request)
         while True:
-            page = (key, f"({after}" if after else "-", "+", "BYLEX", "LIMIT", 0, _AT_ONCE)
+            page = (key, f"({after}" if after else "-", "+", "BYLEX", "LIMIT", 0, count)
             names = [name.decode() for name in await self._client.ask("ZRANGE", *page)]
             now, stored, _ = await self._read(names, ())
             found += _seen(request, stored, names)
-            if len(names) < _AT_ONCE or len(found) >= request.limit:
+            if len(names) < count or len(found) >= request.limit:
                 return SchedulesReply(tuple(found[: request.limit]), now)
             after = names[-1]
 
     async def due(self, request: DueRequest) -> DueReply:
         check_due(request)
-        now, following, rows, pending = await self._client.run("schedules/due", request.limit)
+        now, following, rows, pending = await self._client.run("schedules/due", request.limit, request.skip)
         return DueReply(
             tuple(read_schedule(row) for row in rows if row),
             tuple(read_slot(slot) for slot in pending if slot),
@@ -122,16 +127,16 @@ class RedisSchedules:
         check_page(request.limit)
         found: list[SlotRow] = []
         key, first = self._client.keys("schedule_slots_named"), f"[{request.schedule}\0"
-        last = f"({request.schedule}\1"
+        last, count = f"({request.schedule}\1", _page_size(request)
         if request.before is not None:
             last = f"({_field(request.schedule, request.before)}"
         while True:
-            page = (key, last, first, "BYLEX", "REV", "LIMIT", 0, _AT_ONCE)
+            page = (key, last, first, "BYLEX", "REV", "LIMIT", 0, count)
             fields = [field.decode() for field in await self._client.ask("ZRANGE", *page)]
             _, _, stored = await self._read((), fields)
             rows = (read_slot(stored[field]) for field in fields if stored[field])
             found += (slot for slot in rows if is_seen(request.scope, slot.tenant))
-            if len(fields) < _AT_ONCE or len(found) >= request.limit:
+            if len(fields) < count or len(found) >= request.limit:
                 return tuple(found[: request.limit])
             last = f"({fields[-1]}"
 
@@ -155,13 +160,19 @@ class RedisSchedules:
         )
 
 
+def _page_size(request: SchedulesListRequest | SlotsRequest) -> int:
+    """Return how many to read at once: no more than are asked for, unless some may be another tenant's."""
+    return _AT_ONCE if request.scope.tenant is not None else min(request.limit, _AT_ONCE)
+
+
 def _field(schedule: str, at: Instant) -> str:
     return f"{schedule}\0{at:016d}"
 
 
 def _change(
     change: ScheduleChange, request: SchedulesWriteRequest, before: bytes, slots: _Stored, now: Instant
-) -> list[Any] | None:
+) -> tuple[tuple[SlotRow, ...], list[Any]] | None:
+    """Return the slots that are taken, and the arguments of the script; None if the change is not made."""
     fields = {slot.at: _field(change.name, slot.at) for slot in change.slots}
     kept = {at: read_slot(slots[field]) for at, field in fields.items() if slots[field]}
     changed = changed_schedule(change, read_schedule(before) if before else None, kept, now)
@@ -175,7 +186,7 @@ def _change(
     arguments: list[Any] = [change.name, before, packed, next_at, entries, len(changed.slots)]
     for slot in changed.slots:
         arguments += _slot(fields[slot.at], slots[fields[slot.at]], slot)
-    return arguments
+    return changed.slots, arguments
 
 
 def _slot(field: str, before: bytes, slot: SlotRow) -> list[Any]:

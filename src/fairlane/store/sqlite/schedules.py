@@ -16,6 +16,7 @@ from fairlane.store.contract.schedules import (
     SchedulesFindRequest,
     SchedulesListRequest,
     SchedulesReply,
+    SchedulesWriteReply,
     SchedulesWriteRequest,
     SlotEnd,
     SlotsRequest,
@@ -47,18 +48,20 @@ class SqliteSchedules:
         self._writer = writer
         self._reader = reader
 
-    async def write(self, request: SchedulesWriteRequest) -> tuple[bool, ...]:
+    async def write(self, request: SchedulesWriteRequest) -> SchedulesWriteReply:
         check_write(request)
 
-        def change(tx: Transaction) -> tuple[bool, ...]:
+        def change(tx: Transaction) -> SchedulesWriteReply:
             made: list[bool] = []
+            taken: list[SlotRow] = []
             for one in request.changes:
                 changed = _changed(tx, one)
                 made.append(changed is not None)
                 if changed is not None:
                     tx.append("audit", schedule_entries(request.operation, changed))
                     _store(tx, one.name, changed)
-            return tuple(made)
+                    taken += changed.slots
+            return SchedulesWriteReply(tuple(made), tuple(taken))
 
         return await self._writer.run(change)
 
@@ -85,9 +88,10 @@ class SqliteSchedules:
         check_due(request)
 
         def read(tx: Transaction) -> DueReply:
-            rows = _schedules(tx, _SQL.due, (tx.now, request.limit))
+            rows = _schedules(tx, _SQL.due, (tx.now, request.limit, request.skip))
             pending = _slots(tx, _SQL.pending, (request.limit,))
-            return DueReply(rows, pending, one_value(tx.db, _SQL.next, (len(rows),)), tx.now)
+            earlier = 0 if request.skip else len(rows)
+            return DueReply(rows, pending, one_value(tx.db, _SQL.next, (earlier,)), tx.now)
 
         return await self._reader.run(read)
 

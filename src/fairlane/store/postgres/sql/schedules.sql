@@ -32,13 +32,17 @@ WHERE kept.name = new.name
 DELETE FROM {schema}.schedule WHERE name = ANY ($1::text[])
 
 -- name: due
--- $1 now, $2 how many. First the instant; then schedules that are due, one more than asked for; the next one that is not;
--- and pending slots. One statement, since an idle leader asks again and again.
+-- $1 now, $2 how many, $3 after how many that are left out. First the instant; then schedules that are due, one more than
+-- asked for; the first one, if it may be left out; the next one that is not due; and pending slots. One statement, since an
+-- idle leader asks again and again.
 WITH instant AS MATERIALIZED (SELECT {schema}.now_or($1) AS now)
 (SELECT 'now' AS kind, NULL::bytea AS record, now AS at FROM instant)
 UNION ALL
 (SELECT 'due', record, next_at FROM {schema}.schedule
- WHERE next_at <= (SELECT now FROM instant) ORDER BY next_at, name LIMIT $2::int + 1)
+ WHERE next_at <= (SELECT now FROM instant) ORDER BY next_at, name LIMIT $2::int + 1 OFFSET $3::int)
+UNION ALL
+(SELECT 'next', NULL, next_at FROM {schema}.schedule
+ WHERE $3::int > 0 AND next_at IS NOT NULL ORDER BY next_at, name LIMIT 1)
 UNION ALL
 (SELECT 'next', NULL, next_at FROM {schema}.schedule
  WHERE next_at > (SELECT now FROM instant) ORDER BY next_at, name LIMIT 1)

@@ -9,10 +9,10 @@ from typing import Any, Final
 import msgspec
 
 from fairlane.model.finished_job import FinishedJob, finished_job
-from fairlane.model.instants import DAY, Instant
+from fairlane.model.instants import DAY, SECOND, Instant, Micros
 from fairlane.model.lifecycle.states import State
 from fairlane.model.policy.pressure import StoreSize
-from fairlane.model.policy.prune_mark import mark_after, spans
+from fairlane.model.policy.prune_mark import Span, mark_after, spans
 from fairlane.model.policy.retention import CountCuts
 from fairlane.store.contract.upkeep import PruneReply, PruneRequest
 from fairlane.store.postgres.connection import Connection, Server
@@ -32,6 +32,9 @@ MAX_TALLY_DELTAS: Final = 50_000
 _MAX_SUMS: Final = 40
 """How many times a pass sums up `MAX_TALLY_DELTAS`: more than settlements leave behind within a minute."""
 _DAYS_AHEAD: Final = 2
+_FIRST_WIDTH: Final[Micros] = 4 * SECOND
+"""How much time of the history a pass reads at first. A pass of every day reads some minutes."""
+_STEP: Final = 4
 
 
 async def prune(server: Server, request: PruneRequest) -> PruneReply:
@@ -105,7 +108,8 @@ async def _remove_rows(
         page = over[: request.limit]
         done = _Done(page)
         gone = await _remove(connection, server.schema, done, is_archived=request.is_archived)
-        await connection.execute(sql.delete_results, *done.results)
+        if done.results[0]:
+            await connection.execute(sql.delete_results, *done.results)
         reply = PruneReply(results=len(done.results[0]), states=gone)
         if len(over) > request.limit:
             mark = mark_after(request.mark, now, cuts, page[-1]["settled_at"])
@@ -118,7 +122,8 @@ async def _remove_rows(
 async def _remove(connection: Connection, schema: str, done: _Done, *, is_archived: bool) -> Counter[State]:
     """Remove jobs, to the archive or for good; return of which states they were."""
     sql = load("upkeep", schema)
-    letters = [read_letter(row) for row in await connection.fetch(sql.delete_dead, *done.dead)]
+    dead = await connection.fetch(sql.delete_dead, *done.dead) if done.dead[0] else []
+    letters = [read_letter(row) for row in dead]
     gone = Counter(letter.job.state for letter in letters)
     if not is_archived:
         ended = await connection.fetch(sql.delete_history, *done.history)
@@ -149,19 +154,47 @@ class _Done:
 async def _over(
     connection: Connection, sql: Any, now: Instant, request: PruneRequest, cuts: CountCuts
 ) -> Sequence[Any]:
-    """Return what is past its retention, oldest first, one more than asked for if there is more."""
+    """Return what is past its retention, oldest first, one more than asked for if there is more.
+
+    History has no index in the order of settlement, so all of a span is read and sorted. After a day without
+    pruning that is millions of jobs, in each pass: so the first seconds are read, then four times as many,
+    until there are enough.
+    """
     keep = request.retention
     by_state = (keep.succeeded, keep.cancelled, keep.dead, keep.results)
-    by_name = (msgspec.json.encode(one).decode() for one in (keep.tasks, keep.tenants, keep.queues))
+    by_name = tuple(msgspec.json.encode(one).decode() for one in (keep.tasks, keep.tenants, keep.queues))
     large: list[int] = []
     # Else a large day would wait for a few jobs, or for the archive.
     if keep.longest == max(keep.succeeded, keep.cancelled) and not request.is_archived:
         large = [day for day, *_, size in await connection.fetch(sql.history_days) if size > LARGE_DAY]
     ranges = spans(keep, now, cuts, request.mark)
-    values = (
-        *(now, request.scope.tenant, request.limit + 1, *by_state, *by_name),
-        *([one.first for one in ranges], [one.last for one in ranges], large, cuts.finished),
-        *(keep.dead_reviewed, keep.is_from_review, max(now - keep.shortest_dead, cuts.dead - 1), cuts.dead),
-    )
-    rows: list[Any] = await connection.fetch(sql.over, *values)
-    return rows
+    died_by, width = max(now - keep.shortest_dead, cuts.dead - 1), _FIRST_WIDTH
+    while True:
+        part = _first_part(ranges, width)
+        is_all = part == ranges
+        values = (
+            *(now, request.scope.tenant, request.limit + 1, *by_state, *by_name),
+            *([one.first for one in part], [one.last for one in part], large, cuts.finished),
+            *(keep.dead_reviewed, keep.is_from_review),
+            *(died_by if is_all else min(died_by, part[-1].last), cuts.dead),
+        )
+        rows: list[Any] = await connection.fetch(sql.over, *values)
+        if is_all or len(rows) > request.limit:
+            return rows
+        width *= _STEP
+
+
+def _first_part(ranges: Sequence[Span], width: Micros) -> tuple[Span, ...]:
+    """Return the first settlements of ranges, so many microseconds together.
+
+    >>> _first_part((Span(1, 3), Span(7, 9)), 4)
+    (Span(first=1, last=3), Span(first=7, last=7))
+    """
+    part: list[Span] = []
+    for one in ranges:
+        if width <= 0:
+            break
+        last = min(one.last, one.first + width - 1)
+        part.append(Span(one.first, last))
+        width -= last - one.first + 1
+    return tuple(part)

@@ -22,11 +22,11 @@ ON CONFLICT (name) DO UPDATE SET
 DELETE FROM schedule WHERE name = ?1
 
 -- name: due
--- ?1 now, ?2 how many.
-SELECT record FROM schedule WHERE next_at <= ?1 ORDER BY next_at, name LIMIT ?2
+-- ?1 now, ?2 how many, ?3 after how many that are left out.
+SELECT record FROM schedule WHERE next_at <= ?1 ORDER BY next_at, name LIMIT ?2 OFFSET ?3
 
 -- name: next
--- ?1 how many are left out: those that are due and were asked for.
+-- ?1 how many are left out: those that are in the answer, if they are the first ones.
 SELECT next_at FROM schedule WHERE next_at IS NOT NULL ORDER BY next_at, name LIMIT 1 OFFSET ?1
 
 -- name: pending

@@ -103,7 +103,7 @@ async def _ask(store: Store, call: Call) -> tuple[Any, str]:
 
 def _cut(call: Call, answer: Any) -> Any:
     """Leave out the last step of a full page of entries that wait: which of its entries fit is luck."""
-    if not isinstance(answer, PendingReply) or len(answer.entries) < call.request.limit:
+    if not isinstance(answer, PendingReply) or not 0 < call.request.limit <= len(answer.entries):
         return answer
     last = answer.entries[-1].at
     return msgspec.structs.replace(answer, entries=tuple(one for one in answer.entries if one.at != last))

@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 from hypothesis import strategies as st
-from hypothesis.stateful import rule
+from hypothesis.stateful import initialize, rule
 
 from fairlane.model.guards.breaker import Outcomes
 from fairlane.model.instants import DAY, SECOND
@@ -42,9 +42,9 @@ _BUDGET = Subject(SubjectKind.BUDGET, BUDGET)
 
 def _breaker(rng: random.Random) -> BreakerRules:
     return BreakerRules(
-        failures=rng.choice((1, 3, 5)),
+        failures=rng.choice((1, 2, 3)),
         window=rng.choice((1, 60)) * SECOND,
-        open_for=rng.choice((1, 3, 60)) * SECOND,
+        open_for=rng.choice((1, 2, 2)) * SECOND,
         per=rng.choice(("all", "tenant")),
         ramp=rng.choice((1, 2, 4)),
     )
@@ -65,6 +65,19 @@ def _budget(rng: random.Random) -> BudgetRules:
 
 class GuardMachine(ScheduleMachine):
     """Declares guards before tasks, reports, enters, operates and reads."""
+
+    @initialize(seed=seeds)
+    def declare(self, seed: int) -> None:
+        """Begin with guards before some tasks."""
+        for task in TASKS:
+            self.guard(seed, task)
+        super().declare(seed)
+
+    def _work_step(self, step: str, rng: random.Random) -> None:
+        """Use guards in between, as workers do."""
+        if rng.random() < 0.3:
+            rng.choice((self._report, self._report, self._report, self._enter, self._operate))(rng, ALL)
+        super()._work_step(step, rng)
 
     @rule(seed=seeds, task=st.sampled_from(TASKS))
     def guard(self, seed: int, task: str) -> None:
@@ -118,12 +131,12 @@ class GuardMachine(ScheduleMachine):
         self.both(lambda s: s.breakers.enter(request))
 
     def _until(self, rng: random.Random) -> int | None:
-        seconds = rng.choice((None, 1, 3))
+        seconds = rng.choice((None, 1, 1, 1, 3))
         return None if seconds is None else self.clock.now() + seconds * SECOND
 
     def _operate(self, rng: random.Random, scope: Scope) -> None:
         """Open, close or reset a breaker as an operator does."""
-        verbs: tuple[BreakerVerb, ...] = ("open", "close", "reset", "reset")
+        verbs: tuple[BreakerVerb, ...] = ("open", "open", "open", "close", "reset")
         request = ChangeBreakerRequest(
             scope=scope,
             key=BreakerKey(BREAKER, rng.choice(("", "", *TENANTS[:2]))),

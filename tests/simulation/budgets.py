@@ -17,7 +17,7 @@ from fairlane.lab import ledger
 from fairlane.lab.ledger import Moment, Record
 from fairlane.model.instants import Instant, Micros, to_datetime, to_instant
 from fairlane.model.job import Claim
-from fairlane.model.policy.overrides import BudgetRules
+from fairlane.model.policy.budget import BudgetRules
 from tests.simulation.policies import Mirror
 
 Spent = Counter[tuple[str, str, str]]

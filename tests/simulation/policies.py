@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, TypeVar, cast
 
 from fairlane.model.instants import Instant
+from fairlane.model.policy.budget import BudgetRules
 from fairlane.model.policy.limits import Limits, Rate
 from fairlane.model.policy.overrides import (
     DEFAULTS,
     EVERY,
     BreakerRules,
-    BudgetRules,
     GateRules,
     Override,
     PolicyChange,

@@ -262,7 +262,7 @@ class World:
             self._clients.append(life)
             share = self._operations // clients
             pace = 4 * CHAOS / SECOND / max(1, share)
-            verbs = EVERYTHING if number == 0 else CALLS
+            verbs: tuple[str, ...] = EVERYTHING if number == 0 else CALLS
             if is_guarded:
                 verbs += GUARDS if number == 0 else USES
             process.run(life.live(share, pace, verbs))

@@ -32,7 +32,6 @@ QUICK = (
     "ramp-skipped",
     "budget-read-then-spent",
     "spend-added-up",
-    "lost-for-nothing",
     "reservation-kept",
     "day-that-never-ends",
 )

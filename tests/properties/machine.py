@@ -447,7 +447,12 @@ class StoreMachine(RuleBasedStateMachine):
         backoff = Backoff.exponential(1, jitter=0)
         settlements = tuple(
             decide_settlement(
-                claim, self._ending(rng), backoff, draw=0.5, metadata=rng.choice((None, None, *METADATA))
+                claim,
+                self._ending(rng),
+                backoff,
+                draw=0.5,
+                metadata=rng.choice((None, None, *METADATA)),
+                spent=rng.choice((0, 2, 9)),
             )
             for claim in claims
         )
@@ -513,7 +518,8 @@ class StoreMachine(RuleBasedStateMachine):
         claims = [self.claims[n % len(self.claims)] for n in picked]
         progress = None if done is None else Progress(done, "half")
         metadata = METADATA[picked[0] % 2] if picked[0] % 3 else None
-        renewals = tuple(Renewal(claim.job.id, claim.fence, progress, metadata) for claim in claims)
+        spent = picked[0] % 5
+        renewals = tuple(Renewal(claim.job.id, claim.fence, progress, metadata, spent) for claim in claims)
         request = RenewRequest(scope=scope, worker=worker, lease=12 * SECOND, renewals=renewals)
         self.both(lambda s: s.claims.renew(request))
         self.both(lambda s: s.claims.cancel_asked(WorkerRequest(scope=scope, worker=worker)))

@@ -197,6 +197,34 @@ def entries_numbered_twice(store: OracleStore, core: Core) -> None:
     store.journal.number = wrong  # type: ignore[method-assign]
 
 
+def state_of_a_breaker_lost(store: OracleStore, core: Core) -> None:
+    """A breaker that opens is closed for the next who asks."""
+    _after(store.breakers, "report", lambda: core.books.breakers.clear())  # noqa: PLW0108 (the books are replaced meanwhile)
+
+
+def spend_counted_twice(store: OracleStore, core: Core) -> None:
+    """What a renewal has reported counts again with the settlement."""
+    right = core.report_spend
+
+    def wrong(scope: Scope, id: Any, fence: int, total: int, *, is_over: bool) -> None:
+        held = core.books.budgets.held.get((id, fence))
+        right(scope, id, fence, total + (held.claim.spent if held else 0), is_over=is_over)
+
+    core.report_spend = wrong  # type: ignore[method-assign]
+
+
+def reservation_kept(store: OracleStore, core: Core) -> None:
+    """A claim that ends keeps what it has reserved."""
+
+    def spoil() -> None:
+        for name, account in core.books.budgets.accounts.items():
+            core.books.budgets.accounts[name] = msgspec.structs.replace(
+                account, reserved=account.reserved + 1
+            )
+
+    _after(store.claims, "settle", spoil)
+
+
 FAULTS: tuple[Fault, ...] = (
     fence_out_of_settle,
     fence_is_a_plain_counter,
@@ -215,6 +243,9 @@ FAULTS: tuple[Fault, ...] = (
     tenant_filter_out_of_review,
     new_run_not_noted,
     entries_numbered_twice,
+    state_of_a_breaker_lost,
+    spend_counted_twice,
+    reservation_kept,
 )
 
 

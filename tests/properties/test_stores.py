@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from tests.properties.guards import GuardMachine
 from tests.properties.machine import Visits
-from tests.properties.schedules import ScheduleMachine
 from tests.redis.rendering import rendered
 from tests.servers.schemas import close_shared_connections, share_connections
 from tests.stores import STORES, Opener
@@ -43,7 +43,7 @@ def drive(
     """Run the machine on a store, in one event loop, and count its visits. Each `turn` draws other values."""
     with asyncio.Runner() as runner:
         values = {"opener": staticmethod(opener), "visits": visits, "runner": runner}
-        machine = type(f"Machine{turn}", (ScheduleMachine,), values)  # Hypothesis draws by this name
+        machine = type(f"Machine{turn}", (GuardMachine,), values)  # Hypothesis draws by this name
         runner.run(share_connections())
         try:
             run_state_machine_as_test(machine, settings=_settings(runs, phases))

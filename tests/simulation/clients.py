@@ -20,7 +20,7 @@ from fairlane.store.contract.claims import RevokeRequest
 from fairlane.store.contract.jobs import EditRequest, ExplainRequest, StopRequest
 from fairlane.store.contract.policies import HoldRequest, OverrideRequest, SubjectRequest
 from tests.simulation.process import Process, Wanted
-from tests.simulation.work import GATE, NOVEL, QUEUES, TENANTS, Plan
+from tests.simulation.work import GATE, GUARDED, NOVEL, QUEUES, TENANTS, Plan
 
 ENDINGS: Final = (
     *("ok",) * 8,
@@ -41,9 +41,16 @@ class Client:
     """One caller: it enqueues, looks and steers until its operations are used up."""
 
     def __init__(
-        self, process: Process, rng: Random, jobs: list[Job], note: Callable[[str, Any], None]
+        self,
+        process: Process,
+        rng: Random,
+        jobs: list[Job],
+        note: Callable[[str, Any], None],
+        *,
+        is_guarded: bool = False,
     ) -> None:
         """Share what is known of jobs with the other callers."""
+        self._tasks = (*TASKS, *GUARDED) if is_guarded else TASKS
         self._process = process
         self._rng = rng
         self._jobs = jobs
@@ -93,7 +100,7 @@ class Client:
         return " ".join(str(job.id)[-4:] for job in jobs)
 
     def _drawn(self) -> Wanted:
-        task = self._rng.choice(TASKS)
+        task = self._rng.choice(self._tasks)
         self._number += 1
         return task, self._rng.choice(TENANTS), self._number, self._plan(), self._options(task)
 
@@ -129,6 +136,17 @@ class Client:
         tenant = self._rng.choice(TENANTS)
         number = self._rng.choice((1, 1, 4, 10))
         wanted: list[Wanted] = [("turn", tenant, n, self._plan(is_quick=True), {}) for n in range(number)]
+        return self._known(await self._process.enqueue_many(wanted))
+
+    async def use(self) -> str:
+        """Enqueue some jobs that call the provider, or that spend."""
+        rng = self._rng
+        tenants = rng.choice((TENANTS[:1], TENANTS[:2], TENANTS))
+        wanted: list[Wanted] = []
+        for _ in range(rng.choice((2, 4, 7))):
+            self._number += 1
+            plan = [["ok", rng.choice((1, 50, 400))]] if rng.random() < 0.8 else self._plan()
+            wanted.append((rng.choice(GUARDED), rng.choice(tenants), self._number, plan, {}))
         return self._known(await self._process.enqueue_many(wanted))
 
     # ── looking ───────────────────────────────────────────────────────────────
@@ -311,6 +329,30 @@ class Client:
         await self._process.app.client.store.policies.reset(request)
         return str(subject)
 
+    async def operate(self) -> str:
+        """Open, close or reset a breaker, for a moment or until somebody ends it."""
+        rng, breakers = self._rng, self._process.app.breakers
+        name, tenant = rng.choice(("calls", "texts")), rng.choice((None, None, *TENANTS[:2]))
+        verb, until = rng.choice(("open", "open", "close", "reset", "reset")), None
+        if rng.random() < 0.7:
+            until = to_datetime(self._process.app.client.clock.wall() + rng.choice((1, 3)) * SECOND)
+        if verb == "reset":
+            await breakers.areset(name, tenant=tenant)
+        else:
+            act = breakers.aopen if verb == "open" else breakers.aclose
+            await act(name, reason="drill", tenant=tenant, until=until)
+        return f"{verb} {name} {tenant} until {until}"
+
+    async def ceiling(self) -> str:
+        """Change what a budget may spend, or change it back."""
+        rng, budgets = self._rng, self._process.app.budgets
+        name, ceiling = rng.choice(("ai", "shop")), rng.choice((None, "0.5", "1.5", "4"))
+        if ceiling is None:
+            await budgets.areset(name)
+        else:
+            await budgets.aset(name, ceiling=ceiling)
+        return f"{name} {ceiling}"
+
 
 CALLS: Final = (
     *("enqueue", "enqueue_many", "enqueue_by_key", "enqueue_by_key"),
@@ -338,3 +380,6 @@ EVERYTHING: Final = (
         "reset",
     ),
 )
+USES: Final = ("use",) * 4
+GUARDS: Final = (*USES, "use", "use", "operate", "ceiling")
+"""What else is done where there are guards."""

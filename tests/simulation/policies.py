@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any, TypeVar, cast
 
 from fairlane.model.instants import Instant
+from fairlane.model.policy.budget import BudgetRules
 from fairlane.model.policy.limits import Limits, Rate
 from fairlane.model.policy.overrides import (
     DEFAULTS,
     EVERY,
+    BreakerRules,
     GateRules,
     Override,
     PolicyChange,
@@ -85,6 +87,23 @@ class Mirror:
     def rate(self, task: str, now: Instant) -> Rate | None:
         """Return the rate of a task."""
         return self._rules(SubjectKind.TASK, task, now, TaskRules).rate
+
+    def breaker(self, task: str, now: Instant) -> str | None:
+        """Return the breaker of a task."""
+        return self._rules(SubjectKind.TASK, task, now, TaskRules).breaker
+
+    def breaker_rules(self, name: str, now: Instant) -> BreakerRules:
+        """Return the rules of a breaker."""
+        return self._rules(SubjectKind.BREAKER, name, now, BreakerRules)
+
+    def budget(self, task: str, now: Instant) -> tuple[str | None, BudgetRules]:
+        """Return the budget of a task with its rules."""
+        name = self._rules(SubjectKind.TASK, task, now, TaskRules).budget
+        return name, BudgetRules() if name is None else self.budget_rules(name, now)
+
+    def budget_rules(self, name: str, now: Instant) -> BudgetRules:
+        """Return the rules of a budget."""
+        return self._rules(SubjectKind.BUDGET, name, now, BudgetRules)
 
     def stride(self, tenant: str, now: Instant) -> int:
         """Return what a job of this tenant costs in virtual time."""

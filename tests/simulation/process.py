@@ -20,6 +20,7 @@ from fairlane.runtime.clock import Clock
 from fairlane.runtime.thread_pool import ThreadCall
 from tests.oracle.clock import START
 from tests.simulation.loop import Schedule, SimLoop
+from tests.simulation.provider import Provider
 from tests.simulation.work import GATE, TASKS, Plan
 
 T = TypeVar("T")
@@ -114,6 +115,7 @@ class Process:
         self.is_alive = True
         self.is_well = True
         self.is_over = False
+        self.provider = Provider()
         self._schedule = schedule
         self.main, self.portal, self.threads = (self._loop(part) for part in ("main", "portal", "threads"))
         app.client.portal = SimPortal(self.portal)
@@ -213,5 +215,6 @@ def work_of(job: str, tenant: str, queue: str, task: str) -> dict[str, Any]:
         "queue": queue,
         "task": task,
         "gate": gate,
+        "budget": TASKS[task].budget,
         "once": TASKS[task].at_most_once,
     }

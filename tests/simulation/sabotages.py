@@ -37,6 +37,7 @@ from tests.oracle.core import Core
 from tests.oracle.dead import OracleDead
 from tests.oracle.jobs import OracleJobs
 from tests.oracle.policies import OraclePolicies
+from tests.simulation.guard_sabotages import GUARD_SABOTAGES
 from tests.simulation.page import Findings, Row, write
 from tests.simulation.seeds import now_running, quiet, run_seed, seams
 from tests.simulation.server import Server
@@ -353,6 +354,7 @@ TABLE: Final[dict[str, Sabotage]] = {
         "nobody runs what is another's again", _unscoped("get", "reprocess", facet=OracleDead)
     ),
     "settlement-dropped": Sabotage("what could not be settled is settled later", _settlement_dropped),
+    **{name: Sabotage(*one) for name, one in GUARD_SABOTAGES.items()},
     "slot-decided-by-a-mutex": Sabotage("a slot makes one job", None, "judged by the campaign slots"),
 }
 

@@ -26,6 +26,14 @@ QUICK = (
     "pause-ignored",
     "expiry-ignored",
     "settlement-dropped",
+    "open-breaker-passed",
+    "permit-not-noted",
+    "anybody-closes-a-breaker",
+    "ramp-skipped",
+    "budget-read-then-spent",
+    "spend-added-up",
+    "reservation-kept",
+    "day-that-never-ends",
 )
 """Those that a few seeds find."""
 

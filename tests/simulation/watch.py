@@ -36,9 +36,11 @@ from fairlane.store.contract.claims import (
 from fairlane.store.contract.dead import ReprocessReply, ReprocessRequest, ReviewReply, ReviewRequest
 from fairlane.store.contract.jobs import EnqueueReply, EnqueueRequest
 from tests.simulation.fairness import FairnessCheck
+from tests.simulation.guards import GuardsCheck
 from tests.simulation.letters import LettersCheck
 from tests.simulation.policies import Mirror
 from tests.simulation.process import work_of
+from tests.simulation.reach import reached
 from tests.simulation.server import Answer, Watcher
 
 Strand = tuple[str, str, str]
@@ -87,6 +89,7 @@ class Watch(Watcher):
         self._ready: dict[str, dict[str, int]] = {}
         self._paces: dict[str, tuple[Rate, Instant]] = {}
         self._letters = LettersCheck()
+        self.guards = GuardsCheck(self.policies, clock, elapsed, self._fence_of)
         self.is_clock_set_back = False
 
     # ── who calls ─────────────────────────────────────────────────────────────
@@ -109,6 +112,7 @@ class Watch(Watcher):
             hear(self, request, value)
         elif facet == "policies" and self.policies.note(verb, request):
             self._fairness.restart()
+        self.wrong += self.guards.heard(facet, verb, request, value)
         tenant = getattr(request, "scope", None) and request.scope.tenant
         if tenant is not None and facet in _JUDGED:
             self._check_scope(facet, verb, tenant, value)
@@ -121,9 +125,15 @@ class Watch(Watcher):
         self._paces.clear()
         for claim in answer.claims if isinstance(answer, ClaimReply) else ():
             self._end(claim.job.id)
+            self.guards.forgot(claim)
 
     def _accuse(self, story: str) -> None:
         self.wrong.append(story)
+
+    def _fence_of(self, id: UUID) -> int | None:
+        """Return under which fence somebody has a claim of a job; None if nobody has."""
+        live = self._live.get(id)
+        return None if live is None else live.claim.fence
 
     # ── enqueues ──────────────────────────────────────────────────────────────
 
@@ -150,6 +160,7 @@ class Watch(Watcher):
     def _claimed(self, request: ClaimRequest, reply: ClaimReply) -> None:
         last: dict[Strand, Order] = {}
         for claim in reply.claims:
+            self.wrong += self.guards.claimed(claim, reply)
             self._claim(claim, request.worker)
             job = claim.job
             strand, order = (job.queue, job.tenant, job.task), (job.sort_key, job.id.bytes)
@@ -232,6 +243,7 @@ class Watch(Watcher):
     def _settled(self, request: SettleRequest, reply: SettleReply) -> None:
         asked = {one.id: one for one in request.settlements}
         now = self._elapsed()
+        self.guards.settled(request)
         self.records += [ledger.Stale(job=str(id), fence=asked[id].fence, at=now) for id in reply.stale]
         for one in reply.settled:
             self._settle(asked[one.id], request.worker, one.state)
@@ -261,6 +273,7 @@ class Watch(Watcher):
                 state=state,
                 at=self._elapsed(),
                 unstarted=asked.is_unstarted,
+                spent=asked.spent,
             )
         )
         failure = asked.failure
@@ -269,6 +282,7 @@ class Watch(Watcher):
             self._waits[asked.delay] += 1
 
     def _renewed(self, request: RenewRequest, reply: RenewReply) -> None:
+        self.guards.renewed(request, reply.stale)
         for one in request.renewals:
             live = self._live.get(one.id)
             is_mine = live is not None and (live.claim.fence, live.worker) == (one.fence, request.worker)
@@ -281,6 +295,7 @@ class Watch(Watcher):
     def _reclaimed(self, _: Any, reply: ReclaimReply) -> None:
         now = self._clock()
         for lost in reply.lost:
+            self.guards.budgets.abandoned(lost.id, lost.fence)
             live = self._end(lost.id)
             if live is None or live.claim.fence != lost.fence:
                 self._accuse(f"job {lost.id} was reclaimed under fence {lost.fence}, which is not live")
@@ -325,6 +340,7 @@ class Watch(Watcher):
 
     def _taken(self, id: UUID, fence: int, event: Event, state: State) -> None:
         """Write down that a claim ended without its worker."""
+        self.guards.budgets.abandoned(id, fence)
         attempt = self._attempts.get((id, fence), 1)
         now = self._elapsed()
         self.records.append(
@@ -346,21 +362,7 @@ class Watch(Watcher):
 
     def _check_scope(self, facet: str, verb: str, tenant: str, value: Any) -> None:
         """Hold every answer under the scope of one tenant to that tenant."""
-        ids: set[UUID] = set()
-        match verb:
-            case "get" if facet == "dead":
-                ids = {value.job.id} if value else set()
-            case "get" | "cancel" | "run_now" | "condemn":
-                ids = set(value)
-            case "find" if facet == "dead":
-                ids = {letter.job.id for letter in value.letters}
-            case "find":
-                ids = {job.id for job in value.jobs}
-            case "revoke":
-                ids = {one.id for one in value.jobs}
-            case "peek" | "review" | "reprocess":
-                ids = {one.id for one in value if getattr(one, "answer", None) != "not_found"}
-        foreign = {id for id in ids if self.sent.get(id, tenant) != tenant}
+        foreign = {id for id in reached(facet, verb, value) if self.sent.get(id, tenant) != tenant}
         if foreign:
             self._accuse(f"{verb} as {tenant} reached {len(foreign)} jobs of others")
 

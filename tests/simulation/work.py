@@ -7,6 +7,7 @@ that it runs in.
 from __future__ import annotations
 
 import asyncio
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from fairlane import Context, Fairlane, Gate, Queue
@@ -16,6 +17,7 @@ from fairlane.lab import ledger
 from fairlane.model.policy.limits import Limits, Rate
 from fairlane.model.retry.backoff import Backoff
 from fairlane.model.retry.outcome import Cancel, Fail, Retry, Snooze
+from tests.simulation.provider import Guards
 
 if TYPE_CHECKING:
     from tests.simulation.process import ProcessLoop
@@ -26,6 +28,11 @@ Plan = list[list[Any]]
 TENANTS: Final = ("acme", "globex", "initech", "hooli")
 WEIGHTS: Final = {"acme": 4.0, "globex": 1.0, "initech": 1.0, "hooli": 0.25}
 QUEUES: Final = ("mail", "bulk", "fair")
+SPENDING: Final = ("buy", "order")
+GUARDED: Final = ("call", "text", *SPENDING)
+"""Tasks that only runs with guards have."""
+
+_CENT: Final = 10_000
 GATE: Final = Gate("screens", limit=2)
 BACKOFF: Final = Backoff.exponential(0.3, cap=2, jitter=0.3)
 
@@ -101,13 +108,45 @@ async def _act(ctx: Context, home: ProcessLoop, n: int, word: str, seconds: floa
     return _finish(word)
 
 
+def _spend(ctx: Context, home: ProcessLoop, total: int, more: int) -> int:
+    """Spend so many cents more, and write the new sum down before."""
+    if more:
+        process = home.process
+        line = ledger.Paid(
+            job=str(ctx.job.id), fence=ctx.fence, total=(total + more) * _CENT, at=process.elapsed()
+        )
+        process.ledger.append(line)
+        ctx.spend(Decimal(more) / 100)
+    return total + more
+
+
+async def _act_guarded(ctx: Context, home: ProcessLoop, n: int, word: str, seconds: float) -> Any:
+    """Call what may be down, or spend something before and after the work."""
+    provider, task = home.process.provider, ctx.job.task
+    if task == "text":
+        async with home.process.app.breaker("texts"):
+            result = await _act(ctx, home, n, word, seconds)
+            provider.call()
+        return result
+    total = _spend(ctx, home, 0, n % 3 * 10) if task in SPENDING else 0
+    try:
+        result = await _act(ctx, home, n, word, seconds)
+    finally:
+        if total:
+            _spend(ctx, home, total, n % 4 * 15)
+    if task == "call":
+        provider.call()
+    return result
+
+
 async def handle(ctx: Context, n: int, plan: Plan) -> Any:
     """Do what the plan says of this attempt."""
     home = cast("ProcessLoop", asyncio.get_running_loop())
     _started(ctx, home)
     word, seconds = _step(ctx, plan)
     try:
-        result = await _act(ctx, home, n, word, seconds)
+        act = _act_guarded if ctx.job.task in GUARDED else _act
+        result = await act(ctx, home, n, word, seconds)
     except BaseException:
         _ended(ctx, home, is_raised=True)
         raise
@@ -142,6 +181,10 @@ def _declare() -> dict[str, Declaration]:
         "crawl": (handle, {"queue": "bulk", "rate": Rate(4, "second", burst=2)}),
         "turn": (handle, {"queue": "fair"}),
         "novel": (handle, {"queue": "mail", "soft_timeout": 1}),
+        "call": (handle, {"queue": "mail", "breaker": "calls"}),
+        "text": (handle, {"queue": "bulk"}),
+        "buy": (handle, {"queue": "bulk", "budget": "ai"}),
+        "order": (handle, {"queue": "mail", "budget": "shop"}),
     }
     for name, (handler, said) in table.items():
         app.task(name=name, **{**usual, **said})(handler)
@@ -153,12 +196,15 @@ NOVEL: Final = "novel"
 """A task that only newer workers know (S33)."""
 
 
-_READ: Final[dict[bool, LoadedConfig]] = {}
-"""The configuration, which is the same in every process and every run, read once."""
+_READ: Final[dict[tuple[bool, Guards | None], LoadedConfig]] = {}
+"""The configuration, which is the same in every process of a run and in every run of its kind, read once."""
 
 
-def make_app(*, is_old: bool = False, is_counted_in_seconds: bool = False) -> Fairlane:
+def make_app(
+    *, is_old: bool = False, is_counted_in_seconds: bool = False, guards: Guards | None = None
+) -> Fairlane:
     """Make the application of one process, of a version that lacks the newest task or has it."""
+    lacks = {*((NOVEL,) if is_old else ()), *(GUARDED if guards is None else ())}
     app = Fairlane(
         "sim://store",
         config={"tenants": {name: {"weight": weight} for name, weight in WEIGHTS.items()}},
@@ -168,9 +214,12 @@ def make_app(*, is_old: bool = False, is_counted_in_seconds: bool = False) -> Fa
             Queue("fair"),
         ],
         gates=[GATE],
+        breakers=[] if guards is None else guards.breakers,
+        budgets=[] if guards is None else guards.budgets,
     )
-    if is_counted_in_seconds not in _READ:
-        _READ[is_counted_in_seconds] = app.configuration.read
-    app.configuration._read = _READ[is_counted_in_seconds]
-    app.client.registry.add(*(said for name, said in TASKS.items() if not (is_old and name == NOVEL)))
+    kind = is_counted_in_seconds, guards
+    if kind not in _READ:
+        _READ[kind] = app.configuration.read
+    app.configuration._read = _READ[kind]
+    app.client.registry.add(*(said for name, said in TASKS.items() if name not in lacks))
     return app

@@ -11,7 +11,7 @@ from fairlane.app.worker_settings import WorkerSettings
 from fairlane.duties.duties import Duties
 from fairlane.duties.duties import log as duties_log
 from fairlane.lab import history
-from fairlane.lab.ledger import Found, Reading
+from fairlane.lab.ledger import Found, Reading, Record
 from fairlane.model.errors import StoreError
 from fairlane.model.instants import SECOND, Micros
 from fairlane.model.lifecycle.outage import GAP_MARGIN
@@ -24,10 +24,12 @@ from fairlane.store.contract.policies import SubjectRequest
 from fairlane.worker.worker import WorkerRuntime
 from tests.invariants import violations
 from tests.oracle.books import order_of
-from tests.simulation.clients import CALLS, EVERYTHING, Client, Job
+from tests.simulation.clients import CALLS, EVERYTHING, GUARDS, USES, Client, Job
 from tests.simulation.faults import Faults, draw_weather
+from tests.simulation.guards import heal, judge
 from tests.simulation.loop import Schedule, SimLoop
 from tests.simulation.process import Process
+from tests.simulation.provider import Provider, draw_guards, go_up_and_down
 from tests.simulation.server import Server, StoreClock
 from tests.simulation.watch import Order, Strand, Watch
 from tests.simulation.work import GATE, TASKS, TENANTS, make_app
@@ -49,7 +51,11 @@ class World:
         self.schedule.on_error = self._unheard
         self.trace: deque[tuple[Micros, str, str, Any]] = deque(maxlen=traced)
         self.faults = Faults(rng, draw_weather(rng))
+        self._guards_rng, self.guards = draw_guards(seed)
+        self.provider = Provider()
         clock = StoreClock(self.schedule)
+        if self.guards is not None:
+            clock.advance(-self._guards_rng.choice((0.5, 4, 8)))
         self.watch = Watch(lambda: self.schedule.now, clock.now)
         self.server = Server(self.schedule, clock, self.faults, self.watch)
         self.server.concurrent_calls = 1 + seed % 2
@@ -114,8 +120,9 @@ class World:
     # ── processes ─────────────────────────────────────────────────────────────
 
     def _process(self, name: str, *, is_old: bool = False) -> Process:
-        app = make_app(is_old=is_old, is_counted_in_seconds=self._in_seconds)
+        app = make_app(is_old=is_old, is_counted_in_seconds=self._in_seconds, guards=self.guards)
         made = Process(self.schedule, self.rng, name, app)
+        made.provider = self.provider
         made.ledger, made.started = self.watch.records, self.watch.started
         self.processes.append(made)
         return made
@@ -234,6 +241,7 @@ class World:
         seconds = self.rng.choice((0.5, 6, 30) if self.faults.may_forget else (-8, -0.5, 0.5, 6, 30))
         self.figures["jumps"] += 1
         self.tell("store", f"its clock jumps by {seconds} s", "")
+        self.watch.guards.budgets.is_clock_set_back |= seconds < 0
         self.watch.is_clock_set_back = self.watch.is_clock_set_back or seconds < 0
         self.server.clock.advance(seconds)
 
@@ -248,12 +256,20 @@ class World:
         clients = self.rng.choice((1, 2, 3))
         for number in range(clients):
             process = self._process(f"client-{number + 1}")
-            life = Client(process, self.rng, self._jobs, self._noted(process.name))
+            is_guarded = self.guards is not None
+            note = self._noted(process.name)
+            life = Client(process, self.rng, self._jobs, note, is_guarded=is_guarded)
             self._clients.append(life)
             share = self._operations // clients
             pace = 4 * CHAOS / SECOND / max(1, share)
-            process.run(life.live(share, pace, EVERYTHING if number == 0 else CALLS))
+            verbs: tuple[str, ...] = EVERYTHING if number == 0 else CALLS
+            if is_guarded:
+                verbs += GUARDS if number == 0 else USES
+            process.run(life.live(share, pace, verbs))
         self.server.loop.create_task(self._mishap())
+        if self.guards is not None:
+            ups_and_downs = go_up_and_down(self.provider, self._guards_rng, lambda: self._is_healed)
+            self.server.loop.create_task(ups_and_downs)
         self.schedule.run(lambda: False, CHAOS)
         self._heal()
         is_drained = self.schedule.run(self._is_drained, PATIENCE)
@@ -270,6 +286,7 @@ class World:
         self.tell("world", "is healed", "")
         self.faults.calm()
         self.server.away_until = 0
+        self.provider.is_down = False
         for process in self.processes:
             process.thaw()
         for client in self._clients:
@@ -290,6 +307,8 @@ class World:
             self.server.perform("policies", "reset", request)
             self.server.perform("policies", "resume", request)
             self.server.perform("policies", "reopen", request)
+        if self.guards is not None:
+            heal(self.server, self.guards)
         if not any(worker._has_duties for _, worker in self._workers):
             self.start_worker()
 
@@ -322,6 +341,7 @@ class World:
         if is_drained:
             self.schedule.run(lambda: not any(map(_holds, self._workers)), 2 * LONGEST_PAUSE)
             self.wrong += [f"{one.name} holds what nobody has" for one, _ in filter(_holds, self._workers)]
+        judged = self._judge_guards() if is_drained and self.guards is not None else []
         self.wrong += _at_once(violations(self.server.oracle, gates_are_stable=True))
         homes = dict.fromkeys(Home, 0)
         for job in jobs:
@@ -338,10 +358,18 @@ class World:
                 )
             )
         reading = Reading(hot=homes[Home.HOT], history=homes[Home.HISTORY], dead=homes[Home.DEAD])
-        verdict = history.check([*self.watch.records, reading], drained=is_drained)
+        verdict = history.check([*self.watch.records, *judged, reading], drained=is_drained)
         self.wrong += [str(one) for one in verdict.violations]
         self.figures |= {"jobs": len(jobs), "starts": verdict.counts.started, "stale": verdict.counts.stale}
         self.figures["reclaimed"] = verdict.counts.reclaimed
+
+    def _judge_guards(self) -> list[Record]:
+        assert self.guards is not None
+        check = self.watch.guards
+        wrong, records = judge(self.server, self.guards, check)
+        self.wrong += wrong
+        self.figures |= check.breakers.figures | check.budgets.figures
+        return records
 
     def end(self) -> None:
         """Leave nothing behind."""

@@ -76,6 +76,8 @@ class _EnqueueRecord(_Line, frozen=True, kw_only=True):
     task: str
     at: Moment
     gate: str | None = None
+    breaker: str | None = None
+    budget: str | None = None
     once: bool = False
 
 
@@ -139,8 +141,9 @@ class Ended(_Line, frozen=True, kw_only=True):
 class Settled(_Line, frozen=True, kw_only=True):
     """The store accepted a settlement: the requested event and the resulting state.
 
-    ``unstarted``: the worker handed the claim back and says that no handler started (S68). ``at`` is
-    *before* the accepted request was sent, so the claim was held at least until then.
+    ``unstarted``: the worker handed the claim back and says that no handler started (S68). ``spent``: the sum
+    that its worker reported (S113); None if somebody else ended the claim, or nothing is known of it. ``at``
+    is *before* the accepted request was sent, so the claim was held at least until then.
     """
 
     job: str
@@ -150,6 +153,7 @@ class Settled(_Line, frozen=True, kw_only=True):
     state: State
     at: Moment
     unstarted: bool = False
+    spent: Natural | None = None
 
 
 class Stale(_Line, frozen=True, kw_only=True):
@@ -175,6 +179,42 @@ class Withdrawn(_Line, frozen=True, kw_only=True):
     job: str
     state: State
     at: Moment
+
+
+class Paid(_Line, frozen=True, kw_only=True):
+    """A handler is about to spend: ``total`` is the sum of its attempt so far, in millionths (S113)."""
+
+    job: str
+    fence: Positive
+    total: Natural
+    at: Moment
+
+
+class Permitted(_Line, frozen=True, kw_only=True):
+    """The store let this claim pass a breaker that is not closed (S110); ``at`` is after the reply.
+
+    With ``tenant`` it is the breaker of this tenant alone.
+    """
+
+    job: str
+    fence: Positive
+    breaker: str
+    at: Moment
+    tenant: str | None = None
+
+
+class Released(_Line, frozen=True, kw_only=True):
+    """Whoever had a permit is about to tell how it went; without ``passed`` it says nothing about that.
+
+    ``at`` is *before* the request, so the permit was held at least until then, unless its claim ended.
+    """
+
+    job: str
+    fence: Positive
+    breaker: str
+    at: Moment
+    passed: bool | None = None
+    tenant: str | None = None
 
 
 class Found(_Line, frozen=True, kw_only=True):
@@ -228,6 +268,50 @@ class Bound(_Line, frozen=True, kw_only=True):
             raise ValueError("limit, burst and per are 1 or more")
 
 
+class Opened(_Line, frozen=True, kw_only=True):
+    """A breaker was opened: by ``at`` it was open, and nobody passes before ``until`` (S58, S111).
+
+    Write one for each time that it opens after having been closed; it opens again by itself if somebody with
+    a permit fails. ``ramp`` is how many pass at once at the end. ``slack`` is the longest time between what
+    happens and its line.
+    """
+
+    breaker: str
+    at: Moment
+    until: Moment
+    tenant: str | None = None
+    ramp: Positive = 8
+    slack: Natural = 0
+
+
+class Ceiling(_Line, frozen=True, kw_only=True):
+    """What a budget may spend, and what each of its jobs reserves, between ``from_at`` and ``until`` (S59).
+
+    These lie in one period. With ``tenant`` it is the account of this tenant alone. ``slack`` is the longest
+    time from a claim to its `Started` line.
+    """
+
+    budget: str
+    ceiling: Natural
+    estimate: Natural = 0
+    tenant: str | None = None
+    from_at: Moment | None = None
+    until: Moment | None = None
+    slack: Natural = 0
+
+
+class Counted(_Line, frozen=True, kw_only=True):
+    """The final reading: what the store counts as spent of a budget by a task of a tenant, in all periods.
+
+    Write one for each budget at least, also if nothing was spent.
+    """
+
+    budget: str
+    tenant: str
+    task: str
+    spent: Natural = 0
+
+
 class Outage(_Line, frozen=True, kw_only=True):
     """The store was killed at ``at`` and served again by ``until``.
 
@@ -248,8 +332,10 @@ class Torn(_Line, frozen=True, kw_only=True):
 
 
 Enqueue: TypeAlias = Attempted | Acknowledged | Due | Fired
-JobEvent: TypeAlias = Enqueue | Started | Ended | Settled | Stale | Reclaimed | Withdrawn | Found
-Record: TypeAlias = JobEvent | Reading | Bound | Outage | Torn
+ClaimEvent: TypeAlias = Started | Ended | Settled | Reclaimed | Paid | Permitted | Released
+JobEvent: TypeAlias = Enqueue | ClaimEvent | Stale | Withdrawn | Found
+RunEvent: TypeAlias = Reading | Bound | Opened | Ceiling | Counted | Outage | Torn
+Record: TypeAlias = JobEvent | RunEvent
 
 _encoder: Final = msgspec.json.Encoder()
 _decoder: Final = msgspec.json.Decoder(Record)

@@ -15,15 +15,21 @@ from fairlane.lab.ledger import (
     Acknowledged,
     Attempted,
     Bound,
+    Ceiling,
+    Counted,
     Due,
     Ended,
     Enqueue,
     Fired,
     Found,
     JobEvent,
+    Opened,
+    Paid,
+    Permitted,
     Reading,
     Reclaimed,
     Record,
+    Released,
     Settled,
     Started,
 )
@@ -77,8 +83,8 @@ def read_again(history: History) -> History:
 
 
 def unbounded(history: History) -> History:
-    """Remove the limits, where a corruption would also exceed one."""
-    return [one for one in history if not isinstance(one, Bound)]
+    """Remove the limits and the reading of what was spent, where a corruption would also exceed one."""
+    return [one for one in history if not isinstance(one, Bound | Ceiling | Counted)]
 
 
 def row_of(history: History, job: str) -> Found:
@@ -129,7 +135,8 @@ def the_move_to_history_forgets_the_hot_row(history: History) -> History | None:
 def a_job_comes_from_nowhere(history: History) -> History | None:
     """The store has a job that was never sent."""
     row = first(all_of(history, Found))
-    return [one for one in history if not (isinstance(one, Enqueue) and one.job == row.job)] if row else None
+    rest = [one for one in history if not (isinstance(one, Enqueue) and row and one.job == row.job)]
+    return unbounded(rest) if row else None
 
 
 @breaks(ViolationKind.CREATED_TWICE)
@@ -296,7 +303,7 @@ def a_finished_job_is_settled_again(history: History) -> History | None:
     if end is None:
         return None
     again = replace(end, attempt=end.attempt + 1, fence=end.fence + 1, event=Event.FAIL, state=State.DEAD)
-    return [*once_more(history, end), again]
+    return unbounded([*once_more(history, end), again])
 
 
 @breaks(ViolationKind.RAN_AGAIN)
@@ -400,7 +407,8 @@ def cloned(history: History, queue: str) -> History | None:
 @breaks(ViolationKind.LIMIT_EXCEEDED)
 def claims_are_counted_before_they_are_made(history: History) -> History | None:
     """More run at once than the tenant may have."""
-    return cloned(history, "mail")
+    without: History = [one for one in history if not isinstance(one, Ceiling | Counted)]
+    return cloned(without, "mail")
 
 
 @breaks(ViolationKind.LIMIT_EXCEEDED)
@@ -413,6 +421,60 @@ def a_gate_lets_all_in(history: History) -> History | None:
 def a_rate_is_not_kept(history: History) -> History | None:
     """More start at once than the burst."""
     return cloned(history, "paced")
+
+
+@breaks(ViolationKind.CEILING_EXCEEDED)
+def a_budget_is_read_before_it_is_reserved(history: History) -> History | None:
+    """Two start where there is room for one."""
+    told: History = [Ceiling(budget="mail", ceiling=5, estimate=3)]
+    for number, job in enumerate(("first", "second")):
+        told.append(Acknowledged(job=job, tenant="acme", queue="side", task="do", at=1, budget="mail"))
+        told.append(Started(job=job, attempt=1, fence=5, worker="w1", pid=90 + number, at=3 + number))
+        told.append(Found(job=job, home=Home.HOT, state=State.RUNNING, attempt=1, failures=0))
+    return read_again([*history, *told])
+
+
+@breaks(ViolationKind.SPEND_DOUBLED)
+def a_sum_is_added_to_an_earlier_one(history: History) -> History | None:
+    """More is counted than handlers have spent."""
+    row = max(all_of(history, Counted), key=lambda one: one.spent)
+    most = sum(one.total + 3 for one in all_of(history, Paid)) + 5 * len(all_of(history, Found)) * 8
+    return instead(history, row, replace(row, spent=row.spent + most)) if row.spent else None
+
+
+@breaks(ViolationKind.SPEND_LOST)
+def a_settlement_does_not_spend(history: History) -> History | None:
+    """What was reported and accepted is not counted."""
+    paid = [one for one in all_of(history, Settled) if one.spent]
+    if not paid:
+        return None
+    sent = all_of(history, Attempted, job=paid[0].job)[0]
+    row = all_of(history, Counted, tenant=sent.tenant)[0]
+    return instead(history, row, replace(row, spent=0))
+
+
+def probed(*fences: int) -> History:
+    """Open a breaker, and let jobs pass it, each for a long time."""
+    told: History = [Opened(breaker="mail", at=10, until=20)]
+    for fence in fences:
+        job = f"probe-{fence}"
+        told.append(Acknowledged(job=job, tenant="acme", queue="side", task="do", at=1, breaker="mail"))
+        told.append(Permitted(job=job, fence=fence, breaker="mail", at=fence))
+        told.append(Released(job=job, fence=fence, breaker="mail", at=fence + 50, passed=True))
+        told.append(Found(job=job, home=Home.HOT, state=State.RUNNING, attempt=1, failures=0))
+    return told
+
+
+@breaks(ViolationKind.PASSED_OPEN)
+def a_probe_goes_too_early(history: History) -> History | None:
+    """One passes before its time."""
+    return read_again([*history, *probed(15)])
+
+
+@breaks(ViolationKind.PROBE_DOUBLED)
+def two_probes_go_at_once(history: History) -> History | None:
+    """Two ask at the same time, and both are the first."""
+    return read_again([*history, *probed(30, 31)])
 
 
 @breaks(ViolationKind.WRONG_HOME)
@@ -445,7 +507,8 @@ def an_attempt_is_not_counted(history: History) -> History | None:
 @breaks(ViolationKind.MISCOUNTED)
 def a_lost_claim_is_no_crash(history: History) -> History | None:
     """The row counts fewer crashes than were seen."""
-    lost = first(all_of(history, Reclaimed))
+    condemned = {one.job for one in all_of(history, Reclaimed, state=State.DEAD)}
+    lost = first([one for one in all_of(history, Reclaimed) if one.job not in condemned])
     row = row_of(history, lost.job) if lost else None
     return instead(history, row, replace(row, crashes=0)) if row else None
 

@@ -16,8 +16,11 @@ from fairlane.lab.ledger import (
     Acknowledged,
     Attempted,
     Bound,
+    Ceiling,
+    Counted,
     Ended,
     Found,
+    Paid,
     Reading,
     Reclaimed,
     Record,
@@ -61,11 +64,18 @@ class Recorder:
         self.write(Ended(job=job, attempt=attempt, fence=fence, outcome=outcome, at=self.now))
 
     def settle(
-        self, job: str, fence: int, attempt: int = 1, event: Event = Event.SUCCEED, state: State | None = None
+        self,
+        job: str,
+        fence: int,
+        attempt: int = 1,
+        event: Event = Event.SUCCEED,
+        state: State | None = None,
+        spent: int | None = None,
     ) -> None:
         """Have a settlement accepted."""
         state = state or target(event)
-        self.write(Settled(job=job, attempt=attempt, fence=fence, event=event, state=state, at=self.now))
+        end = Settled(job=job, attempt=attempt, fence=fence, event=event, state=state, at=self.now)
+        self.write(replace(end, spent=spent))
 
     def give_back(self, job: str, fence: int, attempt: int = 1, state: State = State.READY) -> None:
         """Have a claim accepted back of which the worker says that no handler started."""
@@ -128,7 +138,11 @@ QUEUES = ("mail", "paced", "screens")
 RUNNING = Bound(limit=2, queue="mail", tenant="acme")
 GATE = Bound(limit=1, gate="browser")
 RATE = Bound(limit=1, per=10, burst=2, slack=4, queue="paced")
-"""What the store enforces: two running for a tenant, one at a gate, a start in 10 us with a burst of two."""
+CEILING = Ceiling(budget="ai", ceiling=14, estimate=3)
+"""What the store enforces: two running for a tenant, one at a gate, a start in 10 us with a burst of two.
+
+Jobs of the first queue are under a budget, which is lifted in the end so that all may finish.
+"""
 
 _ENDINGS = (
     Event.SUCCEED,
@@ -160,6 +174,11 @@ class Row(msgspec.Struct):
         """Screenshots need the browser."""
         return "browser" if self.queue == "screens" else None
 
+    @property
+    def budget(self) -> str | None:
+        """Mails cost money."""
+        return CEILING.budget if self.queue == "mail" else None
+
 
 class Handler(msgspec.Struct):
     """An attempt in some worker, which may not know that its claim is lost."""
@@ -170,6 +189,13 @@ class Handler(msgspec.Struct):
     is_live: bool = True
     is_started: bool = False
     is_left: bool = False
+    paid: int = 0
+    counted: int = 0
+
+    @property
+    def reserved(self) -> int:
+        """What is reserved for it under the budget, before it ends."""
+        return CEILING.estimate if self.is_live and self.row.budget else 0
 
     def fields(self, at: int) -> dict[str, Any]:
         """What every line of this attempt says."""
@@ -186,6 +212,8 @@ class Store:
         self.left = jobs
         self.rows: list[Row] = []
         self.handlers: list[Handler] = []
+        self.spent = dict.fromkeys(("acme", "globex"), 0)
+        self.is_lifted = False
         self.records: list[Record] = [RUNNING, GATE, RATE]
 
     def live(self, steps: int, *, drained: bool) -> list[Record]:
@@ -194,6 +222,8 @@ class Store:
         for _ in range(steps):
             self.clock += self.random.randint(1, 4)
             self.random.choice(actions)()
+        self.is_lifted = True
+        self.records.append(replace(CEILING, until=self.clock))
         while drained and any(row.state in HOT for row in self.rows):
             self.clock += RATE.per or 0
             self.wait()
@@ -214,6 +244,10 @@ class Store:
                     tenant=row.tenant,
                 )
             )
+        self.records += [
+            Counted(budget=CEILING.budget, tenant=tenant, task="do", spent=spent)
+            for tenant, spent in self.spent.items()
+        ]
         return [*self.records, reading(self.records)]
 
     def enqueue(self) -> None:
@@ -231,6 +265,7 @@ class Store:
                 "queue": queue,
                 "task": "do",
                 "gate": row.gate,
+                "budget": row.budget,
             }
             batch = f"batch-{self.left}" if size > 1 else None
             self.records.append(Attempted(**sent, at=self.clock, batch=batch, key=f"key-{row.job}"))
@@ -261,7 +296,10 @@ class Store:
             self.begin(handler)
 
     def may_run(self, row: Row) -> bool:
-        """Whether running limit, gate and rate have room."""
+        """Whether running limit, gate, rate and budget have room."""
+        used = sum(self.spent.values()) + sum(one.reserved for one in self.handlers)
+        if row.budget and not self.is_lifted and used + CEILING.estimate > CEILING.ceiling:
+            return False
         held = [one.row for one in self.handlers if one.is_live]
         if row.queue == "paced":
             return self.clock >= self.arrival - (RATE.burst - 1) * (RATE.per or 0)
@@ -291,6 +329,16 @@ class Store:
             tenant = handler.row.tenant
             pid = 1_000 + handler.fence if handler.row.crashes else 7  # what crashed runs alone from then on
             self.records.append(Started(**handler.fields(self.clock), worker="w1", pid=pid, tenant=tenant))
+            if handler.row.budget:
+                handler.paid = self.random.randint(0, 5)
+                self.records.append(
+                    Paid(job=handler.row.job, fence=handler.fence, total=handler.paid, at=self.clock)
+                )
+
+    def count(self, handler: Handler, total: int) -> None:
+        """Count what a claim has spent, instead of what was counted for it before."""
+        self.spent[handler.row.tenant] += total - handler.counted
+        handler.counted = total
 
     def leave(self, handler: Handler, outcome: Literal["returned", "raised"]) -> None:
         """End a handler once."""
@@ -306,9 +354,10 @@ class Store:
         if event is Event.RETRY and row.failures >= _MAX_FAILURES:
             event, state = Event.EXHAUST, State.DEAD
         handler.is_live, row.state = False, state
+        self.count(handler, handler.paid)
         if self.random.random() < 0.9:
             end = Settled(**handler.fields(self.clock), event=event, state=state, unstarted=unstarted)
-            self.records.append(end)
+            self.records.append(replace(end, spent=handler.paid if row.budget else None))
         if unstarted:
             row.attempt -= 1
             self.handlers.remove(handler)
@@ -317,6 +366,7 @@ class Store:
     def lose(self, handler: Handler) -> None:
         """Take the claim back; one duty in ten is killed before it can say so."""
         row = handler.row
+        self.count(handler, max(handler.paid, handler.reserved))
         handler.is_live = False
         row.crashes += 1
         row.state = State.DEAD if row.crashes >= MAX_LOSSES else State.READY
@@ -330,6 +380,8 @@ class Store:
         if handler.row.queue != "paced":
             self.begin(handler)
         self.leave(handler, "returned")
+        if self.random.random() < 0.5:  # else its report is lost with it
+            self.count(handler, handler.paid)
         self.records.append(Stale(job=handler.row.job, fence=handler.fence, at=self.clock))
         self.handlers.remove(handler)
 

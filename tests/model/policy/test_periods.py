@@ -21,8 +21,8 @@ def test_the_coming_periods_reach_more_than_two_years_ahead(per: Per) -> None:
     """S115: so that a fleet that starts no worker goes on counting."""
     now = _at(2026, 11, 19, 20)
     starts = coming_periods(per, "Europe/Berlin", now)
-    assert starts[0] <= now < starts[1]
-    assert len(starts) == COMING[per] + 1
+    assert starts[1] <= now < starts[2]
+    assert len(starts) == COMING[per] + 2
     assert starts[-1] - now > 2 * 365 * DAY
     assert all(earlier < later for earlier, later in pairwise(starts))
 
@@ -67,6 +67,14 @@ def test_every_instant_around_a_change_of_clocks_is_in_one_period() -> None:
                 assert period is not None
                 assert period[0] <= now < period[1]
                 assert 22 * HOUR <= period[1] - period[0] <= 26 * HOUR
+
+
+@pytest.mark.parametrize("per", ["day", "week", "month"])
+def test_a_clock_that_is_set_back_finds_the_period_before(per: Per) -> None:
+    """S115: what is spent then is spent in a period, and not in one that nobody knows."""
+    now = _at(2026, 6, 1)  # a Monday
+    starts = coming_periods(per, "UTC", now)
+    assert period_of(starts, now - 1) == (starts[0], now)
 
 
 def test_the_calendar_ends_where_dates_do() -> None:

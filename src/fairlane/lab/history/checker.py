@@ -13,6 +13,8 @@ from typing import Final
 
 import msgspec
 
+from fairlane.lab.history.breakers import BreakerPasses
+from fairlane.lab.history.budgets import BudgetUsages
 from fairlane.lab.history.groups import JobGroups
 from fairlane.lab.history.job_history import ClaimHistory, JobHistory, RunConditions, collect_history
 from fairlane.lab.history.limits import LimitUsages
@@ -27,7 +29,18 @@ from fairlane.lab.history.verdict import (
     make_violation,
     order,
 )
-from fairlane.lab.ledger import Bound, Found, JobEvent, Outage, Reading, Record, Torn
+from fairlane.lab.ledger import (
+    Bound,
+    Ceiling,
+    Counted,
+    Found,
+    JobEvent,
+    Opened,
+    Outage,
+    Reading,
+    Record,
+    Torn,
+)
 from fairlane.model.lifecycle.states import Event, Home
 
 _REASONS: Final = {Event.RETRY: "retried", Event.SNOOZE: "snoozed", Event.HAND_BACK: "handed_back"}
@@ -38,9 +51,10 @@ def check(records: Iterable[Record], *, drained: bool = False, isolated: bool = 
     """Check one store's run from its first enqueue to its final reading.
 
     The order of the records does not matter, neither within a file nor between files: claims are ordered by
-    fence and attempt, and only limits, rates, outages and late ends use the recording clock. All records are
-    held in memory. With ``drained``, no job may be left delayed, ready or running. With ``isolated``,
-    every worker could run suspects in a child process, so none may have run beside another job (S39).
+    fence and attempt, and only limits, rates, guards, outages and late ends use the recording clock. All
+    records are held in memory. With ``drained``, no job may be left delayed, ready or running. With
+    ``isolated``, every worker could run suspects in a child process, so none may have run beside another job
+    (S39).
 
     >>> from fairlane.lab.ledger import Acknowledged
     >>> sent = Acknowledged(job="a", tenant="acme", queue="mail", task="send", at=1)
@@ -62,6 +76,9 @@ class _Ledger(msgspec.Struct):
     jobs: dict[str, list[JobEvent]] = msgspec.field(default_factory=lambda: defaultdict(list))
     readings: list[Reading] = []
     bounds: list[Bound] = []
+    openings: list[Opened] = []
+    ceilings: list[Ceiling] = []
+    counted: list[Counted] = []
     outages: list[Outage] = []
 
 
@@ -74,6 +91,12 @@ def _group_records(records: Iterable[Record]) -> _Ledger:
                 ledger.readings.append(record)
             case Bound():
                 ledger.bounds.append(record)
+            case Opened():
+                ledger.openings.append(record)
+            case Ceiling():
+                ledger.ceilings.append(record)
+            case Counted():
+                ledger.counted.append(record)
             case Outage():
                 ledger.outages.append(record)
             case Torn():
@@ -102,6 +125,7 @@ def _unread(ledger: _Ledger) -> Iterator[Violation]:
 
 def _judge(ledger: _Ledger, conditions: RunConditions, unread: list[Violation], *, isolated: bool) -> Verdict:
     usages, groups, runs = LimitUsages(ledger.bounds), JobGroups(), ProcessRuns()
+    budgets, passes = BudgetUsages(ledger.ceilings, ledger.counted), BreakerPasses(ledger.openings)
     counts: Counter[str] = Counter({name.lower(): ledger.lines[name] for name in _COUNTED})
     counts.update(records=ledger.lines.total(), jobs=len(ledger.jobs))
     reruns: Counter[str] = Counter()
@@ -111,11 +135,14 @@ def _judge(ledger: _Ledger, conditions: RunConditions, unread: list[Violation], 
         for rule in RULES:
             violations.extend(rule(history, conditions))
         usages.note(history)
+        budgets.note(history)
+        passes.note(history, conditions)
         groups.note(history)
         if isolated:
             runs.note(history)
         _count(history, counts, reruns)
-    violations.extend(usages.violations())
+    for kept in (usages, budgets, passes):
+        violations.extend(kept.violations())
     violations.extend(groups.violations(is_read=conditions.is_read))
     violations.extend(runs.violations())
     return Verdict(LedgerCounts(**counts), Reruns(**reruns), tuple(sorted(violations, key=order)))

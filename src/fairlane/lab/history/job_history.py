@@ -10,6 +10,7 @@ import msgspec
 from fairlane.lab.ledger import (
     Acknowledged,
     Attempted,
+    ClaimEvent,
     Due,
     Ended,
     Enqueue,
@@ -18,7 +19,10 @@ from fairlane.lab.ledger import (
     JobEvent,
     Moment,
     Outage,
+    Paid,
+    Permitted,
     Reclaimed,
+    Released,
     Settled,
     Stale,
     Started,
@@ -63,6 +67,9 @@ class ClaimHistory(msgspec.Struct):
     ended: list[Ended] = []
     settled: list[Settled] = []
     reclaimed: list[Reclaimed] = []
+    paid: list[Paid] = []
+    permits: list[Permitted] = []
+    released: list[Released] = []
     next_start_at: Moment = FOREVER
     """When the earliest handler under a later claim of the job started."""
 
@@ -173,7 +180,7 @@ def collect_history(job: str, records: Sequence[JobEvent], conditions: RunCondit
     # Sorted, so that "the first" of several is the same whatever the order of the files.
     for record in sorted(records, key=encode_line):
         match record:
-            case Started() | Ended() | Settled() | Reclaimed():
+            case Started() | Ended() | Settled() | Reclaimed() | Paid() | Permitted() | Released():
                 _add_to_claim(history, claims, record, conditions)
             case Attempted() | Due():
                 history.enqueues.append(record)
@@ -218,7 +225,7 @@ def _add_acknowledged(history: JobHistory, record: Acknowledged | Fired, conditi
 def _add_to_claim(
     history: JobHistory,
     claims: dict[int, ClaimHistory],
-    record: Started | Ended | Settled | Reclaimed,
+    record: ClaimEvent,
     conditions: RunConditions,
 ) -> None:
     claim = claims.get(record.fence)
@@ -231,12 +238,24 @@ def _add_to_claim(
                 history.evidence.append(record)
         case Ended():
             claim.ended.append(record)
+        case Paid() | Permitted() | Released():
+            _add_of_guard(claim, record)
         case Settled():
             if _is_durable(history, record, conditions):
                 claim.settled.append(record)
         case _:
             if _is_durable(history, record, conditions):
                 claim.reclaimed.append(record)
+
+
+def _add_of_guard(claim: ClaimHistory, record: Paid | Permitted | Released) -> None:
+    match record:
+        case Paid():
+            claim.paid.append(record)
+        case Permitted():
+            claim.permits.append(record)
+        case _:
+            claim.released.append(record)
 
 
 def _is_durable(

@@ -39,6 +39,11 @@ class ViolationKind(StrEnum):
     ILLEGAL_MOVE = "illegal_move"
     LIMIT_EXCEEDED = "limit_exceeded"
     RATE_EXCEEDED = "rate_exceeded"
+    CEILING_EXCEEDED = "ceiling_exceeded"
+    SPEND_DOUBLED = "spend_doubled"
+    SPEND_LOST = "spend_lost"
+    PASSED_OPEN = "passed_open"
+    PROBE_DOUBLED = "probe_doubled"
     WRONG_HOME = "wrong_home"
     MISCOUNTED = "miscounted"
     CONDEMNED = "condemned"
@@ -48,7 +53,7 @@ class ViolationKind(StrEnum):
 
 
 class Violation(msgspec.Struct, frozen=True):
-    """One broken promise: its kind, the job, slot, key, batch or limit, a sentence, and the proof."""
+    """One broken promise: its kind, the job, slot, key, batch, limit or guard, a sentence, and the proof."""
 
     kind: ViolationKind
     subject: str

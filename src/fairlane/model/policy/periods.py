@@ -20,19 +20,21 @@ _LAST_YEAR: Final = 9998
 
 
 def coming_periods(per: Per, timezone: str, now: Instant) -> tuple[Instant, ...]:
-    """Return when the period of an instant began, and when the coming ones begin.
+    """Return when the period of an instant and the one before began, and when the coming ones begin.
 
-    A day begins at midnight of the zone. Where the clocks skip midnight it begins at the skip, and where
-    midnight comes twice, at the first.
+    The one before is for a clock that is set back: what is spent then belongs to a period, too. A day begins
+    at midnight of the zone. Where the clocks skip midnight it begins at the skip, and where midnight comes
+    twice, at the first.
 
     >>> from datetime import UTC
     >>> november = to_instant(datetime(2026, 11, 19, tzinfo=UTC))
-    >>> [to_datetime(one).isoformat() for one in coming_periods("month", "Europe/Berlin", november)[:2]]
+    >>> [to_datetime(one).isoformat() for one in coming_periods("month", "Europe/Berlin", november)[1:3]]
     ['2026-10-31T23:00:00+00:00', '2026-11-30T23:00:00+00:00']
     """
     zone = ZoneInfo(timezone)
     first = _first_day(per, to_datetime(now).astimezone(zone).date())
-    days = islice(_days(per, first), COMING[per] + 1)
+    before = _first_day(per, first - timedelta(days=1))
+    days = islice(_days(per, before), COMING[per] + 2)
     return tuple(to_instant(datetime.combine(day, time(), zone)) for day in days)
 
 

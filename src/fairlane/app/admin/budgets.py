@@ -201,7 +201,7 @@ class _BudgetControls(PolicyControls):
         )
         return SpendView(
             budget=name,
-            currency=_rules(view).currency,
+            currency=budget_rules_of(view).currency,
             period_start=_moment(reply.starts_at),
             total=to_decimal(sum(more for _, more in reply.spent)),
             by_task=_summed((who.task, more) for who, more in reply.spent),
@@ -214,7 +214,7 @@ class _BudgetControls(PolicyControls):
         name = view.subject.name
         request = AccountsRequest(scope=scope, budget=name, limit=MAX_ACCOUNTS)
         reply = await self._client.store.budgets.accounts(request)
-        rules = _rules(view)
+        rules = budget_rules_of(view)
         return BudgetView(
             name=name,
             ceiling=None if rules.ceiling is None else to_decimal(rules.ceiling),
@@ -225,17 +225,19 @@ class _BudgetControls(PolicyControls):
             on_spent=rules.on_spent,
             per_tenant=rules.per_tenant,
             alert_at=tuple(Decimal(share) / 100 for share in rules.alert_at),
-            accounts=tuple(_account(one.tenant, one.account, rules, reply.now) for one in reply.accounts),
+            accounts=tuple(account_view(one.tenant, one.account, rules, reply.now) for one in reply.accounts),
             declared=declared_values(view.declared),
             override=override_view(view.override),
         )
 
 
-def _rules(view: PolicyView) -> BudgetRules:
+def budget_rules_of(view: PolicyView) -> BudgetRules:
+    """Return the effective rules of a budget; without a ceiling if nobody has declared it."""
     return view.effective if isinstance(view.effective, BudgetRules) else BudgetRules()
 
 
-def _account(tenant: str, account: Account, rules: BudgetRules, now: Instant) -> BudgetAccount:
+def account_view(tenant: str, account: Account, rules: BudgetRules, now: Instant) -> BudgetAccount:
+    """Return the view of an account; that of all tenants has no name."""
     return BudgetAccount(
         tenant=tenant or None,
         spent=to_decimal(account.spent),

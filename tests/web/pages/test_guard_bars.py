@@ -1,0 +1,122 @@
+"""Breakers and budgets on the overview, on tenants' and tasks' pages: within what the viewer may see."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+
+import pytest
+
+from fairlane.model.access import Role
+from fairlane.model.policy.budget import BudgetRules
+from fairlane.model.policy.overrides import BreakerRules, Subject, SubjectKind, TaskRules
+from fairlane.store.contract.policies import PutRequest
+from fairlane.worker.startup.declare import declare_policies
+from tests.contract.world import ALL, World
+from tests.web.callers import ann, web_of
+from tests.web.pages.markup import Markup
+from tests.web.pages.scene import FOREIGN, MINE, Scene, filled
+
+AI = Subject(SubjectKind.BUDGET, "ai")
+GATEWAY = Subject(SubjectKind.BREAKER, "gateway")
+TAG = Subject(SubjectKind.TASK, "mail.send")
+
+
+@pytest.fixture
+async def scene() -> AsyncIterator[Scene]:
+    """A filled store."""
+    async with filled("sqlite") as made:
+        yield made
+
+
+class Text(str):
+    """A text of a page, in which words are looked for whatever the space between elements is."""
+
+    __slots__ = ()
+
+    def __contains__(self, words: str) -> bool:
+        """Whether it has these words."""
+        return super().__contains__(re.sub(r"\s+", "", words))
+
+
+async def text_of(scene: Scene, path: str, tenant: str | None = None) -> Text:
+    """Return the text of a page as an operator sees it."""
+    async with web_of(scene.app, ann(Role.OPERATOR, tenant)) as web:
+        answer = await web.get(path)
+    assert answer.status_code == 200
+    return Text(re.sub(r"\s+", "", Markup(answer.text).text))
+
+
+async def spend(scene: Scene, *, per_tenant: bool = False) -> None:
+    """Let acme spend 120 and globex 300 of a ceiling of 500."""
+    await declare_policies(scene.app, scene.store)
+    rules = BudgetRules(500_000_000, "USD", alert_at=(80, 100), per_tenant=per_tenant)
+    await scene.store.policies.put(PutRequest(scope=ALL, rules={AI: rules, TAG: TaskRules(budget="ai")}))
+    await scene.app.tasks.aresume("mail.send")
+    await scene.app.tenants.aresume(FOREIGN)
+    world = World(scene.store, scene.clock)
+    for tenant, amount in ((MINE, 120), (FOREIGN, 300)):
+        await world.enqueue(tenant, queue="spending", task="mail.send")
+        await world.settle(await world.claim_one("spending"), spent=amount * 10**6)
+
+
+async def test_a_shared_budget_shows_whose_part_is_whose(scene: Scene) -> None:
+    """On the overview the whole, on a tenant's page its part of it, on a task's page that of the task."""
+    await spend(scene)
+    overview = await text_of(scene, "/")
+    assert "Budget ai nearly spent 420.00 of 500.00 USD a month 84 % spent" in overview
+    assert "1 budget is nearly spent." in overview
+    assert "Budget ai is at 84 %" in overview
+    tenant = await text_of(scene, f"/tenants/{MINE}")
+    assert "84 % spent, 120.00 of it by acme" in tenant
+    task = await text_of(scene, "/tasks/mail.send")
+    assert "420.00 of 500.00 USD a month 84 % spent" in task
+
+
+async def test_a_caller_of_one_tenant_sees_of_a_shared_budget_what_its_own_jobs_have_spent(
+    scene: Scene,
+) -> None:
+    """S9: neither the ceiling that all share nor what others have spent of it."""
+    await spend(scene)
+    for path in ("/", f"/tenants/{MINE}"):
+        text = await text_of(scene, path, MINE)
+        assert "120.00 USD a month" in text
+        assert not re.search("420|300[.]00|500[.]00|84%", text)
+
+
+async def test_a_caller_of_one_tenant_sees_its_own_account(scene: Scene) -> None:
+    """With the ceiling, which it has for itself alone; the account of another does not exist for it."""
+    await spend(scene, per_tenant=True)
+    for path in ("/", f"/tenants/{MINE}"):
+        text = await text_of(scene, path, MINE)
+        assert "120.00 of 500.00 USD a month 24 % spent" in text
+        assert "300.00" not in text
+    overview = await text_of(scene, "/")
+    assert "Budget ai of globex 300.00 of 500.00 USD" in overview
+    assert "Budget ai of acme 120.00 of 500.00 USD" in overview
+
+
+async def test_a_spent_budget_needs_attention(scene: Scene) -> None:
+    """With when its period ends, since nothing of it starts before."""
+    await spend(scene)
+    await scene.app.budgets.aset("ai", ceiling=400)
+    text = await text_of(scene, "/")
+    assert "1 budget is spent." in text
+    assert "420.00 of 400.00 USD; the month ends" in text
+
+
+async def test_an_open_breaker_is_shown_to_operators_of_all_tenants_alone(scene: Scene) -> None:
+    """S9: breakers belong to all tenants."""
+    rules = {TAG: TaskRules(breaker="gateway"), GATEWAY: BreakerRules()}
+    await scene.store.policies.put(PutRequest(scope=ALL, rules=rules))
+    await scene.app.breakers.aopen("gateway", reason="the gateway is being moved")
+    for path in ("/", f"/tenants/{MINE}", "/tasks/mail.send"):
+        assert "Breaker gateway open" in await text_of(scene, path)
+    for path in ("/", f"/tenants/{MINE}"):
+        assert "Breaker" not in await text_of(scene, path, MINE)
+
+
+async def test_a_full_gate_is_on_the_overview(scene: Scene) -> None:
+    """It belongs to all tenants, too."""
+    assert "Gate door full 2 of 2 in it" in await text_of(scene, "/")
+    assert "Gate door" not in await text_of(scene, "/", MINE)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
+from uuid import UUID
 
 import pytest
 
+from fairlane import Rate
 from fairlane.model.access import Role
+from fairlane.model.instants import HOUR, to_datetime
 from fairlane.model.policy.budget import BudgetRules
-from fairlane.model.policy.overrides import BreakerRules, Subject, SubjectKind, TaskRules
+from fairlane.model.policy.overrides import BreakerRules, Rules, Subject, SubjectKind, TaskRules
 from fairlane.store.contract.policies import PutRequest
 from fairlane.worker.startup.declare import declare_policies
 from tests.contract.world import ALL, World
@@ -39,12 +42,17 @@ class Text(str):
         return super().__contains__(re.sub(r"\s+", "", words))
 
 
-async def text_of(scene: Scene, path: str, tenant: str | None = None) -> Text:
-    """Return the text of a page as an operator sees it."""
+async def markup_of(scene: Scene, path: str, tenant: str | None = None) -> Markup:
+    """Return a page as an operator sees it."""
     async with web_of(scene.app, ann(Role.OPERATOR, tenant)) as web:
         answer = await web.get(path)
     assert answer.status_code == 200
-    return Text(re.sub(r"\s+", "", Markup(answer.text).text))
+    return Markup(answer.text)
+
+
+async def text_of(scene: Scene, path: str, tenant: str | None = None) -> Text:
+    """Return the text of a page as an operator sees it."""
+    return Text(re.sub(r"\s+", "", (await markup_of(scene, path, tenant)).text))
 
 
 async def spend(scene: Scene, *, per_tenant: bool = False) -> None:
@@ -120,3 +128,51 @@ async def test_a_full_gate_is_on_the_overview(scene: Scene) -> None:
     """It belongs to all tenants, too."""
     assert "Gate door full 2 of 2 in it" in await text_of(scene, "/")
     assert "Gate door" not in await text_of(scene, "/", MINE)
+
+
+async def held_job(scene: Scene, rules: dict[Subject, Rules], task: TaskRules) -> UUID:
+    """Return a job that waits under these rules."""
+    await scene.app.tasks.aresume("mail.send")
+    await scene.store.policies.put(PutRequest(scope=ALL, rules={**rules, TAG: task}))
+    return (await World(scene.store, scene.clock).enqueue(MINE, queue="held", task="mail.send")).id
+
+
+async def test_the_page_of_a_job_says_which_breaker_holds_it_and_until_when(scene: Scene) -> None:
+    """An end that is known, or what ends it; the link to the guards is for those who may open that page."""
+    job = await held_job(scene, {GATEWAY: BreakerRules()}, TaskRules(breaker="gateway"))
+    await scene.app.breakers.aopen("gateway", reason="x")
+    text = await text_of(scene, f"/jobs/{job}")
+    assert "lets nobody else pass now: breaker gateway, until it is closed or reset" in text
+    await scene.app.breakers.aopen("gateway", reason="x", until=to_datetime(scene.clock.now() + HOUR))
+    for tenant in (None, MINE):
+        page = await markup_of(scene, f"/jobs/{job}", tenant)
+        assert "breakergateway,notbefore" in re.sub(r"\s+", "", page.text)
+        assert ("/guards#breakers" in page.links) is (tenant is None)
+
+
+async def test_the_page_of_a_job_says_which_gate_holds_it(scene: Scene) -> None:
+    """Nobody knows when a job in it ends."""
+    await scene.app.gates.aset("door", limit=0)
+    job = await held_job(scene, {}, TaskRules(gate="door"))
+    text = await text_of(scene, f"/jobs/{job}")
+    assert "its gate is full: gate door, until a job in it ends or its limit is raised." in text
+
+
+async def test_the_page_of_a_job_says_which_rate_holds_it_and_until_when(scene: Scene) -> None:
+    """The rate of its task was used by the job before it."""
+    world = World(scene.store, scene.clock)
+    await scene.app.tasks.aresume("mail.send")
+    await scene.store.policies.put(PutRequest(scope=ALL, rules={TAG: TaskRules(rate=Rate(1, "hour"))}))
+    await world.enqueue(MINE, queue="held", task="mail.send")
+    job = await world.enqueue(MINE, queue="held", task="mail.send")
+    await world.claim_one("held")
+    text = await text_of(scene, f"/jobs/{job.id}")
+    assert "a rate spaces its starts out: task mail.send, not before" in text
+
+
+async def test_the_page_of_a_job_says_which_budget_holds_it_and_until_when(scene: Scene) -> None:
+    """Until the next period."""
+    rules = BudgetRules(0, "USD", on_spent="park")
+    job = await held_job(scene, {AI: rules}, TaskRules(budget="ai"))
+    text = await text_of(scene, f"/jobs/{job}")
+    assert "its budget has no room for another job: budget ai, not before" in text

@@ -42,17 +42,17 @@ class Text(str):
         return super().__contains__(re.sub(r"\s+", "", words))
 
 
-async def markup_of(scene: Scene, path: str, tenant: str | None = None) -> Markup:
-    """Return a page as an operator sees it."""
-    async with web_of(scene.app, ann(Role.OPERATOR, tenant)) as web:
+async def markup_of(scene: Scene, path: str, tenant: str | None = None, role: Role = Role.OPERATOR) -> Markup:
+    """Return a page as somebody sees it."""
+    async with web_of(scene.app, ann(role, tenant)) as web:
         answer = await web.get(path)
     assert answer.status_code == 200
     return Markup(answer.text)
 
 
-async def text_of(scene: Scene, path: str, tenant: str | None = None) -> Text:
-    """Return the text of a page as an operator sees it."""
-    return Text(re.sub(r"\s+", "", (await markup_of(scene, path, tenant)).text))
+async def text_of(scene: Scene, path: str, tenant: str | None = None, role: Role = Role.OPERATOR) -> Text:
+    """Return the text of a page as somebody sees it."""
+    return Text(re.sub(r"\s+", "", (await markup_of(scene, path, tenant, role)).text))
 
 
 async def spend(scene: Scene, *, per_tenant: bool = False) -> None:
@@ -176,3 +176,18 @@ async def test_the_page_of_a_job_says_which_budget_holds_it_and_until_when(scene
     job = await held_job(scene, {AI: rules}, TaskRules(budget="ai"))
     text = await text_of(scene, f"/jobs/{job}")
     assert "its budget has no room for another job: budget ai, not before" in text
+
+
+async def test_a_group_of_dead_letters_warns_while_the_breaker_of_its_task_is_open(scene: Scene) -> None:
+    """In the list, above the decision, and where all of them are run again."""
+    rules = {GATEWAY: BreakerRules(), TAG: TaskRules(breaker="gateway")}
+    await scene.store.policies.put(PutRequest(scope=ALL, rules=rules))
+    group = next(one for one in await scene.app.dead.agroups() if one.fingerprint)
+    path = f"/dead?fingerprint={group.fingerprint}"
+    assert "breaker gateway" not in await text_of(scene, path, role=Role.ADMIN)
+    await scene.app.breakers.aopen("gateway", reason="x")
+    text = await text_of(scene, path, role=Role.ADMIN)
+    assert "breaker gateway open" in text
+    assert "What these jobs call is still out of order: breaker gateway is open" in text
+    assert "Breaker gateway is not closed: they would wait behind it. Makes" in text
+    assert "gateway" not in await text_of(scene, path, MINE, Role.ADMIN)

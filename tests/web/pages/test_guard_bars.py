@@ -55,10 +55,10 @@ async def text_of(scene: Scene, path: str, tenant: str | None = None, role: Role
     return Text(re.sub(r"\s+", "", (await markup_of(scene, path, tenant, role)).text))
 
 
-async def spend(scene: Scene, *, per_tenant: bool = False) -> None:
-    """Let acme spend 120 and globex 300 of a ceiling of 500."""
+async def spend(scene: Scene, *, per_tenant: bool = False, ceiling: int = 500) -> None:
+    """Let acme spend 120 and globex 300."""
     await declare_policies(scene.app, scene.store)
-    rules = BudgetRules(500_000_000, "USD", alert_at=(80, 100), per_tenant=per_tenant)
+    rules = BudgetRules(ceiling * 10**6, "USD", alert_at=(80, 100), per_tenant=per_tenant)
     await scene.store.policies.put(PutRequest(scope=ALL, rules={AI: rules, TAG: TaskRules(budget="ai")}))
     await scene.app.tasks.aresume("mail.send")
     await scene.app.tenants.aresume(FOREIGN)
@@ -191,3 +191,15 @@ async def test_a_group_of_dead_letters_warns_while_the_breaker_of_its_task_is_op
     assert "What these jobs call is still out of order: breaker gateway is open" in text
     assert "Breaker gateway is not closed: they would wait behind it. Makes" in text
     assert "gateway" not in await text_of(scene, path, MINE, Role.ADMIN)
+
+
+async def test_events_of_budgets_say_amounts_and_times_in_words(scene: Scene) -> None:
+    """Whoever may see the guards gets there; for a tenant the subject is a text."""
+    await spend(scene, per_tenant=True, ceiling=120)
+    await scene.tell()
+    for tenant in (None, MINE):
+        page = await markup_of(scene, "/events?kind=budget_spent", tenant)
+        text = re.sub(r"\s+", " ", page.text)
+        assert "Budget ai is spent: 120.00 of 120.00 USD; no job has room until the period ends" in text
+        assert "120000000" not in text
+        assert ("/guards#budgets" in page.links) is (tenant is None)

@@ -209,7 +209,9 @@ async def purge(call: WebCall, tenant: str, body: QueueOfTenantBody) -> Cancelle
 
 @TENANTS.post("/tenants/{tenant}/forget", "tenants.forget", least=Role.ADMIN)
 async def forget(call: WebCall, tenant: str, body: Change) -> ErasedJobs:
-    """Erase payloads, results, errors and keys of a tenant's jobs. This cannot be undone.
+    """Erase payloads, results, errors and keys of a tenant's jobs, and its names in budgets.
+
+    This cannot be undone. What it has spent stays counted, as that of others.
 
     Waiting jobs are cancelled. Running jobs are asked to stop: call again when they have ended.
     """

@@ -248,7 +248,7 @@ class Tenants(PolicyControls):
         return self._client.portal.run(self.aforget(name, reason=reason, who=who))
 
     async def aforget(self, name: str, *, reason: str, who: str | None = None) -> int:
-        """Erase payloads, results, errors and keys of a tenant's jobs, and its names in budgets; see `forget`."""
+        """Erase what is of a tenant, in its jobs and in budgets; see `forget`."""
         scope, why, store = self._scope(self._subject(name)), reason_of(reason), self._client.store
         request = ForgetRequest(scope=scope, reason=why, who=actor(who))
         counts = await count_by_queue(store, scope)

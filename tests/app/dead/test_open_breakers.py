@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairlane import DeadGroup, Fairlane
-from fairlane.model.policy.overrides import BreakerRules, Subject, SubjectKind, TaskRules
+from fairlane.model.policy.overrides import BreakerRules, Rules, Subject, SubjectKind, TaskRules
 from fairlane.model.scope import Scope
 from fairlane.store.contract.policies import PutRequest
 from tests.app.dead.conftest import Die
@@ -12,7 +12,7 @@ from tests.app.world import World
 
 async def protect(world: World) -> None:
     """Put the task of the letters behind a breaker."""
-    rules = {
+    rules: dict[Subject, Rules] = {
         Subject(SubjectKind.BREAKER, "bank"): BreakerRules(),
         Subject(SubjectKind.TASK, "bill"): TaskRules(breaker="bank"),
     }

@@ -37,9 +37,9 @@ class Text(str):
 
     __slots__ = ()
 
-    def __contains__(self, words: str) -> bool:
+    def __contains__(self, words: object) -> bool:
         """Whether it has these words."""
-        return super().__contains__(re.sub(r"\s+", "", words))
+        return super().__contains__(re.sub(r"\s+", "", str(words)))
 
 
 async def markup_of(scene: Scene, path: str, tenant: str | None = None, role: Role = Role.OPERATOR) -> Markup:
@@ -102,6 +102,9 @@ async def test_a_caller_of_one_tenant_sees_its_own_account(scene: Scene) -> None
     overview = await text_of(scene, "/")
     assert "Budget ai of globex 300.00 of 500.00 USD" in overview
     assert "Budget ai of acme 120.00 of 500.00 USD" in overview
+    await scene.app.budgets.aset("ai", ceiling=120)
+    guards = await text_of(scene, "/guards")
+    assert "Budget ai of globex and 1 more tenant is spent: 300.00 of 120.00 USD." in guards
 
 
 async def test_a_spent_budget_needs_attention(scene: Scene) -> None:
@@ -115,7 +118,7 @@ async def test_a_spent_budget_needs_attention(scene: Scene) -> None:
 
 async def test_an_open_breaker_is_shown_to_operators_of_all_tenants_alone(scene: Scene) -> None:
     """S9: breakers belong to all tenants."""
-    rules = {TAG: TaskRules(breaker="gateway"), GATEWAY: BreakerRules()}
+    rules: dict[Subject, Rules] = {TAG: TaskRules(breaker="gateway"), GATEWAY: BreakerRules()}
     await scene.store.policies.put(PutRequest(scope=ALL, rules=rules))
     await scene.app.breakers.aopen("gateway", reason="the gateway is being moved")
     for path in ("/", f"/tenants/{MINE}", "/tasks/mail.send"):
@@ -180,7 +183,7 @@ async def test_the_page_of_a_job_says_which_budget_holds_it_and_until_when(scene
 
 async def test_a_group_of_dead_letters_warns_while_the_breaker_of_its_task_is_open(scene: Scene) -> None:
     """In the list, above the decision, and where all of them are run again."""
-    rules = {GATEWAY: BreakerRules(), TAG: TaskRules(breaker="gateway")}
+    rules: dict[Subject, Rules] = {GATEWAY: BreakerRules(), TAG: TaskRules(breaker="gateway")}
     await scene.store.policies.put(PutRequest(scope=ALL, rules=rules))
     group = next(one for one in await scene.app.dead.agroups() if one.fingerprint)
     path = f"/dead?fingerprint={group.fingerprint}"
@@ -191,6 +194,17 @@ async def test_a_group_of_dead_letters_warns_while_the_breaker_of_its_task_is_op
     assert "What these jobs call is still out of order: breaker gateway is open" in text
     assert "Breaker gateway is not closed: they would wait behind it. Makes" in text
     assert "gateway" not in await text_of(scene, path, MINE, Role.ADMIN)
+
+
+async def test_the_answer_of_the_dead_letters_counts_all_of_them_beside_a_chosen_failure(
+    scene: Scene,
+) -> None:
+    """The list beside it has all failures, too."""
+    groups = [one for one in await scene.app.dead.agroups() if one.fingerprint]
+    every = sum(one.letters for one in groups)
+    assert every > groups[0].letters
+    text = await text_of(scene, f"/dead?fingerprint={groups[0].fingerprint}", role=Role.ADMIN)
+    assert f"{every} dead letters await a review" in text
 
 
 async def test_events_of_budgets_say_amounts_and_times_in_words(scene: Scene) -> None:

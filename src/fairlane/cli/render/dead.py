@@ -106,7 +106,7 @@ def breaker_warning(groups: Sequence[DeadGroup]) -> str | None:
         one = group.breaker
         if one is not None:
             of = "" if one.tenant is None else f" of {one.tenant}"
-            letters_of[f"{one.name}{of}", _how(one), group.task] += group.letters
+            letters_of[f"{one.name}{of}", _until(one), group.task] += group.letters
     if not letters_of:
         return None
     return "\n".join(
@@ -115,7 +115,7 @@ def breaker_warning(groups: Sequence[DeadGroup]) -> str | None:
     )
 
 
-def _how(one: BreakerView) -> str:
+def _until(one: BreakerView) -> str:
     if one.state != "open":
         return "is recovering"
     return "is open until " + ("it is reset" if one.until is None else timestamp(to_instant(one.until)))

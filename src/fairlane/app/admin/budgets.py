@@ -11,7 +11,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final, TypeVar
 
-from fairlane.app.admin.controls import PolicyControls, list_all
+from fairlane.app.admin.controls import list_all
+from fairlane.app.admin.shared_limits import LimitControls, SharedLimits
 from fairlane.app.admin.views import Overridden, declared_values, override_view
 from fairlane.app.client import Client
 from fairlane.model.instants import Instant, to_datetime, to_instant
@@ -91,28 +92,12 @@ class SpendView:
     periods: Sequence[datetime]
 
 
-class Budgets:
+class Budgets(SharedLimits[BudgetView]):
     """The budgets of an application. Each method has an async twin whose name starts with `a`."""
 
     def __init__(self, client: Client) -> None:
-        self._client = client
         self._controls = _BudgetControls(client)
-
-    def get(self, name: str) -> BudgetView:
-        """Return a budget; an unknown name has no ceiling."""
-        return self._client.portal.run(self.aget(name))
-
-    async def aget(self, name: str) -> BudgetView:
-        """Return a budget; an unknown name has no ceiling."""
-        return await self._controls.show(name)
-
-    def list(self) -> Sequence[BudgetView]:
-        """Return all budgets by name: those declared here and those known to the store."""
-        return self._client.portal.run(self.alist())
-
-    async def alist(self) -> Sequence[BudgetView]:
-        """Return all budgets by name: those declared here and those known to the store."""
-        return await self._controls.show_all()
+        super().__init__(client, self._controls)
 
     def set(
         self,
@@ -140,17 +125,8 @@ class Budgets:
         who: str | None = None,
     ) -> BudgetView:
         """Override a budget's ceiling; see `set`."""
-        await self._controls.change(name, PolicyChange(ceiling=_ceiling(ceiling)), note, until, who)
-        return await self.aget(name)
-
-    def reset(self, name: str, *, note: str = "", who: str | None = None) -> BudgetView:
-        """Remove the override, so that the declared ceiling applies again."""
-        return self._client.portal.run(self.areset(name, note=note, who=who))
-
-    async def areset(self, name: str, *, note: str = "", who: str | None = None) -> BudgetView:
-        """Remove the override, so that the declared ceiling applies again."""
-        await self._controls.undo(name, note, who)
-        return await self.aget(name)
+        change = PolicyChange(ceiling=_ceiling(ceiling))
+        return await self._limits.change(name, change, note, until, who)
 
     def spend(self, name: str, *, period: datetime | None = None) -> SpendView:
         """Return who has spent what, in the period that began at `period` or, without it, in the last one."""
@@ -169,8 +145,8 @@ def _ceiling(amount: Amount) -> int:
         raise ValueError(message) from None
 
 
-class _BudgetControls(PolicyControls):
-    """The overrides of budgets. Budgets have no pause and no close: a ceiling of 0 does the same."""
+class _BudgetControls(LimitControls[BudgetView]):
+    """The overrides of budgets, and what is spent of them."""
 
     kind = SubjectKind.BUDGET
 
@@ -183,14 +159,6 @@ class _BudgetControls(PolicyControls):
         names = [budget.name for budget in self._client.settings.budgets]
         views = await list_all(self._client.store, scope, SubjectKind.BUDGET, names)
         return tuple([await self._with_accounts(view, scope) for view in views])
-
-    async def change(
-        self, name: str, change: PolicyChange, note: str, until: datetime | None, who: str | None
-    ) -> None:
-        await self._set(name, change, note, until, who)
-
-    async def undo(self, name: str, note: str, who: str | None) -> None:
-        await self._reset(name, note, who)
 
     async def spend(self, name: str, period: datetime | None) -> SpendView:
         view = await self._read(name)

@@ -149,7 +149,7 @@ async def addresses(app: Fairlane) -> dict[str, str]:
     """Return the address of each picture: of a page with a name, the thing that says most."""
     retried = (await app.jobs.afind(tag=_SHOWN)).items[0]
     letter = (await app.dead.afind(task="catalog.import_row")).items[0]
-    group = (await app.dead.agroups())[0]
+    group = next(one for one in await app.dead.agroups() if one.breaker is not None)
     best = {
         "jobs-show": f"/jobs/{retried.id}",
         "dead-list": "/dead?" + urlencode({"fingerprint": group.fingerprint}),
@@ -158,7 +158,7 @@ async def addresses(app: Fairlane) -> dict[str, str]:
         "tenants-show": "/tenants/globex",
         "schedules-list": "/schedules?" + urlencode({"cron": "0 9 * * MON#1", "timezone": "Europe/Berlin"}),
         "schedules-show": "/schedules/prices",
-        "tasks-show": "/tasks/catalog.import_row",
+        "tasks-show": "/tasks/catalog.describe",
     }
     return {name: best.get(name) or (await addresses_of(app, page))[0] for name, page in names().items()}
 

@@ -11,11 +11,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from fairlane import Fairlane
+from fairlane import Call, Fairlane
 from fairlane.web.application import asgi
 from fairlane.web.page import WebPage
 from fairlane.web.pages import PAGES
@@ -86,6 +88,7 @@ async def furnish(app: Fairlane) -> None:
     """Let there be jobs in every state, dead letters with notes, a pause, a limit and a gate."""
     await asyncio.to_thread(shop.fill, 60)
     await until(app, lambda found: found["dead"] >= 8 and found["succeeded"] >= 50)
+    await spend(app)
     slow = [shop.import_row.using(tenant="globex").bind(row, pause=_LASTS) for row in range(1, 7)]
     slow += [
         shop.import_row.using(tenant="acme", tags=["dec"]).bind(row, pause=_LASTS) for row in range(1, 9)
@@ -113,6 +116,28 @@ async def furnish(app: Fairlane) -> None:
     await app.aenqueue_many(calls)
 
 
+async def spend(app: Fairlane) -> None:
+    """Let a budget be nearly spent and one be spent; let dead letters and jobs be behind an open breaker."""
+    pictures = [("acme", "cat.jpg", "148.20"), ("globex", "dog.jpg", "264.75")]
+    pictures += [("globex", f"broken-{number}.jpg", "1.10") for number in range(3)]
+    texts = [("acme", "40.00"), ("globex", "33.50"), ("initech", "4.20")]
+    calls: list[Call[Any]] = [
+        shop.describe.using(tenant=tenant, created_by="ann@example.org").bind(picture, Decimal(price))
+        for tenant, picture, price in pictures
+    ]
+    calls += [shop.send_sms.using(tenant=tenant).bind("+43 1 7", Decimal(price)) for tenant, price in texts]
+    jobs = await app.aenqueue_many(calls)
+    while not all([(await job.arefresh()).is_finished for job in jobs]):  # noqa: ASYNC110 (in another process)
+        await asyncio.sleep(0.2)
+    with app.acting_as("ann@example.org"):
+        ends = datetime.now(UTC) + timedelta(hours=2)
+        await app.breakers.aopen("vision-api", reason="they restart until two", until=ends)
+    waiting = [
+        shop.describe.using(tenant="acme").bind(f"cat-{number}.jpg", Decimal(1)) for number in range(4)
+    ]
+    await app.aenqueue_many([*waiting, shop.send_sms.using(tenant="acme").bind("+43 1 8", Decimal("0.10"))])
+
+
 async def until(app: Fairlane, is_there: Callable[[Mapping[str, int]], bool]) -> None:
     """Wait until the counts of jobs say so."""
     # It happens in another process.
@@ -124,7 +149,7 @@ async def addresses(app: Fairlane) -> dict[str, str]:
     """Return the address of each picture: of a page with a name, the thing that says most."""
     retried = (await app.jobs.afind(tag=_SHOWN)).items[0]
     letter = (await app.dead.afind(task="catalog.import_row")).items[0]
-    group = (await app.dead.agroups())[0]
+    group = next(one for one in await app.dead.agroups() if one.breaker is not None)
     best = {
         "jobs-show": f"/jobs/{retried.id}",
         "dead-list": "/dead?" + urlencode({"fingerprint": group.fingerprint}),
@@ -133,7 +158,7 @@ async def addresses(app: Fairlane) -> dict[str, str]:
         "tenants-show": "/tenants/globex",
         "schedules-list": "/schedules?" + urlencode({"cron": "0 9 * * MON#1", "timezone": "Europe/Berlin"}),
         "schedules-show": "/schedules/prices",
-        "tasks-show": "/tasks/catalog.import_row",
+        "tasks-show": "/tasks/catalog.describe",
     }
     return {name: best.get(name) or (await addresses_of(app, page))[0] for name, page in names().items()}
 

@@ -338,7 +338,8 @@ UNTOUCHED: Final[dict[str, str]] = {
     "a value, or makes one": """
         Attempt AuditEntry AuditEntry.is_sealed AuditProblem AuditReport AuditReport.is_intact
         BulkResult BulkResult.is_complete DeadGroup DeadLetterView DeadLetterView.id DeadNote DeadStatistics
-        DutyView EventView ScheduleEdit SchedulePreview ScheduleView ScheduleView.is_active SlotView
+        DutyView EventView EventView.text ScheduleEdit SchedulePreview ScheduleView ScheduleView.is_active
+        SlotView
         ExportResult ImportResult
         RefusedLetter RetryReport TaskRetries TaskRetries.success_rate
         Breaker BreakerView ForcedBreaker

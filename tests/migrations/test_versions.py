@@ -42,7 +42,7 @@ from tests.contract.world import ALL, World, failed
 from tests.migrations.filling import JOURNALS, sight
 from tests.oracle.clock import DrivenClock
 
-VERSIONS = (1, 2, 3, 4, 5, 6, 7, 8, 9)
+VERSIONS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
 """Every version that a file may have; a new one adds its number and two files, written by `filling`."""
 
 FOLDER = Path(__file__).parent

@@ -64,6 +64,8 @@ class OracleRegistry:
             running=request.running,
             settled=request.settled,
             failed=request.failed,
+            memory=request.memory,
+            cpu=request.cpu,
         )
         self._beat(changed, request.renew_every)
         return True

@@ -8,12 +8,13 @@ from __future__ import annotations
 import os
 import time
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any, Final
 
 import uvicorn
 from starlette.requests import Request
 
-from fairlane import Backoff, Budget, Call, Cancel, Context, Fairlane, Gate, Queue, Rate
+from fairlane import Backoff, Breaker, Budget, Call, Cancel, Context, Fairlane, Gate, Queue, Rate
 from fairlane.model.access import Principal, Role
 from fairlane.model.instants import DAY, SECOND, Instant, to_instant
 from fairlane.model.schedule.records import FanOut, NewSlot, SlotState
@@ -41,13 +42,18 @@ app = Fairlane(
     name="shop",
     queues=[Queue("mail"), Queue("bulk"), Queue("reports", rate=Rate(30, "minute"))],
     gates=[Gate("fax-line", 2)],
-    budgets=[Budget("ai", 500, "USD")],
+    breakers=[Breaker("vision-api")],
+    budgets=[Budget("ai", 500, "USD"), Budget("sms", 40, "EUR", per_tenant=True, on_spent="park")],
     config=NO_RATE,
 )
 
 
 class GatewayTimeout(Exception):  # noqa: N818 (as such errors are called)
     """A gateway that does not answer."""
+
+
+class UnreadablePicture(Exception):  # noqa: N818 (as such errors are called)
+    """A picture of which nobody can say what it shows."""
 
 
 @app.schedule(
@@ -91,6 +97,22 @@ async def send_fax(ctx: Context, document: str, to: str) -> None:
     """Send a document to a machine of the past."""
     ctx.log.info("submitting %s", document)
     raise GatewayTimeout(f"no response within 20 s for {to}")
+
+
+@app.task(name="catalog.describe", queue="bulk", budget="ai", breaker="vision-api", max_attempts=1)
+def describe(ctx: Context, picture: str, price: Decimal) -> str:
+    """Let a machine say what a picture shows, which costs money; of a broken one it says nothing."""
+    ctx.spend(price, "USD")
+    if picture.startswith("broken"):
+        raise UnreadablePicture(f"cannot read {picture}")
+    return "a cat"
+
+
+@app.task(name="sms.send", queue="mail", budget="sms")
+def send_sms(ctx: Context, to: str, price: Decimal) -> None:
+    """Send a short message."""
+    ctx.log.info("texting %s", to)
+    ctx.spend(price, "EUR")
 
 
 @app.schedule(every="15m", name="usage", tenant="acme", arguments={"month": "now"}, catch_up=10)

@@ -11,6 +11,7 @@ import pytest
 from fairlane import Fairlane, Lane
 from fairlane.app.worker_settings import WorkerSettings
 from fairlane.model.scope import Scope
+from fairlane.runtime.memory import is_memory_known
 from fairlane.store.contract.registry import TasksRequest, WorkersRequest
 from tests.worker.world import World, until
 
@@ -37,7 +38,7 @@ async def test_a_worker_introduces_itself_and_its_tasks(world: World) -> None:
 
 
 async def test_heartbeats_say_what_the_worker_does(world: World, app: Fairlane) -> None:
-    """Idle, busy with how many, draining; and how many attempts it has settled."""
+    """S122: idle, busy with how many, draining; how many attempts it has settled; and what it uses."""
     release = asyncio.Event()
 
     @app.task(name="slow", max_attempts=1)
@@ -58,6 +59,10 @@ async def test_heartbeats_say_what_the_worker_does(world: World, app: Fairlane) 
         await until(
             lambda: done in [(one.state, one.settled, one.failed) for one in world.requests("heartbeat")]
         )
+        last = world.requests("heartbeat")[-1]
+        assert (last.memory is not None) is is_memory_known()
+        assert last.memory is None or last.memory > 1_000_000
+        assert last.cpu >= 0
 
 
 @pytest.mark.parametrize(("duties", "most"), [(True, 2.0), (False, 1.0)])

@@ -18,8 +18,9 @@ from fairlane.duties.stall import guard_of_duties
 from fairlane.model.instants import SECOND, Micros
 from fairlane.model.scope import Scope
 from fairlane.runtime.clock import Clock
+from fairlane.runtime.cpu import CpuMeter
 from fairlane.runtime.loops import Pass, repeat, run_with_background, wait_for
-from fairlane.runtime.memory import resident_memory
+from fairlane.runtime.memory import is_memory_known, resident_memory
 from fairlane.runtime.outage import StoreOutage, retry_on_outage
 from fairlane.store.contract.registry import HeartbeatRequest, RegisterRequest, WorkerRecord
 from fairlane.worker.attempts.live_attempts import LiveAttempts
@@ -58,6 +59,7 @@ class KeepAlive:
         self._shutdown = shutdown
         self._settings = settings
         self._every = settings.renew_every
+        self._cpu = CpuMeter()
         self._clock = clock
         self._client = app.client
         self._outage = outage
@@ -112,7 +114,8 @@ class KeepAlive:
 
     async def send_heartbeat(self) -> Micros:
         """Tell the store that the worker lives; register it again if the store has forgotten it."""
-        self._check_memory()
+        memory = resident_memory() if is_memory_known() else None
+        self._check_memory(memory)
         running = len(self._attempts.running())
         request = HeartbeatRequest(
             scope=Scope.all(),
@@ -122,6 +125,8 @@ class KeepAlive:
             running=running,
             settled=self._settler.settled_count,
             failed=self._settler.failed_count,
+            memory=memory,
+            cpu=self._cpu.read(),
         )
         if not await self._client.store.registry.heartbeat(request):
             again = RegisterRequest(scope=Scope.all(), record=self._record, renew_every=self._every)
@@ -129,9 +134,9 @@ class KeepAlive:
         await self._client.asend_journals()
         return self._every
 
-    def _check_memory(self) -> None:
+    def _check_memory(self, used: int | None) -> None:
         limit = self._settings.max_memory
-        if limit is not None and not self._shutdown.is_draining and (used := resident_memory()) > limit:
+        if used is not None and limit is not None and used > limit and not self._shutdown.is_draining:
             self._listener.memory_exceeded(used)
 
 

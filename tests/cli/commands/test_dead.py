@@ -18,6 +18,7 @@ from fairlane.model.payload.encoding import checksum, decode_arguments
 from fairlane.store.contract.dead import DeadLetter
 from fairlane.store.contract.journal import PendingRequest
 from tests.cli.shell import Shell
+from tests.contract.breakers.scene import guard
 from tests.contract.world import ALL, PAYLOAD, World, payload, ruined
 
 NOBODY = UUID(int=9)
@@ -164,9 +165,9 @@ def test_a_job_that_is_not_dead_has_nothing_to_show(store: Shell) -> None:
 def test_letters_are_grouped_by_cause_and_counted(store: Shell, letters: list[UUID]) -> None:
     """The commonest first; the fingerprint is for `list`."""
     head, top, rare = store.output_of("dead", "groups").splitlines()
-    assert head.split() == ["FINGERPRINT", "LETTERS", "TENANTS", "FIRST", "LAST", "TASK", "ERROR"]
+    assert head.split() == ["FINGERPRINT", "LETTERS", "TENANTS", "FIRST", "LAST", "TASK", "BREAKER", "ERROR"]
     assert top.split()[1:3] == ["3", "1"]
-    assert rare.endswith("mail  ValueError: disk full")
+    assert rare.split()[-4:] == ["-", "ValueError:", "disk", "full"]
     (one,) = store.run("--json", "dead", "groups", "--limit", "1").objects
     assert (one["letters"], one["tenants"], one["sample"]) == (3, ["acme"], str(letters[2]))
     out = store.output_of("dead", "stats")
@@ -174,6 +175,28 @@ def test_letters_are_grouped_by_cause_and_counted(store: Shell, letters: list[UU
     assert "tenants        3 acme\n               1 globex" in out
     (told,) = store.run("--json", "dead", "stats", "--tenant", "globex").objects
     assert (told["letters"], told["queues"]) == (1, {"bulk": 1})
+
+
+def test_a_group_behind_an_open_breaker_says_so(store: Shell, letters: list[UUID]) -> None:
+    """Before all of it is run again, too: the jobs would wait, or fail again."""
+    assert len(letters) == 4
+    store.in_store(lambda world: guard(world, "mail"))
+    store.output_of("breakers", "open", "mail", "--note", "it is down")
+    told = store.run("dead", "groups")
+    assert told.out.splitlines()[0].split()[-2:] == ["BREAKER", "ERROR"]
+    warning = (
+        "Breaker mail is open until it is reset: 1 dead letter of mail would wait, or fail again, if run "
+        "again now.\n"
+    )
+    assert told.err == warning
+    found = {one["task"]: one["breaker"] for one in store.run("--json", "dead", "groups").objects}
+    assert found == {
+        "mail": {"name": "mail", "tenant": None, "state": "open", "until": None},
+        "noop": None,
+    }
+    again = store.run("dead", "reprocess", "--task", "mail", "--yes")
+    assert again.err.startswith(warning)
+    assert "run again" in again.out
 
 
 def test_statistics_with_many_names_are_cut(store: Shell) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from fairlane.model.instants import to_datetime
 from fairlane.model.journal.entries import NewEntry
+from fairlane.model.policy.budget import Account, BudgetRules, alert
 from tests.cli.shell import Shell
 from tests.contract.world import World
 from tests.duties.journals.crew import append, tell
@@ -54,6 +55,25 @@ def test_programs_get_every_field(happened: Shell) -> None:
     assert (last["number"], last["severity"], last["addressee"]) == (2, "error", "operators")
     assert last["tenant"] is None
     assert (first["count"], first["body"]["queue"], first["kind"]) == (3, "bulk", "dead_letter")
+
+
+def test_amounts_and_instants_are_said_in_words(store: Shell) -> None:
+    """Programs keep millionths and microseconds beside the text."""
+    account = Account(1_800_000_000_000_000, 1_801_000_000_000_000, spent=412_500_000)
+    told = alert("ai", "acme", BudgetRules(500_000_000, "USD"), account, 80)
+
+    async def work(world: World) -> None:
+        await append(world, told)
+        await tell(world)
+
+    store.in_store(work)
+    (_, line) = store.output_of("events").splitlines()
+    words = (
+        "Budget ai: 412.50 of 500.00 USD are spent, 80 % is reached; the period ends 2027-01-26 21:46 UTC."
+    )
+    assert line.endswith(words)
+    (one,) = store.run("--json", "events", "list").objects
+    assert (one["text"], one["body"]["spent"], one["body"]["ceiling"]) == (words, 412_500_000, 500_000_000)
 
 
 def test_every_filter_narrows_the_list(happened: Shell) -> None:

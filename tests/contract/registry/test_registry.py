@@ -99,6 +99,27 @@ async def test_a_worker_is_listed_as_it_introduced_itself(world: World) -> None:
     ]
 
 
+async def test_a_heartbeat_says_what_the_process_of_a_worker_uses(world: World) -> None:
+    """S122: the last one counts; before the first, after it is registered again, and if it does not say."""
+
+    async def uses() -> list[tuple[int | None, float | None]]:
+        return [(one.memory, one.cpu) for one in await workers(world)]
+
+    await world.register("w1")
+    assert await uses() == [(None, None)]
+    assert await beat(world, memory=61_000_000, cpu=0.42)
+    assert await uses() == [(61_000_000, 0.42)]
+    assert await beat(world, memory=2**40, cpu=3.0)
+    assert await uses() == [(2**40, 3.0)]
+    assert await beat(world, memory=0, cpu=0.0)
+    assert await uses() == [(0, 0.0)]
+    assert await beat(world)
+    assert await uses() == [(None, None)]
+    assert await beat(world, memory=7, cpu=0.5)
+    await world.register("w1")
+    assert await uses() == [(None, None)]
+
+
 async def test_a_heartbeat_says_what_a_worker_does(world: World) -> None:
     """S61: state, counts and time are the newest; when it started stays."""
     record, started_at = await world.register(), world.now

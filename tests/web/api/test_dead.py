@@ -10,6 +10,9 @@ import pytest
 from fairlane import ErrorClass, Fairlane, State
 from fairlane.app.dead import totals
 from fairlane.model.access import Role
+from fairlane.model.policy.overrides import BreakerRules, Rules, Subject, SubjectKind, TaskRules
+from fairlane.model.scope import Scope
+from fairlane.store.contract.policies import PutRequest
 from tests.app.world import World
 from tests.web.api.callers import Callers
 from tests.web.api.test_job_changes import audited
@@ -168,6 +171,23 @@ async def test_letters_are_grouped_and_counted(callers: Callers, app: Fairlane, 
     assert (statistics["letters"], statistics["queues"]) == (2, {"default": 2})
     assert statistics["error_classes"] == {"non_retryable": 2}
     assert (await callers.get("/dead/statistics"))["tenants"] == {"acme": 2, "globex": 1}
+
+
+async def test_a_group_behind_an_open_breaker_says_so(callers: Callers, app: Fairlane, world: World) -> None:
+    """To those who see all tenants: breakers belong to all of them."""
+    await died(app, world)
+    rules: dict[Subject, Rules] = {
+        Subject(SubjectKind.BREAKER, "smtp"): BreakerRules(),
+        Subject(SubjectKind.TASK, "mail.send"): TaskRules(breaker="smtp"),
+    }
+    await world.oracle.policies.put(PutRequest(scope=Scope.all(), rules=rules))
+    (group,) = await callers.get("/dead/groups")
+    assert group["breaker"] is None
+    await app.breakers.aopen("smtp", reason="it is down")
+    (group,) = await callers.get("/dead/groups")
+    assert group["breaker"] == {"name": "smtp", "tenant": None, "state": "open", "until": None}
+    (group,) = await callers.get("/dead/groups", tenant="acme")
+    assert group["breaker"] is None
 
 
 async def test_a_total_beyond_a_look_is_estimated(

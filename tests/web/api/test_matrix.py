@@ -36,8 +36,8 @@ LEAST: Final[dict[Role, str]] = {
     Role.OPERATOR: """
         jobs.enqueue jobs.enqueue_many jobs.cancel jobs.run_now jobs.fail jobs.take_back jobs.condemn
         jobs.again jobs.cancel_all jobs.run_now_all queues.pause queues.resume queues.close queues.open
-        tenants.pause tenants.resume tenants.close tenants.open tasks.pause tasks.resume tasks.close
-        tasks.open tasks.enqueue workers.pause workers.resume workers.stop duties.run
+        tenants.pause tenants.resume tenants.close tenants.open tenants.drain tasks.pause tasks.resume
+        tasks.close tasks.open tasks.enqueue workers.pause workers.resume workers.stop duties.run
         schedules.pause schedules.resume schedules.run schedules.recompute breakers.reset
     """,
     Role.MANAGER: """
@@ -62,11 +62,11 @@ ALL_TENANTS: Final = """
     shares.find shares.get
     jobs.inspect store.contents
     queues.find queues.get queues.stats queues.pause queues.resume queues.close queues.open queues.set
-    queues.reset queues.remove queues.rates gates.rates tenants.declare tenants.pause tenants.resume
-    tenants.close tenants.open tenants.set tenants.reset tasks.find tasks.get tasks.pause tasks.resume
-    tasks.close tasks.open tasks.set tasks.reset tasks.enqueue workers.find workers.get workers.status
-    workers.dump workers.pause workers.resume workers.stop gates.find gates.get gates.set gates.reset
-    breakers.find breakers.get breakers.open breakers.close breakers.reset
+    queues.reset queues.remove queues.rates gates.rates tenants.declare tenants.drain tenants.pause
+    tenants.resume tenants.close tenants.open tenants.set tenants.reset tasks.find tasks.get tasks.pause
+    tasks.resume tasks.close tasks.open tasks.set tasks.reset tasks.enqueue workers.find workers.get
+    workers.status workers.dump workers.pause workers.resume workers.stop gates.find gates.get gates.set
+    gates.reset breakers.find breakers.get breakers.open breakers.close breakers.reset
     duties.find duties.run budgets.find budgets.get budgets.spend budgets.set budgets.reset
     schedules.add schedules.edit schedules.pause schedules.resume schedules.run schedules.reset
     schedules.remove schedules.recompute schedules.backfill

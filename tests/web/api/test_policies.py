@@ -11,11 +11,14 @@ from fairlane import Fairlane, Gate, Limits, Queue, Rate
 from fairlane.app.task.record import task_record_of
 from fairlane.model.access import Role
 from fairlane.model.instants import SECOND, to_datetime
+from fairlane.model.payload.encoding import encode_result
+from fairlane.model.retry.decision import Succeeded
 from fairlane.model.scope import Scope
 from fairlane.store.contract.registry import RegisterRequest, WorkerRecord
 from fairlane.worker.startup.declare import declare_policies
 from tests.app.world import World
 from tests.web.api.callers import Callers
+from tests.web.api.test_job_changes import audited
 
 
 async def enqueue(app: Fairlane, tenant: str = "acme", **options: Any) -> None:
@@ -215,6 +218,24 @@ async def test_tenants_are_found_page_by_page_and_by_label(callers: Callers) -> 
     assert [one["name"] for one in page["items"] + rest["items"]] == ["acme", "globex", "initech"]
     pro = await callers.get("/tenants", params={"label": "plan=pro"})
     assert [one["name"] for one in pro["items"]] == ["acme", "initech"]
+
+
+async def test_a_tenant_is_drained(callers: Callers, app: Fairlane, world: World) -> None:
+    """By a pause until nothing runs, or by a close until it is empty; asked again it says when that is so."""
+    for _ in range(2):
+        await app.aenqueue_by_name("mail.send", {"text": "hello"}, tenant="acme")
+    claim = await world.claim()
+    assert (await callers.post("/tenants/acme/drain", {}, status=422))["field"] == "note"
+    left = await callers.post("/tenants/acme/drain", {"note": "moving"}, role=Role.OPERATOR)
+    assert left == {"is_drained": False, "ready": 1, "running": 1}
+    await world.settle(claim, Succeeded(encode_result(None)))
+    left = await callers.post("/tenants/acme/drain", {"note": "moving", "wait": 0.1})
+    assert left == {"is_drained": True, "ready": 1, "running": 0}
+    left = await callers.post("/tenants/acme/drain", {"note": "moving", "by": "close"})
+    assert left == {"is_drained": False, "ready": 1, "running": 0}
+    tenant = await callers.get("/tenants/acme")
+    assert (tenant["paused"]["reason"], tenant["closed"]["reason"]) == ("moving", "moving")
+    assert [kind for kind, _ in audited(world)] == ["tenants.pause", "tenants.close"]
 
 
 async def test_a_tenant_is_purged_and_forgotten(callers: Callers) -> None:

@@ -192,3 +192,21 @@ async def test_what_changes_on_the_pages_is_kept_current(shop: Shop) -> None:
         assert {"answer", "contention", "tabs", "tenants"} <= set(parts)
         one = fragments((await web.get("/tenants/acme")).text)
         assert {"answer", "acts", "tiles", "why", "queues", "limits"} <= set(one)
+
+
+async def test_a_tenant_is_drained_from_its_page(shop: Shop) -> None:
+    """The page says what is left until nothing is."""
+    async with web_of(shop.app, ann(Role.OPERATOR)) as web:
+        assert 'action="/do/tenants.drain"' in (await web.get("/tenants/globex")).text
+        form = {"tenant": "globex", "by": "close", "note": "they leave", "next": "/tenants/globex"}
+        done = await web.post("/do/tenants.drain", data=form, headers=HTMX)
+        assert done.headers["hx-redirect"] == "/tenants/globex"
+        text = text_of(await web.get("/tenants/globex"))
+        assert "Tenant globex drains; this page shows what is left." in text
+        assert re.search(r"Closed by ann .*?: they leave", text)
+        await shop.app.tenants.apurge("globex", reason="x")
+        form = {**form, "by": "pause"}
+        await web.post("/do/tenants.drain", data=form, headers=HTMX)
+        text = text_of(await web.get("/tenants/globex"))
+        assert "Paused. 0 ready jobs wait until it is resumed; 4 jobs still run." in text
+        assert "It is paused and closed." in text

@@ -12,7 +12,7 @@ from fairlane.model.access import Role
 from fairlane.model.duty_report import DutyReport, DutyReports
 from fairlane.model.instants import SECOND
 from fairlane.model.scope import Scope
-from fairlane.store.contract.registry import LeadRequest
+from fairlane.store.contract.registry import HeartbeatRequest, LeadRequest
 from tests.web.callers import ann, web_of
 from tests.web.pages.markup import Markup
 from tests.web.pages.scene import PAYLOAD, WORKER, Scene, filled
@@ -46,6 +46,23 @@ async def test_the_list_shows_live_workers_with_their_slots(scene: Scene) -> Non
     for job in running:
         assert f'href="/jobs/{job.id}"' in answer.text
     assert answer.text.count('class="sl sl-free"') == 2
+
+
+async def test_workers_show_what_they_use_without_being_asked(scene: Scene) -> None:
+    """As their last heartbeat says; one that does not say shows nothing."""
+    uses: list[tuple[int | None, float | None]] = [(61_400_000, 0.42), (None, None)]
+    for memory, cpu in uses:
+        beat = HeartbeatRequest(
+            scope=Scope.all(), worker=WORKER, state="idle", renew_every=4 * SECOND, memory=memory, cpu=cpu
+        )
+        assert await scene.store.registry.heartbeat(beat)
+        async with web_of(scene.app, ann(Role.VIEWER)) as web:
+            card, page = text_of(await web.get("/workers")), text_of(await web.get(PAGE))
+        for words in ("61 MB", "42 % CPU"):
+            assert (words in card) is (memory is not None)
+        for words in ("61 MB without child processes", "42 % of a processor"):
+            assert (words in page) is (memory is not None)
+    assert scene.worker.asked == []
 
 
 async def test_silent_workers_are_counted_and_shown_on_request(scene: Scene) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, Required, TypedDict, Unpack
 
 from fairlane.app.admin.controls import list_all
 from fairlane.app.admin.operations import operation
@@ -16,7 +16,7 @@ from fairlane.app.admin.validation import actor, name_of, reason_of, text_of, un
 from fairlane.app.ambient import scope_of_all
 from fairlane.app.client import Client
 from fairlane.app.did_you_mean import did_you_mean
-from fairlane.app.guards.declared import declared_breakers
+from fairlane.app.guards.declared import breaker_rules, declared_breakers
 from fairlane.model.guards.breaker import (
     CLOSED,
     BreakerState,
@@ -25,7 +25,7 @@ from fairlane.model.guards.breaker import (
     is_forced,
     phase,
 )
-from fairlane.model.instants import LAST_INSTANT, SECOND, Instant, to_datetime, to_micros
+from fairlane.model.instants import LAST_INSTANT, SECOND, Instant, to_datetime
 from fairlane.model.policy.declared import BreakerPer, OnOpen
 from fairlane.model.policy.overrides import BreakerRules, SubjectKind
 from fairlane.model.scope import Scope
@@ -86,6 +86,15 @@ class BreakerView:
     ramp: int
 
 
+class BreakerHold(TypedDict, total=False):
+    """How a breaker is opened or closed by hand: why, of which tenant alone, until when, by whom."""
+
+    reason: Required[str]
+    tenant: str | None
+    until: datetime | None
+    who: str | None
+
+
 class Breakers:
     """The circuit breakers of an application. Each method has an async twin whose name starts with `a`."""
 
@@ -117,53 +126,21 @@ class Breakers:
         ordered = sorted([*found, *unused], key=lambda one: one.key)
         return tuple(_view(one, rules.get(one.key.name, BreakerRules()), now) for one in ordered)
 
-    def open(
-        self,
-        name: str,
-        *,
-        reason: str,
-        tenant: str | None = None,
-        until: datetime | None = None,
-        who: str | None = None,
-    ) -> BreakerView:
+    def open(self, name: str, **options: Unpack[BreakerHold]) -> BreakerView:
         """Let nobody pass until then, or until it is closed or reset; afterwards one passes first."""
-        return self._client.portal.run(self.aopen(name, reason=reason, tenant=tenant, until=until, who=who))
+        return self._client.portal.run(self.aopen(name, **options))
 
-    async def aopen(
-        self,
-        name: str,
-        *,
-        reason: str,
-        tenant: str | None = None,
-        until: datetime | None = None,
-        who: str | None = None,
-    ) -> BreakerView:
+    async def aopen(self, name: str, **options: Unpack[BreakerHold]) -> BreakerView:
         """Let nobody pass until then, or until it is closed or reset; see `open`."""
-        return await self._change("open", name, tenant, reason_of(reason), until, who)
+        return await self._hold("open", name, **options)
 
-    def close(
-        self,
-        name: str,
-        *,
-        reason: str,
-        tenant: str | None = None,
-        until: datetime | None = None,
-        who: str | None = None,
-    ) -> BreakerView:
+    def close(self, name: str, **options: Unpack[BreakerHold]) -> BreakerView:
         """Let everybody pass, whatever fails, until then or until it is reset."""
-        return self._client.portal.run(self.aclose(name, reason=reason, tenant=tenant, until=until, who=who))
+        return self._client.portal.run(self.aclose(name, **options))
 
-    async def aclose(
-        self,
-        name: str,
-        *,
-        reason: str,
-        tenant: str | None = None,
-        until: datetime | None = None,
-        who: str | None = None,
-    ) -> BreakerView:
+    async def aclose(self, name: str, **options: Unpack[BreakerHold]) -> BreakerView:
         """Let everybody pass, whatever fails, until then or until it is reset."""
-        return await self._change("close", name, tenant, reason_of(reason), until, who)
+        return await self._hold("close", name, **options)
 
     def reset(
         self, name: str, *, tenant: str | None = None, note: str = "", who: str | None = None
@@ -176,6 +153,18 @@ class Breakers:
     ) -> BreakerView:
         """Close it with nothing counted, and end what was forced."""
         return await self._change("reset", name, tenant, text_of("note", note), None, who)
+
+    async def _hold(
+        self,
+        verb: BreakerVerb,
+        name: str,
+        *,
+        reason: str,
+        tenant: str | None = None,
+        until: datetime | None = None,
+        who: str | None = None,
+    ) -> BreakerView:
+        return await self._change(verb, name, tenant, reason_of(reason), until, who)
 
     async def _change(
         self,
@@ -213,12 +202,7 @@ class Breakers:
         """Return the rules of those that are declared: here, and above that as workers have written them."""
         client = self._client
         declared = declared_breakers(client.settings, client.registry)
-        rules = {
-            name: BreakerRules(
-                one.failures, to_micros(one.window), to_micros(one.open_for), one.per, one.on_open, one.ramp
-            )
-            for name, one in declared.items()
-        }
+        rules = {name: breaker_rules(one) for name, one in declared.items()}
         for view in await list_all(client.store, scope, SubjectKind.BREAKER):
             if isinstance(view.effective, BreakerRules):
                 rules[view.subject.name] = view.effective

@@ -11,7 +11,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final, TypeVar
 
-from fairlane.app.admin.controls import PolicyControls, list_all
+from fairlane.app.admin.controls import list_all
+from fairlane.app.admin.shared_limits import LimitControls, SharedLimits
 from fairlane.app.admin.views import Overridden, declared_values, override_view
 from fairlane.app.client import Client
 from fairlane.model.instants import Instant, to_datetime, to_instant
@@ -91,28 +92,12 @@ class SpendView:
     periods: Sequence[datetime]
 
 
-class Budgets:
+class Budgets(SharedLimits[BudgetView]):
     """The budgets of an application. Each method has an async twin whose name starts with `a`."""
 
     def __init__(self, client: Client) -> None:
-        self._client = client
         self._controls = _BudgetControls(client)
-
-    def get(self, name: str) -> BudgetView:
-        """Return a budget; an unknown name has no ceiling."""
-        return self._client.portal.run(self.aget(name))
-
-    async def aget(self, name: str) -> BudgetView:
-        """Return a budget; an unknown name has no ceiling."""
-        return await self._controls.show(name)
-
-    def list(self) -> Sequence[BudgetView]:
-        """Return all budgets by name: those declared here and those known to the store."""
-        return self._client.portal.run(self.alist())
-
-    async def alist(self) -> Sequence[BudgetView]:
-        """Return all budgets by name: those declared here and those known to the store."""
-        return await self._controls.show_all()
+        super().__init__(client, self._controls)
 
     def set(
         self,
@@ -140,17 +125,8 @@ class Budgets:
         who: str | None = None,
     ) -> BudgetView:
         """Override a budget's ceiling; see `set`."""
-        await self._controls.change(name, PolicyChange(ceiling=_ceiling(ceiling)), note, until, who)
-        return await self.aget(name)
-
-    def reset(self, name: str, *, note: str = "", who: str | None = None) -> BudgetView:
-        """Remove the override, so that the declared ceiling applies again."""
-        return self._client.portal.run(self.areset(name, note=note, who=who))
-
-    async def areset(self, name: str, *, note: str = "", who: str | None = None) -> BudgetView:
-        """Remove the override, so that the declared ceiling applies again."""
-        await self._controls.undo(name, note, who)
-        return await self.aget(name)
+        change = PolicyChange(ceiling=_ceiling(ceiling))
+        return await self._limits.change(name, change, note, until, who)
 
     def spend(self, name: str, *, period: datetime | None = None) -> SpendView:
         """Return who has spent what, in the period that began at `period` or, without it, in the last one."""
@@ -169,8 +145,8 @@ def _ceiling(amount: Amount) -> int:
         raise ValueError(message) from None
 
 
-class _BudgetControls(PolicyControls):
-    """The overrides of budgets. Budgets have no pause and no close: a ceiling of 0 does the same."""
+class _BudgetControls(LimitControls[BudgetView]):
+    """The overrides of budgets, and what is spent of them."""
 
     kind = SubjectKind.BUDGET
 
@@ -184,14 +160,6 @@ class _BudgetControls(PolicyControls):
         views = await list_all(self._client.store, scope, SubjectKind.BUDGET, names)
         return tuple([await self._with_accounts(view, scope) for view in views])
 
-    async def change(
-        self, name: str, change: PolicyChange, note: str, until: datetime | None, who: str | None
-    ) -> None:
-        await self._set(name, change, note, until, who)
-
-    async def undo(self, name: str, note: str, who: str | None) -> None:
-        await self._reset(name, note, who)
-
     async def spend(self, name: str, period: datetime | None) -> SpendView:
         view = await self._read(name)
         scope = self._scope(view.subject)
@@ -201,7 +169,7 @@ class _BudgetControls(PolicyControls):
         )
         return SpendView(
             budget=name,
-            currency=_rules(view).currency,
+            currency=budget_rules_of(view).currency,
             period_start=_moment(reply.starts_at),
             total=to_decimal(sum(more for _, more in reply.spent)),
             by_task=_summed((who.task, more) for who, more in reply.spent),
@@ -214,7 +182,7 @@ class _BudgetControls(PolicyControls):
         name = view.subject.name
         request = AccountsRequest(scope=scope, budget=name, limit=MAX_ACCOUNTS)
         reply = await self._client.store.budgets.accounts(request)
-        rules = _rules(view)
+        rules = budget_rules_of(view)
         return BudgetView(
             name=name,
             ceiling=None if rules.ceiling is None else to_decimal(rules.ceiling),
@@ -225,17 +193,19 @@ class _BudgetControls(PolicyControls):
             on_spent=rules.on_spent,
             per_tenant=rules.per_tenant,
             alert_at=tuple(Decimal(share) / 100 for share in rules.alert_at),
-            accounts=tuple(_account(one.tenant, one.account, rules, reply.now) for one in reply.accounts),
+            accounts=tuple(account_view(one.tenant, one.account, rules, reply.now) for one in reply.accounts),
             declared=declared_values(view.declared),
             override=override_view(view.override),
         )
 
 
-def _rules(view: PolicyView) -> BudgetRules:
+def budget_rules_of(view: PolicyView) -> BudgetRules:
+    """Return the effective rules of a budget; without a ceiling if nobody has declared it."""
     return view.effective if isinstance(view.effective, BudgetRules) else BudgetRules()
 
 
-def _account(tenant: str, account: Account, rules: BudgetRules, now: Instant) -> BudgetAccount:
+def account_view(tenant: str, account: Account, rules: BudgetRules, now: Instant) -> BudgetAccount:
+    """Return the view of an account; that of all tenants has no name."""
     return BudgetAccount(
         tenant=tenant or None,
         spent=to_decimal(account.spent),

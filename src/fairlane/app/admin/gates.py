@@ -12,8 +12,9 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
-from fairlane.app.admin.controls import PolicyControls, list_all
+from fairlane.app.admin.controls import list_all
 from fairlane.app.admin.rates import RateView, rate_views
+from fairlane.app.admin.shared_limits import LimitControls, SharedLimits
 from fairlane.app.admin.validation import count_of, rate_of
 from fairlane.app.admin.views import Overridden, declared_values, override_view
 from fairlane.app.ambient import scope_of_all
@@ -45,28 +46,11 @@ class GateView:
         return None if self.limit is None else max(0, self.limit - self.used)
 
 
-class Gates:
+class Gates(SharedLimits[GateView]):
     """The gates of an application. Each method has an async twin whose name starts with `a`."""
 
     def __init__(self, client: Client) -> None:
-        self._client = client
-        self._controls = _GateControls(client)
-
-    def get(self, name: str) -> GateView:
-        """Return a gate; an unknown name has no limit."""
-        return self._client.portal.run(self.aget(name))
-
-    async def aget(self, name: str) -> GateView:
-        """Return a gate; an unknown name has no limit."""
-        return await self._controls.show(name)
-
-    def list(self) -> Sequence[GateView]:
-        """Return all gates by name: those declared here and those known to the store."""
-        return self._client.portal.run(self.alist())
-
-    async def alist(self) -> Sequence[GateView]:
-        """Return all gates by name: those declared here and those known to the store."""
-        return await self._controls.show_all()
+        super().__init__(client, _GateControls(client))
 
     def set(
         self,
@@ -99,19 +83,8 @@ class Gates:
         who: str | None = None,
     ) -> GateView:
         """Override a gate's declared limit or rate; see `set`."""
-        await self._controls.change(
-            name, PolicyChange(limit=count_of("limit", limit), rate=rate_of(rate)), note, until, who
-        )
-        return await self.aget(name)
-
-    def reset(self, name: str, *, note: str = "", who: str | None = None) -> GateView:
-        """Remove the override, so that the declared values apply again."""
-        return self._client.portal.run(self.areset(name, note=note, who=who))
-
-    async def areset(self, name: str, *, note: str = "", who: str | None = None) -> GateView:
-        """Remove the override, so that the declared values apply again."""
-        await self._controls.undo(name, note, who)
-        return await self.aget(name)
+        change = PolicyChange(limit=count_of("limit", limit), rate=rate_of(rate))
+        return await self._limits.change(name, change, note, until, who)
 
     def rates(self) -> Sequence[RateView]:
         """Return how much of each shared rate is used: the rates of queues, tasks and gates."""
@@ -129,8 +102,8 @@ class Gates:
         return await rate_views(store, scope, rates)
 
 
-class _GateControls(PolicyControls):
-    """The overrides of gates. Gates have no pause and no close: a limit of 0 does the same."""
+class _GateControls(LimitControls[GateView]):
+    """The overrides of gates."""
 
     kind = SubjectKind.GATE
 
@@ -144,14 +117,6 @@ class _GateControls(PolicyControls):
         names = [*(gate.name for gate in self._client.settings.gates), *used]
         views = await list_all(self._client.store, self._scope(everything), SubjectKind.GATE, names)
         return tuple(_gate_view(view, used.get(view.subject.name, 0)) for view in views)
-
-    async def change(
-        self, name: str, change: PolicyChange, note: str, until: datetime | None, who: str | None
-    ) -> None:
-        await self._set(name, change, note, until, who)
-
-    async def undo(self, name: str, note: str, who: str | None) -> None:
-        await self._reset(name, note, who)
 
     async def _used(self, subject: Subject) -> dict[str, int]:
         books = await self._client.store.upkeep.gates(Request(scope=self._scope(subject)))

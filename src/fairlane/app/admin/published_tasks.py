@@ -41,7 +41,7 @@ from fairlane.store.contract.registry import TasksRequest, TaskView
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedTask:
-    """A task at one instant: as workers have published it, with its effective rate, gate and breaker.
+    """A task at one instant: as workers have published it, with its effective rate, gate, breaker and budget.
 
     `seen_at` is when a live worker last published the task. The fields from `queue` to `seen_at` are None or
     empty if no worker ever has. `timeout` is in seconds. `declared` and `override` are as in `QueueView`.
@@ -57,6 +57,7 @@ class PublishedTask:
     rate: Rate | None
     gate: str | None
     breaker: str | None
+    budget: str | None
     paused: Held | None
     closed: Held | None
     declared: Mapping[str, Any] | None
@@ -247,6 +248,7 @@ def _task_view(view: PolicyView, published: TaskView | None) -> PublishedTask:
         rate=rules.rate,
         gate=rules.gate,
         breaker=rules.breaker,
+        budget=rules.budget,
         paused=held_view(view.paused),
         closed=held_view(view.closed),
         declared=declared_values(view.declared),

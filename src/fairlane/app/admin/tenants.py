@@ -240,15 +240,15 @@ class Tenants(PolicyControls):
     def forget(self, name: str, *, reason: str, who: str | None = None) -> int:
         """Erase payloads, results, errors and keys of a tenant's jobs; return of how many (S52).
 
-        Budgets keep what it has spent, without its names. Its schedules are removed; a worker that declares
-        one makes it again. Waiting jobs are cancelled.
-        Running jobs are asked to stop, and are not erased yet: a warning is logged, and `forget` must be
-        called again when they have ended. Danger: this cannot be undone.
+        Its names in budgets go, too: what it has spent stays counted, as that of others, and an account of
+        its own is removed. Its schedules are removed; a worker that declares one makes it again. Waiting
+        jobs are cancelled. Running jobs are asked to stop, and are not erased yet: a warning is logged, and
+        `forget` must be called again when they have ended. Danger: this cannot be undone.
         """
         return self._client.portal.run(self.aforget(name, reason=reason, who=who))
 
     async def aforget(self, name: str, *, reason: str, who: str | None = None) -> int:
-        """Erase payloads, results, errors and keys of a tenant's jobs; see `forget`."""
+        """Erase what is of a tenant, in its jobs and in budgets; see `forget`."""
         scope, why, store = self._scope(self._subject(name)), reason_of(reason), self._client.store
         request = ForgetRequest(scope=scope, reason=why, who=actor(who))
         counts = await count_by_queue(store, scope)

@@ -43,7 +43,9 @@ class Worker:
 
     `state` is `starting`, `idle`, `busy`, `paused` or `draining`, or `silent` after 15 seconds without a
     heartbeat. `held` counts the jobs it runs, out of `slots`. `settled` and `failed` count attempts since it
-    started. `tasks` names the tasks that it can run.
+    started. `tasks` names the tasks that it can run. `memory` is the resident memory of its process in bytes,
+    `cpu` how many processors were busy with it since the heartbeat before; None where that is not known.
+    Neither counts child processes.
     """
 
     id: str
@@ -61,6 +63,8 @@ class Worker:
     labels: Sequence[str]
     started_at: datetime
     beat_at: datetime
+    memory: int | None = None
+    cpu: float | None = None
 
     @property
     def is_live(self) -> bool:
@@ -226,4 +230,6 @@ def worker_view(view: WorkerView, now: Instant) -> Worker:
         labels=record.labels,
         started_at=to_datetime(view.started_at),
         beat_at=to_datetime(view.beat_at),
+        memory=view.memory,
+        cpu=view.cpu,
     )

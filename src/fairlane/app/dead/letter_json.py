@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fairlane.app.admin.breakers import BreakerView
 from fairlane.app.dead.views import BulkResult, DeadGroup, DeadLetterView, DeadStatistics
 from fairlane.app.job_json import full_json
 from fairlane.app.redaction import REDACTED, Redactor
@@ -56,7 +57,12 @@ def group_json(group: DeadGroup) -> dict[str, Any]:
         "first_at": iso(group.first_at),
         "last_at": iso(group.last_at),
         "sample": str(group.sample),
+        "breaker": None if group.breaker is None else _breaker_json(group.breaker),
     }
+
+
+def _breaker_json(one: BreakerView) -> dict[str, Any]:
+    return {"name": one.name, "tenant": one.tenant, "state": one.state, "until": iso(one.until)}
 
 
 def statistics_json(statistics: DeadStatistics) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from fairlane.app.client import Client
 from fairlane.app.dead.causes import count_reviews, groups_of, statistics_of
 from fairlane.app.dead.filters import DeadFilters, dead_filters_of
 from fairlane.app.dead.letter_json import letter_json
+from fairlane.app.dead.open_breakers import with_breakers
 from fairlane.app.dead.views import DeadGroup, DeadLetterView, DeadStatistics, letter_view
 from fairlane.app.json_lines import JsonLines
 from fairlane.app.redaction import Redactor, secret_names
@@ -131,14 +132,16 @@ class DeadReading:
     def groups(self, *, limit: int = 50, **filters: Unpack[DeadFilters]) -> Sequence[DeadGroup]:
         """Group the dead letters that match by cause: task, class, type, folded message, innermost frame.
 
-        The group with the most letters comes first. `find(fingerprint=…)` returns the letters of a group.
+        The group with the most letters comes first. `find(fingerprint=…)` returns the letters of a group. One
+        whose task has a breaker that is not closed says so.
         """
         return self._client.portal.run(self.agroups(limit=limit, **filters))
 
     async def agroups(self, *, limit: int = 50, **filters: Unpack[DeadFilters]) -> Sequence[DeadGroup]:
         """Group the dead letters that match by cause; see `groups`."""
         most = number_of("limit", limit, _MOST_GROUPS)
-        return await groups_of(self._client, DeadTallyRequest(**dead_filters_of(filters)), most)
+        found = await groups_of(self._client, DeadTallyRequest(**dead_filters_of(filters)), most)
+        return await with_breakers(self._client, found)
 
     def statistics(self, **filters: Unpack[DeadFilters]) -> DeadStatistics:
         """Count the dead letters that match by queue, by task, by tenant, by error class and by review."""

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from fairlane.app.admin.breakers import BreakerView
 from fairlane.app.admin.views import to_optional_datetime
 from fairlane.app.job import Job
 from fairlane.model.failure import ErrorClass
@@ -66,7 +67,8 @@ class DeadGroup:
     """Dead letters with one cause: how many, whose, since when, and one of them.
 
     `error_type` and `message`, with secrets redacted, are those of `sample`, the letter that died last.
-    Letters without a fingerprint are grouped by task and class.
+    Letters without a fingerprint are grouped by task and class. `breaker` is that of the task while it is not
+    closed: run again now, the jobs would wait behind it. None inside a tenant (S9).
     """
 
     fingerprint: str
@@ -79,6 +81,7 @@ class DeadGroup:
     first_at: datetime
     last_at: datetime
     sample: UUID
+    breaker: BreakerView | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ import msgspec
 from fairlane.app.redaction import REDACTED, Redactor
 from fairlane.model.instants import Instant, iso, to_datetime
 from fairlane.model.journal.entries import Entry, NewEntry, PendingEntry
+from fairlane.model.journal.event_text import event_text
 from fairlane.model.journal.kinds import Addressee, Severity, addressee_of, severity_of
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
@@ -84,7 +85,8 @@ class EventView:
 
     `tenant` is None if it concerns all tenants. `subject` says what it is about, such as the fingerprint of a
     failure, and `count` how often it happened. `addressee` is whom it is for: operators, or the creator of
-    the job.
+    the job. `body` has facts for programs, by kind; `text` says them in words where they are amounts of money
+    or instants, else it is empty.
     """
 
     number: int
@@ -96,6 +98,11 @@ class EventView:
     subject: str
     count: int
     body: Mapping[str, Any]
+
+    @property
+    def text(self) -> str:
+        """What the body says, for people; empty if it can be read as it is."""
+        return event_text(self.kind, self.body)
 
 
 def audit_entry(at: Instant, entry: NewEntry, number: int | None, seal: bytes) -> AuditEntry:
@@ -189,5 +196,6 @@ def event_json(event: EventView) -> dict[str, Any]:
         "tenant": event.tenant,
         "subject": REDACTED.text(event.subject),
         "count": event.count,
+        "text": REDACTED.text(event.text),
         "body": REDACTED.value(dict(event.body)),
     }

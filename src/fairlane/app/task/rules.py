@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from logging import getLogger
 from typing import Final
 
@@ -10,15 +10,13 @@ import msgspec
 
 from fairlane.app.did_you_mean import did_you_mean
 from fairlane.app.fairlane import Fairlane
-from fairlane.app.guards.declared import declared_breakers, find_breaker
+from fairlane.app.guards.declared import breaker_rules
 from fairlane.app.settings import Settings
-from fairlane.app.task.budgets import budget_name, declared_budgets
-from fairlane.app.task.declaration import Declaration, TaskRegistry, with_task_settings
+from fairlane.app.task.declaration import TaskRegistry, with_task_settings
+from fairlane.app.task.named_rules import collected, named_by
 from fairlane.model.errors import ConfigError
-from fairlane.model.instants import to_micros
-from fairlane.model.policy.declared import Breaker, Budget, Gate, Queue, budget_rules
+from fairlane.model.policy.declared import Queue, budget_rules
 from fairlane.model.policy.overrides import (
-    BreakerRules,
     GateRules,
     QueueRules,
     Rules,
@@ -34,7 +32,7 @@ def declared_rules(app: Fairlane) -> Mapping[Subject, Rules]:
     """Return the rules of all queues, tasks, gates, budgets and tenants of code, file and environment.
 
     `ConfigError` if a task names an undeclared gate, breaker or budget, which would limit nothing, if its
-    soft timeout     is above its timeout or its queue's, if it would be stuck before its timeout, or if it
+    soft timeout is above its timeout or its queue's, if it would be stuck before its timeout, or if it
     bounds memory that it shares with others.
     """
     settings, registry = app.settings, app.client.registry
@@ -49,8 +47,9 @@ def declared_rules(app: Fairlane) -> Mapping[Subject, Rules]:
         if task.category is not None and task.category not in settings.categories:
             message = f"category {task.category} is not one of payload.categories"
             raise ConfigError(message, key=f"task {task.name}", allowed=", ".join(settings.categories))
-    gates, breakers = _gates(settings, tasks), declared_breakers(settings, tasks)
-    budgets = declared_budgets(settings, tasks)
+    gates = collected("gate", settings.gates, tasks)
+    breakers = collected("breaker", settings.breakers, tasks)
+    budgets = collected("budget", settings.budgets, tasks)
     homes = [task.queue for task in tasks]
     return {
         **{
@@ -58,10 +57,15 @@ def declared_rules(app: Fairlane) -> Mapping[Subject, Rules]:
             for name in dict.fromkeys([*settings.queues, *homes])
         },
         **{Subject(SubjectKind.GATE, gate.name): GateRules(gate.limit, gate.rate) for gate in gates.values()},
-        **{Subject(SubjectKind.BREAKER, name): _breaker_rules(one) for name, one in breakers.items()},
+        **{Subject(SubjectKind.BREAKER, name): breaker_rules(one) for name, one in breakers.items()},
         **{Subject(SubjectKind.BUDGET, name): budget_rules(budget) for name, budget in budgets.items()},
         **{
-            Subject(SubjectKind.TASK, task.name): _task_rules(task, gates, breakers, budgets)
+            Subject(SubjectKind.TASK, task.name): TaskRules(
+                rate=task.rate,
+                gate=named_by(task, "gate", gates),
+                budget=named_by(task, "budget", budgets),
+                breaker=named_by(task, "breaker", breakers),
+            )
             for task in tasks
         },
         **{Subject(SubjectKind.TENANT, name): rules for name, rules in settings.tenants.items()},
@@ -70,37 +74,6 @@ def declared_rules(app: Fairlane) -> Mapping[Subject, Rules]:
 
 def _queue_rules(queue: Queue) -> QueueRules:
     return QueueRules(queue.limits, queue.rate, queue.max_waiting, queue.cost)
-
-
-def _breaker_rules(one: Breaker) -> BreakerRules:
-    window, open_for = to_micros(one.window), to_micros(one.open_for)
-    return BreakerRules(one.failures, window, open_for, one.per, one.on_open, one.ramp)
-
-
-def _task_rules(
-    task: Declaration, gates: Mapping[str, Gate], breakers: dict[str, Breaker], budgets: Mapping[str, Budget]
-) -> TaskRules:
-    gate = task.gate.name if isinstance(task.gate, Gate) else task.gate
-    if gate is not None and gate not in gates:
-        message = f"gate {gate} is not declared, so it would limit nothing{did_you_mean(gate, list(gates))}"
-        raise ConfigError(message, key=f"task {task.name}", allowed=", ".join(gates))
-    if task.breaker_name is not None:
-        find_breaker(task.breaker_name, breakers, f"task {task.name}")
-    return TaskRules(task.rate, gate, budget_name(task, budgets), task.breaker_name)
-
-
-def _gates(settings: Settings, tasks: Iterable[Declaration]) -> dict[str, Gate]:
-    """Collect the gates of settings and decorators; the settings win."""
-    configured = {gate.name: gate for gate in settings.gates}
-    gates: dict[str, Gate] = {}
-    for task in tasks:
-        gate = task.gate
-        if not isinstance(gate, Gate) or gate.name in configured:
-            continue
-        if gates.setdefault(gate.name, gate) != gate:
-            message = f"gate {gate.name} is declared twice with different values"
-            raise ConfigError(message, key=f"task {task.name}")
-    return {**configured, **gates}
 
 
 def _log_unknown_tasks(settings: Settings, registry: TaskRegistry) -> None:

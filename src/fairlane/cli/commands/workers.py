@@ -177,6 +177,8 @@ def _view(now: Instant) -> TableView[WorkerView]:
             "RUNNING": lambda worker: worker.running,
             "SETTLED": lambda worker: worker.settled,
             "FAILED": lambda worker: worker.failed,
+            "MEMORY": lambda worker: None if worker.memory is None else f"{worker.memory / 1e6:.0f} MB",
+            "CPU": lambda worker: None if worker.cpu is None else f"{worker.cpu:.0%}",
             "VERSION": lambda worker: worker.record.version,
             "STARTED": lambda worker: ago(worker.started_at, now),
             "HEARTBEAT": lambda worker: ago(worker.beat_at, now),
@@ -203,4 +205,6 @@ def _as_json(worker: WorkerView, now: Instant) -> dict[str, Any]:
         "labels": list(record.labels),
         "started_at": iso(worker.started_at),
         "beat_at": iso(worker.beat_at),
+        "memory": worker.memory,
+        "cpu": worker.cpu,
     }

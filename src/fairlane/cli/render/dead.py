@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from fairlane import BulkResult, DeadGroup, DeadLetterView, DeadStatistics
+from fairlane import BreakerView, BulkResult, DeadGroup, DeadLetterView, DeadStatistics
 from fairlane.app.dead.letter_json import group_json, review_json
 from fairlane.app.redaction import REDACTED, Redactor
 from fairlane.cli.render.escaping import cut
 from fairlane.cli.render.output import Cell, TableView
-from fairlane.cli.render.times import timestamp_and_age
+from fairlane.cli.render.times import timestamp, timestamp_and_age
 from fairlane.model.durations import ago
 from fairlane.model.instants import Instant, to_instant
 
@@ -90,11 +91,34 @@ def groups_view(now: Instant) -> TableView[DeadGroup]:
             "FIRST": lambda one: ago(to_instant(one.first_at), now),
             "LAST": lambda one: ago(to_instant(one.last_at), now),
             "TASK": lambda one: one.task,
+            "BREAKER": lambda one: None if one.breaker is None else one.breaker.state,
             "ERROR": lambda one: cut(_group_error(one), _ERROR_CHARS),
         },
         group_json,
         stacks=True,
     )
+
+
+def breaker_warning(groups: Sequence[DeadGroup]) -> str | None:
+    """Return which breakers are not closed, and how many letters are about their tasks; None without any."""
+    letters_of: Counter[tuple[str, str, str]] = Counter()
+    for group in groups:
+        one = group.breaker
+        if one is not None:
+            of = "" if one.tenant is None else f" of {one.tenant}"
+            letters_of[f"{one.name}{of}", _until(one), group.task] += group.letters
+    if not letters_of:
+        return None
+    return "\n".join(
+        f"Breaker {name} {how}: {letters(number)} of {task} would wait, or fail again, if run again now."
+        for (name, how, task), number in letters_of.items()
+    )
+
+
+def _until(one: BreakerView) -> str:
+    if one.state != "open":
+        return "is recovering"
+    return "is open until " + ("it is reset" if one.until is None else timestamp(to_instant(one.until)))
 
 
 def _group_error(group: DeadGroup) -> str:

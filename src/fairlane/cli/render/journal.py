@@ -140,11 +140,17 @@ def events_view(now: Instant) -> TableView[EventView]:
             "COUNT": lambda one: one.count,
             "TENANT": lambda one: one.tenant,
             "SUBJECT": lambda one: REDACTED.text(one.subject),
-            "ABOUT": lambda one: cut(_pairs(event_json(one)["body"]), _CELL_CHARS),
+            "ABOUT": lambda one: cut(_about(event_json(one)), _CELL_CHARS),
         },
         event_json,
         stacks=True,
     )
+
+
+def _about(event: Mapping[str, Any]) -> str:
+    """Return what an event says: in words, or as names and values."""
+    text: str = event["text"]
+    return text or _pairs(event["body"])
 
 
 def event_line(event: EventView) -> str:
@@ -153,5 +159,5 @@ def event_line(event: EventView) -> str:
     often = f" ×{event.count:,}" if event.count > 1 else ""
     whose = f" {event.tenant}" if event.tenant is not None else ""
     parts = f"{event.number} {event.severity} {event.kind}{often}{whose} {shown['subject']}".rstrip()
-    about = _pairs(shown["body"])
+    about = _about(shown)
     return f"{timestamp(to_instant(event.at))}  {parts}" + (f"  ({about})" if about else "")

@@ -78,7 +78,11 @@ class RegisterRequest(Request, frozen=True, kw_only=True):
 
 
 class HeartbeatRequest(Request, frozen=True, kw_only=True):
-    """Report that a worker is alive, and what it has done."""
+    """Report that a worker is alive, what it has done, and what its process uses.
+
+    `memory` is resident, in bytes; `cpu` is how many processors it kept busy since its last heartbeat. Both
+    are None where the system does not say, and leave child processes out.
+    """
 
     worker: str
     state: WorkerState
@@ -86,6 +90,8 @@ class HeartbeatRequest(Request, frozen=True, kw_only=True):
     running: int = 0
     settled: int = 0
     failed: int = 0
+    memory: int | None = None
+    cpu: float | None = None
 
 
 class LeaveRequest(Request, frozen=True, kw_only=True):
@@ -101,7 +107,10 @@ class WorkersRequest(Request, frozen=True, kw_only=True):
 
 
 class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
-    """A registered worker and its last heartbeat."""
+    """A registered worker and its last heartbeat.
+
+    `memory` and `cpu` are None until its first one, and of a worker of a version that does not report them.
+    """
 
     record: WorkerRecord
     state: WorkerState
@@ -110,6 +119,8 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     running: int = 0
     settled: int = 0
     failed: int = 0
+    memory: int | None = None
+    cpu: float | None = None
 
 
 class TasksRequest(Request, frozen=True, kw_only=True):

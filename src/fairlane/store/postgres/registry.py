@@ -64,7 +64,14 @@ class PostgresRegistry:
 
     async def heartbeat(self, request: HeartbeatRequest) -> bool:
         counts = (request.running, request.settled, request.failed)
-        values = (request.worker, request.state, *counts, _gap(request.renew_every))
+        values = (
+            request.worker,
+            request.state,
+            *counts,
+            _gap(request.renew_every),
+            request.memory,
+            request.cpu,
+        )
         return bool(await self._server.value(self._sql.heartbeat, self._server.now(), *values))
 
     async def leave(self, request: LeaveRequest) -> None:

@@ -34,9 +34,12 @@ from fairlane.store.redis.records.job import pack
 from fairlane.store.redis.wake import Wake
 from fairlane.store.registry_records import pack_record, pack_reports, read_reports, read_task, read_worker
 
+_NOT_KNOWN: Final = -1
+"""In place of a number that the worker does not report."""
+
 
 class _Heartbeat(msgspec.Struct, frozen=True, array_like=True):
-    """What the hash `heartbeats` has of a worker."""
+    """What the hash `heartbeats` has of a worker; of an older version without what it uses."""
 
     state: WorkerState
     started_at: Instant
@@ -44,6 +47,8 @@ class _Heartbeat(msgspec.Struct, frozen=True, array_like=True):
     running: int
     settled: int
     failed: int
+    memory: int = _NOT_KNOWN
+    cpu: float = _NOT_KNOWN
 
 
 _read_heartbeat: Final = msgspec.msgpack.Decoder(_Heartbeat).decode
@@ -69,7 +74,10 @@ class RedisRegistry:
 
     async def heartbeat(self, request: HeartbeatRequest) -> bool:
         numbers = (request.running, request.settled, request.failed, request.renew_every + GAP_MARGIN)
-        return bool(await self._client.run("registry/heartbeat", request.worker, request.state, *numbers))
+        uses = [repr(_NOT_KNOWN if one is None else one) for one in (request.memory, request.cpu)]
+        return bool(
+            await self._client.run("registry/heartbeat", request.worker, request.state, *numbers, *uses)
+        )
 
     async def leave(self, request: LeaveRequest) -> None:
         await self._client.run("registry/leave", request.worker)
@@ -128,6 +136,8 @@ async def read_workers(client: RedisClient) -> tuple[Instant, list[WorkerView]]:
             running=heartbeats[id].running,
             settled=heartbeats[id].settled,
             failed=heartbeats[id].failed,
+            memory=None if heartbeats[id].memory < 0 else heartbeats[id].memory,
+            cpu=None if heartbeats[id].cpu < 0 else heartbeats[id].cpu,
         )
         for id, record in sorted(zip(records[::2], records[1::2], strict=True))
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from fairlane.model.instants import SECOND
 from fairlane.model.lifecycle.outage import is_gap
 from fairlane.store.contract.registry import (
@@ -38,6 +40,8 @@ from fairlane.store.sqlite.transaction import Transaction
 from fairlane.store.sqlite.wake import Wake
 
 _SQL = load("registry")
+_SEEN: Final = WorkerView.__struct_fields__[1:]
+"""What the statement `workers` returns behind the record."""
 
 
 class SqliteRegistry:
@@ -67,7 +71,7 @@ class SqliteRegistry:
     async def heartbeat(self, request: HeartbeatRequest) -> bool:
         def beat(tx: Transaction) -> bool:
             values = (request.state, tx.now, request.running, request.settled, request.failed, request.worker)
-            row = one_row(tx.db, _SQL.heartbeat, values)
+            row = one_row(tx.db, _SQL.heartbeat, (*values, request.memory, request.cpu))
             if row is None:
                 return False
             for task in read_worker(row[0]).tasks:
@@ -87,19 +91,10 @@ class SqliteRegistry:
     async def workers(self, request: WorkersRequest) -> tuple[WorkerView, ...]:
         def read(tx: Transaction) -> tuple[WorkerView, ...]:
             since = 0 if request.seen_within is None else tx.now - request.seen_within
+            rows = tx.db.execute(_SQL.workers, (since,))
             return tuple(
-                WorkerView(
-                    record=read_worker(record),
-                    state=state,
-                    started_at=started_at,
-                    beat_at=beat_at,
-                    running=running,
-                    settled=settled,
-                    failed=failed,
-                )
-                for record, state, started_at, beat_at, running, settled, failed in tx.db.execute(
-                    _SQL.workers, (since,)
-                )
+                WorkerView(record=read_worker(record), **dict(zip(_SEEN, seen, strict=True)))
+                for record, *seen in rows
             )
 
         return await self._reader.run(read)

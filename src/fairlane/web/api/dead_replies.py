@@ -13,6 +13,7 @@ from fairlane.app.dead.views import DeadGroup, DeadLetterView, DeadStatistics
 from fairlane.app.fairlane import Fairlane
 from fairlane.app.redaction import Redactor
 from fairlane.model.failure import ErrorClass
+from fairlane.model.guards.breaker import Phase
 from fairlane.model.lifecycle.states import State
 from fairlane.model.review import Review
 from fairlane.store.contract.dead import DeadLetter
@@ -78,8 +79,21 @@ class DeadPageReply(Reply, frozen=True, kw_only=True):
     total: TotalReply | None
 
 
+class GroupBreakerReply(Reply, frozen=True, kw_only=True):
+    """A breaker that is not closed, of all tenants or of one; `until` is when the first job may pass."""
+
+    name: str
+    tenant: str | None
+    state: Phase
+    until: Moment | None
+
+
 class DeadGroupReply(Reply, frozen=True, kw_only=True):
-    """Dead letters with one cause: how many, whose, since when, and the id of the last one."""
+    """Dead letters with one cause: how many, whose, since when, and the id of the last one.
+
+    `breaker` is that of the task while it is not closed: run again now, the jobs would wait. Callers of one
+    tenant never see it.
+    """
 
     fingerprint: str
     task: str
@@ -91,6 +105,7 @@ class DeadGroupReply(Reply, frozen=True, kw_only=True):
     first_at: Moment
     last_at: Moment
     sample: UUID
+    breaker: GroupBreakerReply | None
 
 
 class DeadStatisticsReply(Reply, frozen=True, kw_only=True):

@@ -31,7 +31,11 @@ RETRY_AFTER: Final = 2_000
 
 
 class EventItem(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that happened; `count` says how often. Secrets are redacted."""
+    """Something that happened; `count` says how often. Secrets are redacted.
+
+    `body` has facts for programs, amounts of money in millionths and instants in microseconds; `text` says
+    these in words, and is empty for other kinds.
+    """
 
     number: int
     at: str
@@ -41,6 +45,7 @@ class EventItem(msgspec.Struct, frozen=True, kw_only=True):
     tenant: str | None
     subject: str
     count: int
+    text: str
     body: dict[str, Any]
 
 

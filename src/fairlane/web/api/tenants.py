@@ -11,8 +11,10 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import UNSET
 
+from fairlane.app.admin.controls import DrainBy
 from fairlane.app.admin.views import Tenant
 from fairlane.model.access import Role
+from fairlane.model.lifecycle.states import State
 from fairlane.model.policy.limits import Limits
 from fairlane.web.api.policies import (
     HoldBody,
@@ -62,6 +64,24 @@ class TenantDeclareBody(Change, frozen=True, kw_only=True):
 
     weight: Annotated[float, msgspec.Meta(ge=0.01, le=1_000)] = 1.0
     label: tuple[Label, ...] = ()
+
+
+class DrainBody(Change, frozen=True, kw_only=True):
+    """How to drain: `pause` it until none of its jobs runs, or `close` it until none is ready or runs.
+
+    `wait`: for how many seconds the answer may wait for that. `note` says why and must not be empty.
+    """
+
+    by: DrainBy = "pause"
+    wait: Annotated[float, msgspec.Meta(ge=0, le=30)] = 0.0
+
+
+class DrainReply(msgspec.Struct, frozen=True):
+    """Whether nothing is left that the drain waits for, and what of the tenant is ready and runs."""
+
+    is_drained: bool
+    ready: int
+    running: int
 
 
 class QueueOfTenantBody(Change, frozen=True, kw_only=True):
@@ -137,6 +157,25 @@ async def open_(call: WebCall, tenant: str, body: Change) -> Tenant:
     return await get(call, tenant)
 
 
+@TENANTS.post(
+    "/tenants/{tenant}/drain",
+    "tenants.drain",
+    least=Role.OPERATOR,
+    tenants="all",
+    done="Tenant {tenant} drains; this page shows what is left.",
+    limited=False,
+)
+async def drain(call: WebCall, tenant: str, body: DrainBody) -> DrainReply:
+    """Pause or close a tenant, and say whether it is drained. Ask again until it is; running jobs finish.
+
+    It stays paused or closed afterwards. Delayed jobs do not count: closed, they still run when they are due.
+    """
+    is_drained = await call.app.tenants.adrain(tenant, reason=reason_in(body), by=body.by, timeout=body.wait)
+    counts = (await call.app.tenants.aget(tenant)).counts.values()
+    ready, running = (sum(one[state] for one in counts) for state in (State.READY, State.RUNNING))
+    return DrainReply(is_drained, ready, running)
+
+
 @TENANTS.patch("/tenants/{tenant}", "tenants.set", least=Role.ADMIN, tenants="all")
 async def set_(call: WebCall, tenant: str, body: TenantSetBody) -> Tenant:
     """Override a tenant's weight, or its limits in one queue or in every queue.
@@ -170,7 +209,9 @@ async def purge(call: WebCall, tenant: str, body: QueueOfTenantBody) -> Cancelle
 
 @TENANTS.post("/tenants/{tenant}/forget", "tenants.forget", least=Role.ADMIN)
 async def forget(call: WebCall, tenant: str, body: Change) -> ErasedJobs:
-    """Erase payloads, results, errors and keys of a tenant's jobs. This cannot be undone.
+    """Erase payloads, results, errors and keys of a tenant's jobs, and its names in budgets.
+
+    This cannot be undone. What it has spent stays counted, as that of others.
 
     Waiting jobs are cancelled. Running jobs are asked to stop: call again when they have ended.
     """

@@ -26,6 +26,8 @@ _PAGES: Final[Mapping[str, str]] = {
     "worker": "/workers/",
 }
 
+_GUARDS: Final = frozenset({"breaker", "budget", "gate"})
+
 
 class JournalPageQuery(Body, frozen=True, kw_only=True):
     """What the URL of a journal says: which entries, and where the page begins."""
@@ -62,7 +64,7 @@ def place_of(subject: str) -> str:
     """Return the page of what an entry is about; empty if it has none.
 
     >>> place_of("queue mail"), place_of("worker-here-1"), place_of("gate door"), place_of("a word")
-    ('/queues/mail', '/workers/worker-here-1', '/guards', '')
+    ('/queues/mail', '/workers/worker-here-1', '/guards#gates', '')
     >>> place_of("01a1f46e-23b5-7637-9ee8-db5c24307d65")
     '/jobs/01a1f46e-23b5-7637-9ee8-db5c24307d65'
     """
@@ -71,8 +73,8 @@ def place_of(subject: str) -> str:
         noun, name = "worker", noun
     if noun in _PAGES and name:
         return _PAGES[noun] + quote(name, safe="")
-    if noun == "gate" and name:
-        return "/guards"
+    if noun in _GUARDS and name:
+        return f"/guards#{noun}s"
     try:
         return f"/jobs/{UUID(name if noun == 'job' else subject)}"
     except ValueError:

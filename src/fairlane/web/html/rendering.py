@@ -7,8 +7,8 @@ Every template has, beside the values of its page:
 - `url(path)` and `static(name)`: URLs below the prefix; `may(name)`: whether the caller may use an endpoint,
   False also for one that does not exist
 - `at(moment)` and `ago(moment)`: a time, and a time that is shown by its distance from now
-- the filters `number`, `at_most`, `duration`, `rate`, `plural`, `short_id`, and `redacted` for free texts,
-  which may quote secrets
+- the filters `number`, `at_most`, `duration`, `rate`, `plural`, `megabytes`, `short_id`, and `redacted` for
+  free texts, which may quote secrets
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from fairlane.web.html.words import (
     day_words,
     duration,
     in_zone,
+    megabytes,
     moment_words,
     number,
     plural,
@@ -70,6 +71,7 @@ def environment() -> Environment:
         "at_most": at_most,
         "duration": duration,
         "plural": plural,
+        "megabytes": megabytes,
         "short_id": short_id,
         "redacted": REDACTED.text,
         "queue_colour": _queue_colour,

@@ -56,6 +56,15 @@ def duration(value: timedelta | float) -> str:
     raise AssertionError("a minute or more has a unit")
 
 
+def megabytes(value: int) -> str:
+    """Return an amount of memory.
+
+    >>> megabytes(61_400_000), megabytes(3_250_000_000)
+    ('61 MB', '3,250 MB')
+    """
+    return f"{value / 1_000_000:,.0f} MB"
+
+
 def plural(count: int, one: str, several: str | None = None) -> str:
     """Return a count with its noun.
 

@@ -71,7 +71,7 @@ async def list_dead(call: WebCall, query: DeadQuery) -> PageView:
     page = await dead.afind(limit=_PAGE if is_list else _LATEST, cursor=query.cursor, **given)
     values: dict[str, Any] = {
         "query": query,
-        "tabs": await dead.acount(**filters),
+        "tabs": await dead.acount(**(filters if is_list else {**filters, "fingerprint": None})),
         "groups": groups,
         "total": sum(group.letters for group in groups),
         "is_all": len(groups) < _GROUPS,

@@ -24,11 +24,12 @@ _OF_FAILURES: Final = frozenset({EventKind.DEAD_LETTER, EventKind.DEAD_LETTERS_E
 
 
 class EventRow(msgspec.Struct, frozen=True):
-    """An event as the page shows it, redacted."""
+    """An event as the page shows it, redacted: with its text, or with the facts of its body."""
 
     event: EventView
     subject: str
     place: str
+    text: str
     facts: Sequence[tuple[str, str]]
 
 
@@ -56,16 +57,19 @@ async def list_events(call: WebCall, query: EventsPageQuery) -> PageView:
         "events/list.html",
         values
         | {
-            "rows": [_row(event) for event in page.items],
+            "rows": [_row(event, sees_guards=call.principal.tenant is None) for event in page.items],
             "next": query.link("/events", cursor=page.cursor) if page.cursor else "",
             "error": "",
         },
     )
 
 
-def _row(event: EventView) -> EventRow:
+def _row(event: EventView, *, sees_guards: bool) -> EventRow:
     shown = event_json(event)
     place = place_of(event.subject)
+    if place.startswith("/guards") and not sees_guards:
+        place = ""
     if not place and event.kind in _OF_FAILURES and event.subject:
         place = f"/dead?{urlencode({'fingerprint': event.subject})}"
-    return EventRow(event, shown["subject"], place, list(flat(shown["body"]).items())[:_MOST])
+    facts = () if shown["text"] else list(flat(shown["body"]).items())[:_MOST]
+    return EventRow(event, shown["subject"], place, shown["text"], facts)

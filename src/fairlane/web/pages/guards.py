@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from fairlane.app.admin.breakers import BreakerView
-from fairlane.app.admin.budgets import BudgetAccount, BudgetView, SpendView
+from fairlane.app.admin.budgets import BudgetView, SpendView
 from fairlane.app.admin.gates import GateView
 from fairlane.app.admin.job_search import search_of
 from fairlane.app.admin.state_counts import StateCounts, state_counts
@@ -17,6 +17,7 @@ from fairlane.model.lifecycle.states import State
 from fairlane.web.api.breakers import breaker_shown
 from fairlane.web.api.policies import shown
 from fairlane.web.call import WebCall
+from fairlane.web.html.budget_bars import BudgetBar, pressing
 from fairlane.web.page import PageGroup, PageView
 
 GUARDS: Final = PageGroup("Guards", section="machinery", icon="guards", key="u")
@@ -26,7 +27,7 @@ _MOST_COUNTED: Final = 50
 
 
 _MOST_SHOWN: Final = 5
-"""Accounts and spenders of a budget that are shown; the command line has all."""
+"""Spenders of a budget that are shown; the command line has all."""
 
 
 class GatedTask(msgspec.Struct, frozen=True):
@@ -76,16 +77,16 @@ class BreakerRow(msgspec.Struct, frozen=True):
 
 
 class BudgetRow(msgspec.Struct, frozen=True):
-    """A budget, the accounts that are shown of it, and who has spent most."""
+    """A budget, its accounts as bars, those nearest to the ceiling first, and who has spent most."""
 
     budget: BudgetView
-    accounts: Sequence[BudgetAccount]
+    bars: Sequence[BudgetBar]
     spend: SpendView
 
     @property
-    def is_spent(self) -> bool:
-        """Whether no job may start any more, of all tenants or of some."""
-        return any(one.is_spent for one in self.budget.accounts)
+    def spent(self) -> int:
+        """Under how many accounts no job may start any more."""
+        return sum(one.is_spent for one in self.bars)
 
     @property
     def most(self) -> Sequence[tuple[str, Sequence[tuple[str, Decimal]]]]:
@@ -128,7 +129,7 @@ def _behind(tasks: Sequence[str], counts: Mapping[str, StateCounts]) -> Sequence
 
 
 async def _budget_row(call: WebCall, budget: BudgetView) -> BudgetRow:
-    return BudgetRow(budget, budget.accounts[:_MOST_SHOWN], await call.app.budgets.aspend(budget.name))
+    return BudgetRow(budget, pressing([budget]), await call.app.budgets.aspend(budget.name))
 
 
 async def _counts(call: WebCall, tasks: Sequence[str]) -> Mapping[str, StateCounts]:

@@ -106,6 +106,7 @@ async def _view(
         "is_revealed": is_revealed,
         "checks": checks,
         "sees_schedule": call.principal.tenant is None,
+        "sees_guards": call.principal.tenant is None,
     }
     return PageView("jobs/job.html", values)
 

@@ -9,7 +9,9 @@ from typing import Any, Final
 import msgspec
 
 from fairlane.app.admin.breakers import BreakerView
+from fairlane.app.admin.gates import GateView
 from fairlane.app.admin.paging import count_all
+from fairlane.app.admin.tenant_budgets import tenant_budgets
 from fairlane.app.admin.views import Held, QueueView, held_view
 from fairlane.app.admin.workers import Worker
 from fairlane.app.ambient import scope_for
@@ -21,6 +23,7 @@ from fairlane.store.contract.policies import ReadRequest
 from fairlane.web.api.breakers import breaker_shown
 from fairlane.web.call import WebCall
 from fairlane.web.declare import Body
+from fairlane.web.html.budget_bars import BudgetBar, bars_of_tenant, pressing
 from fairlane.web.page import PageGroup, PageView
 from fairlane.web.pages.schedules import failing_schedules
 from fairlane.web.personal import CHOICES, RANGES, Range, personal_of
@@ -29,6 +32,7 @@ OVERVIEW: Final = PageGroup("Overview", section="start", icon="overview", key="o
 
 _TOP: Final = 6
 _GROUPS: Final = 5
+_BUDGETS: Final = 4
 _FAILURES_READ: Final = 500
 
 Numbers = dict[State, int]
@@ -49,11 +53,12 @@ class Totals(msgspec.Struct):
 
 
 class Machinery(msgspec.Struct, frozen=True):
-    """What only those see who see all tenants: workers, queues, and breakers that are not closed."""
+    """What only those see who see all tenants: workers, queues, breakers that are not closed, full gates."""
 
     workers: Sequence[Worker]
     queues: Sequence[QueueView]
     breakers: Sequence[BreakerView]
+    gates: Sequence[GateView]
 
     @property
     def live(self) -> Sequence[Worker]:
@@ -78,9 +83,10 @@ async def overview(call: WebCall, query: OverviewQuery) -> PageView:
     """Show what there is, what waits for a person, and what failed lately."""
     chosen: Range = query.range or personal_of(call.request.cookies).range
     sees_dead = call.may("dead.groups")
-    totals, machinery, (awaiting, groups), failures, failing = await read_together(
+    totals, machinery, budgets, (awaiting, groups), failures, failing = await read_together(
         _totals(call),
         _machinery(call),
+        _budgets(call),
         _dead(call, sees_dead=sees_dead),
         call.app.jobs.afailures(since=RANGES[chosen], most=_FAILURES_READ),
         failing_schedules(call),
@@ -91,6 +97,8 @@ async def overview(call: WebCall, query: OverviewQuery) -> PageView:
         "pressed": (pressed := _pressed(totals)),
         "paused_tenants": await _paused(call, [name for name, _ in pressed]),
         "machinery": machinery,
+        "budgets": budgets[:_BUDGETS],
+        "pressing": [one for one in budgets if one.is_near],
         "unserved": () if machinery is None else machinery.unserved(totals),
         "groups": groups,
         "awaiting": awaiting,
@@ -143,5 +151,15 @@ async def _dead(call: WebCall, *, sees_dead: bool) -> tuple[int, Sequence[DeadGr
 async def _machinery(call: WebCall) -> Machinery | None:
     if call.principal.tenant is not None:
         return None
-    found = [breaker_shown(one) for one in await call.app.breakers.alist() if one.state != "closed"]
-    return Machinery(await call.app.workers.alist(), await call.app.queues.alist(), found)
+    app = call.app
+    opened = [breaker_shown(one) for one in await app.breakers.alist() if one.state != "closed"]
+    full = [gate for gate in await app.gates.alist() if gate.free == 0]
+    return Machinery(await app.workers.alist(), await app.queues.alist(), opened, full)
+
+
+async def _budgets(call: WebCall) -> Sequence[BudgetBar]:
+    """Return the budgets nearest to their ceiling first; to a caller of one tenant what that has spent."""
+    tenant = call.principal.tenant
+    if tenant is None:
+        return pressing(await call.app.budgets.alist())
+    return bars_of_tenant(await tenant_budgets(call.app.client.store, tenant, sees_others=False))

@@ -16,11 +16,13 @@ from fairlane.app.ambient import scope_for
 from fairlane.app.schedules.schedule_json import shown_schedule
 from fairlane.app.schedules.views import ScheduleView
 from fairlane.store.contract.registry import TasksRequest
+from fairlane.web.api.breakers import breaker_shown
 from fairlane.web.api.job_replies import redactors
 from fairlane.web.api.policies import shown
 from fairlane.web.call import WebCall
 from fairlane.web.declare import Body
 from fairlane.web.forms.argument_fields import argument_fields
+from fairlane.web.html.budget_bars import NOTHING, BudgetBar, bars_of, pressing
 from fairlane.web.page import PageGroup, PageView
 from fairlane.web.pages.jobs import TABS, rows_of
 from fairlane.web.personal import CHOICES, RANGES, Range, personal_of
@@ -32,6 +34,7 @@ _READ: Final = 1_000
 
 _LATEST: Final = 8
 _SCHEDULES: Final = 1_000
+_ACCOUNTS: Final = 4
 
 
 class TasksQuery(Body, frozen=True, kw_only=True):
@@ -96,7 +99,10 @@ async def show_task(call: WebCall, task: str, query: TasksQuery) -> PageView:
     redactor = (await redactors(call.app, [view.name]))[view.name]
     values: dict[str, Any] = {
         "task": view,
-        "breaker": None if view.breaker is None else await call.app.breakers.aget(view.breaker),
+        "breaker": None
+        if view.breaker is None
+        else breaker_shown(await call.app.breakers.aget(view.breaker)),
+        "budgets": await _budget(call, view),
         "versions": versions,
         "newest": newest,
         "schemas": {one.version: _pretty(one.schema) for one in versions},
@@ -114,6 +120,17 @@ async def show_task(call: WebCall, task: str, query: TasksQuery) -> PageView:
         "ranges": CHOICES["range"],
     }
     return PageView("tasks/task.html", values)
+
+
+async def _budget(call: WebCall, task: PublishedTask) -> Sequence[BudgetBar]:
+    """Return the bar of its budget with its own part of it; of many tenants' those nearest to the ceiling."""
+    if task.budget is None:
+        return ()
+    view = await call.app.budgets.aget(task.budget)
+    if view.per_tenant or not view.accounts:
+        return pressing([view])[:_ACCOUNTS]
+    spend = await call.app.budgets.aspend(view.name, period=view.accounts[0].period_start)
+    return bars_of(view, own=spend.by_task.get(task.name, NOTHING))
 
 
 async def _modules(call: WebCall) -> Mapping[str, str]:

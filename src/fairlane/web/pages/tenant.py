@@ -10,9 +10,11 @@ from uuid import UUID
 
 import msgspec
 
+from fairlane.app.admin.breakers import BreakerView
 from fairlane.app.admin.explain import Waiting
 from fairlane.app.admin.rates import RateView, rate_views
 from fairlane.app.admin.shares.views import QueueShare
+from fairlane.app.admin.tenant_budgets import tenant_budgets
 from fairlane.app.admin.views import Tenant
 from fairlane.app.ambient import scope_for
 from fairlane.model.errors import JobNotFound
@@ -22,9 +24,11 @@ from fairlane.model.names import tenant_hint
 from fairlane.model.policy.limits import Limits
 from fairlane.model.policy.overrides import EVERY, Subject, SubjectKind
 from fairlane.store.contract.line import FirstRequest, JobLine
+from fairlane.web.api.breakers import breaker_shown
 from fairlane.web.api.policies import every_queue, shown
 from fairlane.web.api.shares import shown_shares
 from fairlane.web.call import WebCall
+from fairlane.web.html.budget_bars import bars_of_tenant
 from fairlane.web.page import PageView
 from fairlane.web.pages.job import REASONS
 from fairlane.web.personal import RANGES, personal_of
@@ -77,6 +81,8 @@ async def tenant_view(call: WebCall, name: str) -> PageView:
         "queues": sorted(_shown_queues(tenant)),
         "general": every_queue(tenant),
         "rates": await _rates(call, tenant),
+        "breakers": await _opened(call, name) if sees_others else (),
+        "budgets": bars_of_tenant(await tenant_budgets(app.client.store, name, sees_others=sees_others)),
         "sees_others": sees_others,
         "sees_dead": sees_dead,
         "awaiting": (await app.dead.acount(tenant=name, review="pending"))["pending"] if sees_dead else 0,
@@ -104,6 +110,15 @@ async def waiting_lines(
             ready = counts[one.line.queue][State.READY]
             found.append(WaitingLine(one.line.queue, ready, to_datetime(one.ready_at), one.id, why))
     return sorted(found, key=lambda line: line.since)
+
+
+async def _opened(call: WebCall, tenant: str) -> Sequence[BreakerView]:
+    """Return the breakers that are not closed: those of all tenants, and its own."""
+    return [
+        breaker_shown(one)
+        for one in await call.app.breakers.alist()
+        if one.state != "closed" and one.tenant in {None, tenant}
+    ]
 
 
 def _is_held(tenant: Tenant) -> bool:

@@ -18,11 +18,12 @@ from fairlane.cli.commands.dead.answers import decide_each, print_result, progre
 from fairlane.cli.commands.dead.filters import ALL, are_given, dead_filters, with_dead_filters
 from fairlane.cli.commands.steer import task_of
 from fairlane.cli.invocation import Invocation, now_of
-from fairlane.cli.render.dead import letters
+from fairlane.cli.render.dead import breaker_warning, letters
 from fairlane.cli.shared_options import note as note_option
 from fairlane.cli.shared_options import required_note
 from fairlane.model.instants import to_datetime, to_micros
 from fairlane.model.scope import Scope
+from fairlane.store.contract.request import MAX_PAGE_SIZE
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -113,6 +114,13 @@ def _confirm(
         invocation.confirm(f"{verb.capitalize()} {some}{letters(matches)}?", yes=False)
 
 
+def _warn(invocation: Invocation, filters: DeadFilters) -> None:
+    """Say whether what the letters failed on is still out of order, as far as breakers know."""
+    warning = breaker_warning(invocation.run(lambda app: app.dead.agroups(limit=MAX_PAGE_SIZE, **filters)))
+    if warning is not None:
+        invocation.output.note(warning)
+
+
 ack: Final = _decision(
     "acknowledge",
     "ack",
@@ -183,6 +191,7 @@ def reprocess(
         raise click.UsageError(message)
     if is_bulk(ids, is_all=is_all):
         filters = dead_filters(options)
+        _warn(invocation, filters)
         _confirm(invocation, "reprocess", filters, limit, yes=yes)
         result = invocation.run(
             lambda app: app.dead.areprocess_all(

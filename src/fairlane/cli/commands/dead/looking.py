@@ -15,7 +15,14 @@ from fairlane.cli import value_types
 from fairlane.cli.command import Command
 from fairlane.cli.commands.dead.filters import ALL, dead_filters, with_dead_filters
 from fairlane.cli.invocation import Invocation, now_of
-from fairlane.cli.render.dead import groups_view, letters, letters_view, review_fields, statistics_fields
+from fairlane.cli.render.dead import (
+    breaker_warning,
+    groups_view,
+    letters,
+    letters_view,
+    review_fields,
+    statistics_fields,
+)
 from fairlane.cli.render.job import full_fields
 from fairlane.cli.shared_options import paged, refuse_cursor, write_to
 from fairlane.model.instants import Instant
@@ -88,7 +95,8 @@ def groups(invocation: Invocation, /, *, limit: int, **options: Any) -> None:
     """Group dead letters by their cause, the most frequent first.
 
     A cause is task, error class, exception type, message without numbers, ids and quoted values, and the
-    innermost line of the application. ERROR is that of the letter that died last.
+    innermost line of the application. ERROR is that of the letter that died last. BREAKER says that the
+    breaker of the task is not closed: run again now, the jobs would wait, or fail again.
     """
     filters = dead_filters(options)
 
@@ -97,6 +105,9 @@ def groups(invocation: Invocation, /, *, limit: int, **options: Any) -> None:
 
     found, now = invocation.run(read)
     invocation.output.table(found, groups_view(now), empty="No dead letter matches.")
+    warning = breaker_warning(found)
+    if warning is not None:
+        invocation.output.note(warning)
 
 
 @click.command(cls=Command)

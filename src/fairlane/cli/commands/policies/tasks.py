@@ -61,6 +61,8 @@ def show(invocation: Invocation, name: str) -> None:
         "attempts": task.max_attempts,
         "rate": rate_text(task.rate),
         "gate": task.gate,
+        "breaker": task.breaker,
+        "budget": task.budget,
         "published": _seen(task, now),
         **hold_fields(task.paused, task.closed, task.override, now),
     }
@@ -179,6 +181,8 @@ def _as_json(task: PublishedTask) -> dict[str, Any]:
         "max_attempts": task.max_attempts,
         "rate": msgspec.to_builtins(task.rate),
         "gate": task.gate,
+        "breaker": task.breaker,
+        "budget": task.budget,
         "seen_at": iso(task.seen_at),
         **hold_json(task.paused, task.closed, task.override),
     }

@@ -118,7 +118,10 @@ def purge(invocation: Invocation, name: str, *, queue: str | None, note: str, ye
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def forget(invocation: Invocation, name: str, *, note: str, yes: bool) -> None:
-    """Erase a tenant's payloads, results, errors and keys, and cancel its waiting jobs. Counts stay."""
+    """Erase a tenant's payloads, results, errors and keys, and cancel its waiting jobs.
+
+    Its schedules and its names in budgets go, too. Counts stay, and what it has spent stays counted.
+    """
     invocation.confirm(f"Permanently erase the data of all jobs of tenant {name}?", yes=yes)
     number = invocation.run(lambda app: app.tenants.aforget(name, reason=note, who=invocation.who))
     invocation.output.answer(f"{number} job(s) of tenant {name} erased.", {"tenant": name, "erased": number})

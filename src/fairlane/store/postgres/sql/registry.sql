@@ -4,14 +4,14 @@
 SELECT {schema}.register($1, $2, $3, $4, $5, $6)
 
 -- name: heartbeat
-SELECT {schema}.heartbeat($1, $2, $3, $4, $5, $6, $7)
+SELECT {schema}.heartbeat($1, $2, $3, $4, $5, $6, $7, $8, $9)
 
 -- name: leave
 WITH gone AS (DELETE FROM {schema}.worker WHERE id = $1)
 DELETE FROM {schema}.lead WHERE worker = $1
 
 -- name: workers
-SELECT record, state, started_at, beat_at, running, settled, failed FROM {schema}.worker
+SELECT record, state, started_at, beat_at, running, settled, failed, memory, cpu FROM {schema}.worker
 WHERE $2::bigint IS NULL OR beat_at >= {schema}.now_or($1) - $2 ORDER BY id
 
 -- name: tasks

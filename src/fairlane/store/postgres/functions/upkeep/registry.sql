@@ -14,20 +14,22 @@ BEGIN
   VALUES (p_worker, p_record, p_tasks, p_task_records, 'starting', v_now, v_now)
   ON CONFLICT (id) DO UPDATE SET record = excluded.record, tasks = excluded.tasks, task_records = excluded.task_records,
     state = excluded.state, started_at = excluded.started_at, beat_at = excluded.beat_at, running = 0, settled = 0,
-    failed = 0;
+    failed = 0, memory = NULL, cpu = NULL;
   PERFORM {schema}.publish_tasks(v_now, p_tasks, p_task_records, p_gap);
 END $$;
 
--- Note that a worker lives, and what it does; false: it is not known.
+-- Note that a worker lives, what it does and what its process uses; false: it is not known.
 CREATE OR REPLACE FUNCTION {schema}.heartbeat(p_now bigint, p_worker text, p_state text, p_running int, p_settled bigint,
-                                              p_failed bigint, p_gap bigint) RETURNS boolean LANGUAGE plpgsql AS $$
+                                              p_failed bigint, p_gap bigint, p_memory bigint, p_cpu double precision)
+RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
   v_now bigint := {schema}.now_or(p_now);
   v_tasks text[];
   v_task_records bytea[];
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
-  UPDATE {schema}.worker SET state = p_state, beat_at = v_now, running = p_running, settled = p_settled, failed = p_failed
+  UPDATE {schema}.worker SET state = p_state, beat_at = v_now, running = p_running, settled = p_settled, failed = p_failed,
+    memory = p_memory, cpu = p_cpu
   WHERE id = p_worker RETURNING tasks, task_records INTO v_tasks, v_task_records;
   IF NOT FOUND THEN
     RETURN false;
@@ -35,6 +37,12 @@ BEGIN
   PERFORM {schema}.publish_tasks(v_now, v_tasks, v_task_records, p_gap);
   RETURN true;
 END $$;
+
+-- The same for workers of versions that do not say what they use.
+CREATE OR REPLACE FUNCTION {schema}.heartbeat(p_now bigint, p_worker text, p_state text, p_running int, p_settled bigint,
+                                              p_failed bigint, p_gap bigint) RETURNS boolean LANGUAGE sql AS $$
+  SELECT {schema}.heartbeat(p_now, p_worker, p_state, p_running, p_settled, p_failed, p_gap, NULL, NULL)
+$$;
 
 -- Publish the tasks of a worker that lives, and note the common heartbeat.
 CREATE OR REPLACE FUNCTION {schema}.publish_tasks(p_at bigint, p_tasks text[], p_task_records bytea[], p_gap bigint) RETURNS void

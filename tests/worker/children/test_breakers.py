@@ -31,9 +31,19 @@ async def test_a_task_that_fails_in_a_child_counts_for_its_breaker(place: Place)
         assert (why.reason, why.subject) == ("breaker", "breaker children")
 
 
+async def test_a_child_hears_of_an_opening_before_it_starts_a_job(place: Place) -> None:
+    """S124: although the store has told it a moment ago that the breaker is closed."""
+    async with place.working(children=1):
+        (called,) = await place.run(jobs.call_in_block.bind("up"))
+        assert called.state is State.SUCCEEDED
+        await place.app.breakers.aopen("children", reason="maintenance")
+        (job,) = await place.enqueue(jobs.call_in_block.bind("up"))
+        assert (await place.reaches(job, "delayed")).attempts[0].outcome == "snoozed"
+
+
 @pytest.mark.parametrize("task", [jobs.call_in_block, jobs.acall_in_block], ids=["plain", "async"])
 async def test_a_block_in_a_child_counts_and_then_snoozes(place: Place, task: jobs.AnyTask) -> None:
-    """S110: the child tells the store itself; who meets it open comes back when it lets somebody pass."""
+    """S110, S124: the child tells the store itself; who starts after that, in whatever child, meets it open."""
     async with place.working():
         dead = await place.run(*[task.bind("down")] * 3)
         assert [job.state for job in dead] == [State.DEAD] * 3

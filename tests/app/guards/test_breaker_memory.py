@@ -31,7 +31,7 @@ class Process:
 
     def told(self, state: BreakerState, now: Instant = AT) -> None:
         """Hear the answer to a report."""
-        self.memory._hear(BreakersReply(now, (StoredBreaker(MAIL, state),)))  # noqa: SLF001 (as `tell` does)
+        self.memory._hear(BreakersReply(now, (StoredBreaker(MAIL, state),)))
 
     def knows(self, tenant: str = "acme") -> Phase | None:
         """Return what suffices to pass or not to; None: it would ask."""

@@ -110,7 +110,7 @@ class BreakerMemory:
             raise
 
     def hear(self, said: OpenBreakers, store_now: Instant | None = None) -> None:
-        """Hear of breakers that are not closed, as a claim said; another process heard it before `store_now`."""
+        """Hear what a claim said of breakers; another process heard it before `store_now`."""
         age = 0 if store_now is None else store_now - said.now
         if said.is_cut:
             self._cut = (self._elapsed() - max(0, age), said)

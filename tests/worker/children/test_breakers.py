@@ -22,7 +22,7 @@ async def tried(job: Job[Any]) -> Job[Any]:
     """Wait until an attempt of a job has ended, and return it."""
     while True:
         found = await job.arefresh()
-        if found.attempts:
+        if found.attempts and found.attempts[0].ended_at is not None:
             return found
         await asyncio.sleep(0.01)
 

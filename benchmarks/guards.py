@@ -16,14 +16,15 @@ import statistics
 import sys
 from typing import Any, Final
 
-from benchmarks import guarded, open_breaker, spending
+from benchmarks import guarded, open_breaker, opening, spending
 from benchmarks.command import Scenarios, options, run
 from benchmarks.figures import Amounts
 from fairlane.lab.bench.report import Amount, Goal, ratio
 
-SCENARIOS: Final = ("behind", "probe", "budget", "cost")
+SCENARIOS: Final = ("behind", "opening", "probe", "budget", "cost")
 
 OTHERS: Final = "others' claims, against none behind it"
+LATE: Final = "calls by jobs that were claimed after the opening"
 WHILE_OPEN: Final = "claims that pass while it is open"
 MOST: Final = "jobs that pass at once when it may be tried, at most"
 LEAST: Final = "the same, at least"
@@ -32,6 +33,7 @@ COSTS: Final = "processor time of a job with a closed breaker and a budget, agai
 
 GOALS: Final = {
     OTHERS: Goal("at most 1.1 ×", 1.1),
+    LATE: Goal("none", 0),
     WHILE_OPEN: Goal("none", 0),
     MOST: Goal("exactly 1", 1),
     LEAST: Goal("exactly 1", 1, is_least=True),
@@ -42,6 +44,7 @@ GOALS: Final = {
 _NUMBERS: Final = {
     "jobs": (1_000_000, "jobs behind the open breaker"),
     "claims": (400, "claims of others beside them"),
+    "opening": (4_000, "jobs of 16 workers whose service goes down"),
     "turns": (20, "how often the breaker is tried"),
     "spending": (10_000, "jobs under the budget"),
     "pairs": (20, "how often the processor time is measured with and without guards"),
@@ -57,6 +60,14 @@ def of_behind(found: dict[str, float]) -> Amounts:
         "claim of 10, p50, none behind it": alone,
         "claim of 10, p50, beside those behind it": beside,
         OTHERS: ratio(beside, alone),
+    }
+
+
+def of_opening(found: dict[str, int]) -> Amounts:
+    """Return who still calls what is down."""
+    return {
+        "calls before and after the opening": Amount(found["calls"], ""),
+        LATE: Amount(found["late"], ""),
     }
 
 
@@ -127,6 +138,7 @@ def main() -> int:
             "behind": lambda n: of_behind(
                 asyncio.run(open_breaker.behind(place, given.jobs, given.claims, n))
             ),
+            "opening": lambda n: of_opening(asyncio.run(opening.measure(place, given.opening, n))),
             "probe": lambda n: of_probe(asyncio.run(open_breaker.tried(place, given.turns, n))),
             "budget": lambda n: of_budget(asyncio.run(spending.measure(place, given.spending, n))),
             "cost": lambda n: of_cost(cost(place, given.guarded, given.pairs, n)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks import guarded, guards, open_breaker, spending
+from benchmarks import guarded, guards, open_breaker, opening, spending
 
 MODES: tuple[guarded.Guards, ...] = ("none", "breaker", "both")
 
@@ -13,6 +13,13 @@ async def test_others_are_claimed_beside_jobs_behind_an_open_breaker(tmp_path: P
     """None of those behind it; both stores are asked in the same round."""
     found = guards.of_behind(await open_breaker.behind(str(tmp_path), 200, 10))
     assert (found[guards.OTHERS].value or 0) > 0
+
+
+async def test_nobody_claimed_after_an_opening_calls_what_is_down(tmp_path: Path) -> None:
+    """S124: by several workers on one store; calls were made before."""
+    found = await opening.measure(str(tmp_path), 80, workers=3)
+    assert found["calls"] >= 80 // 4
+    assert guards.of_opening(found)[guards.LATE].value == 0
 
 
 async def test_exactly_one_passes_when_it_may_be_tried(tmp_path: Path) -> None:
@@ -46,6 +53,7 @@ def test_what_guards_cost_is_the_median_of_the_pairs() -> None:
     assert found[guards.COSTS].value == 1.2
     assert guards.GOALS.keys() == {
         guards.OTHERS,
+        guards.LATE,
         guards.WHILE_OPEN,
         guards.MOST,
         guards.LEAST,

@@ -239,6 +239,13 @@ FAIRNESS: Final = (
 
 GUARDS: Final = (
     ProofGoal(
+        "16 workers before a breaker that opens",
+        "no call by a job that was claimed after it",
+        "guards",
+        "opening",
+        ".*",
+    ),
+    ProofGoal(
         "16 claimants before a breaker",
         "none passes while it is open, then exactly one",
         "guards",

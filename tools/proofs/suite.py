@@ -142,12 +142,13 @@ def pages_of(store: Store) -> tuple[Page, ...]:
         several(
             "guards",
             "Breakers and budgets",
-            "*behind*: claims of others beside a million jobs behind an open breaker. *probe*: 16 claimants"
-            "\nask while it is open, and once it may be tried. *budget*: 16 claimants spend until nothing is"
-            "\nleft. *cost*: the processor time of a worker process by job, in pairs, without a server's.",
+            "*behind*: claims of others beside a million jobs behind an open breaker. *opening*: 16 workers"
+            "\ncall a service that goes down. *probe*: 16 claimants ask while it is open, and once it may be"
+            "\ntried. *budget*: 16 claimants spend until nothing is left. *cost*: the processor time of a"
+            "\nworker process by job, in pairs, without a server's.",
             "benchmarks.guards",
             "--jobs 1000000 --spending 10000 --pairs 20 --rounds 1",
-            "--jobs 2000 --claims 40 --turns 3 --spending 300 --pairs 2 --guarded 500",
+            "--jobs 2000 --claims 40 --opening 400 --turns 3 --spending 300 --pairs 2 --guarded 500",
         ),
         several(
             "children",

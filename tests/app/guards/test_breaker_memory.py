@@ -9,6 +9,7 @@ import pytest
 from fairlane.app.guards.breaker_memory import WORD_HOLDS, BreakerMemory
 from fairlane.model.guards.breaker import CLOSED, BreakerState, Phase
 from fairlane.model.instants import MINUTE, SECOND, Instant
+from fairlane.model.policy.declared import Breaker
 from fairlane.store.contract.breakers import (
     BreakerKey,
     BreakersReply,
@@ -28,6 +29,7 @@ class Process:
         """Begin."""
         self.elapsed = 50 * SECOND
         self.memory = BreakerMemory(lambda: self.elapsed)
+        self.memory.declared["mail"] = Breaker("mail")
 
     def told(self, state: BreakerState, now: Instant = AT) -> None:
         """Hear the answer to a report."""

@@ -112,7 +112,8 @@ class BreakerMemory:
     def hear(self, said: OpenBreakers, store_now: Instant | None = None) -> None:
         """Hear what a claim said of breakers; another process heard it before `store_now`."""
         age = 0 if store_now is None else store_now - said.now
-        if said.is_cut:
+        cut = self._fresh_cut()
+        if said.is_cut and (cut is None or cut.now <= said.now):
             self._cut = (self._elapsed() - max(0, age), said)
         for one in said.words:
             self._note_word(one.key, one.phase, one.open_until, said.now, age)
@@ -121,8 +122,9 @@ class BreakerMemory:
         """Return what another process must hear before it starts a job of a tenant; usually nothing."""
         cut = self._fresh_cut()
         found = [] if cut is None else [cut]
-        for key, word in list(self._words.items()):
-            if word.phase != "closed" and key.tenant in {EVERY_TENANT, tenant} and self.is_fresh(word):
+        for key in (BreakerKey(name, one) for name in list(self.declared) for one in (EVERY_TENANT, tenant)):
+            word = self._words.get(key)
+            if word is not None and word.phase != "closed" and self.is_fresh(word):
                 said = BreakerWord(key, word.phase, word.store_until)
                 found.append(OpenBreakers(word.said_at, (said,)))
         return tuple(found)

@@ -111,12 +111,12 @@ class BreakerMemory:
 
     def hear(self, said: OpenBreakers, store_now: Instant | None = None) -> None:
         """Hear what a claim said of breakers; another process heard it before `store_now`."""
-        age = 0 if store_now is None else store_now - said.now
+        at = self._elapsed() - (0 if store_now is None else max(0, store_now - said.now))
         cut = self._fresh_cut()
         if said.is_cut and (cut is None or cut.now <= said.now):
-            self._cut = (self._elapsed() - max(0, age), said)
+            self._cut = (at, said)
         for one in said.words:
-            self._note_word(one.key, one.phase, one.open_until, said.now, age)
+            self._note_word(one.key, one.phase, one.open_until, said.now, at)
 
     def words_for(self, tenant: str) -> tuple[OpenBreakers, ...]:
         """Return what another process must hear before it starts a job of a tenant; usually nothing."""
@@ -135,14 +135,14 @@ class BreakerMemory:
         return said if self._elapsed() - at < WORD_HOLDS else None
 
     def _hear(self, reply: BreakersReply) -> None:
+        at = self._elapsed()
         for one in reply.breakers:
-            self._note_word(one.key, phase(one.state, reply.now), one.state.open_until, reply.now, 0)
+            self._note_word(one.key, phase(one.state, reply.now), one.state.open_until, reply.now, at)
 
     def _note_word(
-        self, key: BreakerKey, phase: Phase, open_until: Instant, said_at: Instant, age: Micros
+        self, key: BreakerKey, phase: Phase, open_until: Instant, said_at: Instant, at: Micros
     ) -> None:
         """Note a word, unless a newer one holds: answers may overtake each other."""
-        at = self._elapsed() - max(0, age)
         word = Word(at, phase, at + open_until - said_at, said_at, open_until)
         with self._lock:
             held = self._words.get(key)

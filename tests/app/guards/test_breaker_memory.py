@@ -115,3 +115,12 @@ def test_another_process_hears_what_concerns_a_tenant_and_how_old_it_is(here: Pr
     assert child.knows() is None, "it was said before there were too many to name"
     here.elapsed += WORD_HOLDS
     assert here.memory.words_for("acme") == ()
+
+
+def test_what_a_store_has_said_is_forgotten_when_it_is_closed(here: Process) -> None:
+    """S110: the next store may be another one."""
+    here.memory.hear(OpenBreakers(AT + 1, is_cut=True))
+    here.memory.forget()
+    assert here.knows() is None
+    here.told(CLOSED)
+    assert here.knows() == "closed"

@@ -70,15 +70,16 @@ async def app(place: str) -> AsyncIterator[Fairlane]:
         yield made
 
 
-async def state_of(app: Fairlane) -> str:
-    """Return what the breaker is now."""
-    return (await app.breakers.aget("mail")).state
-
-
 async def view_when(app: Fairlane, state: str) -> BreakerView:
-    """Wait until the breaker is so."""
-    await until_async(lambda: state_of(app), state)
-    return await app.breakers.aget("mail")
+    """Wait until the breaker is so, and return what was seen then: a moment later it may be another."""
+    seen: list[BreakerView] = []
+
+    async def look() -> str:
+        seen.append(await app.breakers.aget("mail"))
+        return seen[-1].state
+
+    await until_async(look, state)
+    return seen[-1]
 
 
 class Working:

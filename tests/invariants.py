@@ -23,10 +23,11 @@ from fairlane.model.review import MAX_NOTES
 from fairlane.model.scheduling.priority import sort_key
 from fairlane.model.scope import Scope
 from fairlane.store.contract import Store
+from fairlane.store.contract.budgets import BudgetRepairRequest
 from fairlane.store.contract.dead import DeadCountRequest, DeadLetter, DeadRequest
 from fairlane.store.contract.jobs import Count, CountRequest, FindRequest
 from fairlane.store.contract.journal import MAX_ENTRIES, EntriesRequest, PendingRequest
-from fairlane.store.contract.policies import ReadRequest
+from fairlane.store.contract.policies import ListRequest, ReadRequest
 from fairlane.store.contract.request import MAX_PAGE_SIZE
 from fairlane.store.contract.upkeep import Census, CensusRequest
 
@@ -59,6 +60,16 @@ async def violations(
         found += await _journal(store, journal)
     if gates_are_stable:
         found += await _gates(store, jobs)
+    return [*found, *await _budgets(store)]
+
+
+async def _budgets(store: Store) -> list[str]:
+    """Compare the accounts of all budgets with the claims that run under them (S125)."""
+    views = await store.policies.list(ListRequest(scope=ALL, kind=SubjectKind.BUDGET))
+    found = []
+    for name in (view.subject.name for view in views):
+        reply = await store.budgets.repair(BudgetRepairRequest(scope=ALL, budget=name))
+        found += [f"the account of budget {name} does not fit: {flaw}" for flaw in reply.flaws]
     return found
 
 

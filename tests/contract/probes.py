@@ -43,6 +43,7 @@ from fairlane.store.contract import (
     registry,
     upkeep,
 )
+from fairlane.store.contract.budgets import BudgetRepairReply, BudgetRepairRequest
 from fairlane.store.contract.inspection import InspectRequest
 from fairlane.store.contract.repair import RepairReply, RepairRequest
 from fairlane.store.contract.request import Request
@@ -75,7 +76,7 @@ async def settle_down(world: World) -> Target:
     await world.enqueue_many(2, task="gated")
     running = await world.claim(2)
     await world.cancel(running[0].job.id)
-    await world.enqueue(stuck_after=SECOND)
+    await world.enqueue(task="spending", stuck_after=SECOND)
     await world.claim_one(lease=600 * SECOND)  # stuck from then on
     waiting: tuple[dict[str, Any], ...] = (
         {},
@@ -241,6 +242,10 @@ PROBES: Final[dict[str, tuple[Ask, Callable[[Target], Any]]]] = {
     "budgets.spend": (
         lambda w, s, _: spenders(w, s),
         lambda _: (),
+    ),
+    "budgets.repair": (
+        lambda w, s, _: w.store.budgets.repair(BudgetRepairRequest(scope=s, budget="purse")),
+        lambda _: BudgetRepairReply(0),
     ),
     "jobs.first_in_line": (
         lambda w, s, _: w.first_in_line(("acme", "default"), scope=s),

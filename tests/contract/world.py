@@ -271,6 +271,7 @@ class World:
         scope: Scope = ALL,
         headroom: int = 0,
         ahead: int = 0,
+        names_breakers: bool = False,
     ) -> ClaimRequest:
         """Return the request of a claim, to be sent alone or with a settlement."""
         wanted = ((queue, total),) if queue_requests is None else queue_requests
@@ -282,6 +283,7 @@ class World:
             total=total,
             headroom=headroom,
             ahead=ahead,
+            names_breakers=names_breakers,
         )
 
     async def claim_reply(self, total: int = 1, queue: str = "default", **options: Any) -> ClaimReply:

@@ -6,6 +6,8 @@ from fairlane.model.scope import Scope
 from fairlane.store.contract.budgets import (
     AccountsReply,
     AccountsRequest,
+    BudgetRepairReply,
+    BudgetRepairRequest,
     SpendReply,
     SpendRequest,
     TenantAccount,
@@ -41,6 +43,12 @@ class OracleBudgets:
         found = [(who, more) for who, more in rows.items() if _sees(request.scope, who.tenant)]
         found.sort(key=lambda one: (-one[1], one[0]))
         return SpendReply(starts_at, tuple(found), tuple(periods))
+
+    async def repair(self, request: BudgetRepairRequest) -> BudgetRepairReply:
+        """Nothing is ever wrong here: a job ends, and so does what its claim holds."""
+        held = self._core.books.budgets.held.values()
+        under = (one for one in held if one.budget == request.budget and one.claim.ended_at is None)
+        return BudgetRepairReply(sum(_sees(request.scope, one.tenant) for one in under))
 
 
 def _sees(scope: Scope, tenant: str) -> bool:

@@ -31,7 +31,7 @@ from fairlane.model.retry.stuck import is_stuck, settle_stuck
 from fairlane.model.scheduling.fairness import FIRST_ESTIMATE, charge, correction, learn, refund
 from fairlane.model.scheduling.look_ahead import may_be_ahead
 from fairlane.model.scope import Scope
-from fairlane.store.breaker_changes import line_key
+from fairlane.store.breaker_changes import line_key, open_breakers
 from fairlane.store.contract.claims import (
     ClaimReply,
     ClaimRequest,
@@ -116,10 +116,12 @@ class OracleClaims:
                 taken += 1
         self._core.append("events", *told)
         permits = tuple(one.job.id for one in claims if books.claim_states[one.job.id].has_permit)
+        named = open_breakers(books.breakers, now) if request.names_breakers else None
         if len(claims) >= request.total:
-            return ClaimReply(tuple(claims), permits=permits)
+            return ClaimReply(tuple(claims), permits=permits, open_breakers=named)
         is_partial = any(waking.is_partial for waking in wakings.values())
-        return ClaimReply(tuple(claims), next_due(books, set(wakings), now), is_partial, is_cut, permits)
+        due = next_due(books, set(wakings), now)
+        return ClaimReply(tuple(claims), due, is_partial, is_cut, permits, named)
 
     def _held(self, scope: Scope, worker: str, id: UUID, fence: int) -> JobRecord | None:
         job = self._core.books.jobs.get(id)

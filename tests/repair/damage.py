@@ -15,7 +15,9 @@ ACME: Final = "queue = 'default' AND tenant = 'acme'"
 Damage: TypeAlias = Callable[[Any], Awaitable[None]]
 
 
-def _sqlite(*statements: str) -> Damage:
+def sqlite(*statements: str) -> Damage:
+    """Run these on the file, from another connection."""
+
     async def damage(store: Any) -> None:
         with apsw.Connection(str(store._location.path)) as other:
             other.set_busy_timeout(5_000)
@@ -25,7 +27,9 @@ def _sqlite(*statements: str) -> Damage:
     return damage
 
 
-def _postgres(*statements: str) -> Damage:
+def postgres(*statements: str) -> Damage:
+    """Run these on the server."""
+
     async def damage(store: Any) -> None:
         for statement in statements:
             named = statement.replace("{schema}", quoted(store._server.schema))
@@ -34,7 +38,7 @@ def _postgres(*statements: str) -> Damage:
     return damage
 
 
-def _redis(*keys: str) -> Damage:
+def redis(*keys: str) -> Damage:
     """Lose whole keys, as a server that evicts does. NUL stands between names."""
 
     async def damage(store: Any) -> None:
@@ -50,43 +54,43 @@ def _redis(*keys: str) -> Damage:
 
 DAMAGES: Final[Mapping[str, Mapping[str, Damage]]] = {
     "sqlite": {
-        "places in line": _sqlite("DELETE FROM ready"),
-        "a place too many": _sqlite(
+        "places in line": sqlite("DELETE FROM ready"),
+        "a place too many": sqlite(
             "INSERT INTO ready SELECT strand, sort_key - 1, zeroblob(16), seq FROM ready LIMIT 1"
         ),
-        "counters": _sqlite(
+        "counters": sqlite(
             "UPDATE tenant_queue SET delayed = 0, ready = ready + 3, running = 9 WHERE {acme}"
         ),
-        "counters of tasks": _sqlite(
+        "counters of tasks": sqlite(
             "UPDATE strand SET jobs = jobs + 1, ready = 0, head_key = NULL, head_id = NULL"
         ),
-        "the place in the order": _sqlite("UPDATE tenant_queue SET is_ready = 0 WHERE {acme}"),
-        "the tenant": _sqlite(
+        "the place in the order": sqlite("UPDATE tenant_queue SET is_ready = 0 WHERE {acme}"),
+        "the tenant": sqlite(
             "DELETE FROM ready", "DELETE FROM strand", "DELETE FROM tenant_queue WHERE {acme}"
         ),
     },
     "postgres": {
-        "places in line": _postgres(
+        "places in line": postgres(
             "UPDATE {schema}.strand SET head_key = head_key + 1000000000 WHERE {acme}"
         ),
-        "the lines": _postgres(
+        "the lines": postgres(
             "UPDATE {schema}.strand SET state = 0, head_key = NULL, head_id = NULL WHERE {acme}"
         ),
-        "counters": _postgres("UPDATE {schema}.tenant_queue SET delayed = 0, ready = ready + 3 WHERE {acme}"),
-        "the place in the order": _postgres("UPDATE {schema}.tenant_queue SET state = 0 WHERE {acme}"),
-        "the tenant": _postgres(
+        "counters": postgres("UPDATE {schema}.tenant_queue SET delayed = 0, ready = ready + 3 WHERE {acme}"),
+        "the place in the order": postgres("UPDATE {schema}.tenant_queue SET state = 0 WHERE {acme}"),
+        "the tenant": postgres(
             "DELETE FROM {schema}.strand WHERE {acme}",
             "DELETE FROM {schema}.tenant_queue WHERE {acme}",
         ),
     },
     "redis": {
-        "places in line": _redis("strand:default/acme/send"),
-        "the list of due jobs": _redis("delayed:default"),
-        "the list of leases": _redis("leases"),
-        "the list of expiries": _redis("expiries"),
-        "the order": _redis("not_running_index:default", "running_index:default"),
-        "the tenants": _redis("tenant_queues:default"),
-        "all of it": _redis(
+        "places in line": redis("strand:default/acme/send"),
+        "the list of due jobs": redis("delayed:default"),
+        "the list of leases": redis("leases"),
+        "the list of expiries": redis("expiries"),
+        "the order": redis("not_running_index:default", "running_index:default"),
+        "the tenants": redis("tenant_queues:default"),
+        "all of it": redis(
             "strand:default/acme/send", "delayed:default", "leases", "expiries", "tenant_queues:default"
         ),
     },

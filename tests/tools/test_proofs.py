@@ -21,7 +21,7 @@ from tools.proofs.index import count, index, met
 from tools.proofs.measurement import PLOTS, PROOFS, ROOT, Measurement, read
 from tools.proofs.pages import render
 from tools.proofs.stores import STORES, Store, prefix, server_for
-from tools.proofs.suite import PAGES, Page
+from tools.proofs.suite import PAGES, UNMEASURED, Page
 
 GOALS = [(store, asked) for store in STORES for section in sections_of(store).values() for asked in section]
 FILES = render()
@@ -60,7 +60,8 @@ def test_a_page_is_what_the_kept_measurement_says(file: Path) -> None:
 def test_every_page_has_a_kept_measurement() -> None:
     """And there is none that no page shows."""
     measurement = {file.stem for file in PROOFS.glob("*.json")}
-    assert measurement >= {page.name for page in PAGES if page.store == "sqlite"}
+    assert measurement >= {page.name for page in PAGES if page.store == "sqlite"} - UNMEASURED
+    assert {page.name for page in PAGES} - measurement >= UNMEASURED, "it is measured: take its name out"
     assert measurement <= {file.stem for file in PROOFS.glob("*.md")}
 
 
@@ -81,6 +82,8 @@ def test_a_goal_that_names_a_page_is_answered_by_its_figures(goal: tuple[Store, 
     (page,) = [page for page in PAGES if page.name == name]
     # Peers of a store are measured with it, and a store as a whole or not at all.
     if prefix(store) + "throughput" not in KEPT or (asked.page == "peers" and KEPT[name].small):
+        return
+    if name in UNMEASURED:
         return
     assert asked.answers(page.figures(KEPT[name]))
 

@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from fairlane import Breaker, BreakerOpen, BreakerView, Context, ErrorClass, Fail, Fairlane, Job, Lane, State
+from fairlane.app.guards import breaker_memory
 from fairlane.worker.worker import WorkerRuntime
 from tests.acceptance.conftest import PLACES
 from tests.stores import MEMORY
@@ -69,15 +70,16 @@ async def app(place: str) -> AsyncIterator[Fairlane]:
         yield made
 
 
-async def state_of(app: Fairlane) -> str:
-    """Return what the breaker is now."""
-    return (await app.breakers.aget("mail")).state
-
-
 async def view_when(app: Fairlane, state: str) -> BreakerView:
-    """Wait until the breaker is so."""
-    await until_async(lambda: state_of(app), state)
-    return await app.breakers.aget("mail")
+    """Wait until the breaker is so, and return what was seen then: a moment later it may be another."""
+    seen: list[BreakerView] = []
+
+    async def look() -> str:
+        seen.append(await app.breakers.aget("mail"))
+        return seen[-1].state
+
+    await until_async(look, state)
+    return seen[-1]
 
 
 class Working:
@@ -231,6 +233,31 @@ async def test_handlers_open_it_and_then_snooze(app: Fairlane, kind: str) -> Non
 async def _snoozed(jobs: list[Job[None]]) -> bool:
     now = [await job.arefresh() for job in jobs]
     return any((one.because or "").startswith("snooze: breaker mail is open") for one in now)
+
+
+async def test_no_job_that_is_claimed_after_an_opening_passes(
+    app: Fairlane, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S124: its claim says so, however long the store's last word would hold."""
+    monkeypatch.setattr(breaker_memory, "WORD_HOLDS", 10**12)
+    passed: list[str] = []
+
+    @app.task(name="send")
+    async def send(name: str) -> None:
+        async with app.breaker("mail"):
+            passed.append(name)
+
+    async with Working(app), Fairlane(place, config={}, breakers=[mail()]) as other:
+        first = await send.using(tenant="acme").aenqueue("first")
+        await until_async(lambda: _is_over(app, first), True)
+        await other.breakers.aopen("mail", reason="maintenance")
+        second = await send.using(tenant="acme").aenqueue("second")
+        await until_async(lambda: _was_tried(second), True)
+    assert passed == ["first"]
+
+
+async def _was_tried(job: Job[None]) -> bool:
+    return any(one.ended_at is not None for one in (await job.arefresh()).attempts)
 
 
 async def test_on_open_fail_fails_the_attempt(place: str) -> None:

@@ -226,10 +226,47 @@ FAIRNESS: Final = (
     ),
     ProofGoal("strict queue flood", "bulk has at least its minimum share", "fairness", "strict", ".*"),
     ProofGoal("jobs behind a full gate or a paused task", "other work unaffected", "fairness", "held", ".*"),
-    ProofGoal("jobs behind an open breaker", "other work unaffected", why="there are no breakers yet"),
+    ProofGoal(
+        "10⁶ jobs behind an open breaker",
+        "others' claims cost at most 10 % more",
+        "guards",
+        "behind",
+        ".*",
+    ),
     ProofGoal("32 claimers, one tenant", "no empty claim beside a backlog", "fairness", "claimers", ".*"),
 )
 
+
+GUARDS: Final = (
+    ProofGoal(
+        "16 workers before a breaker that opens",
+        "no call by a job that was claimed after it",
+        "guards",
+        "opening",
+        ".*",
+    ),
+    ProofGoal(
+        "16 claimants before a breaker",
+        "none passes while it is open, then exactly one",
+        "guards",
+        "probe",
+        ".*",
+    ),
+    ProofGoal(
+        "16 claimants under a budget, 10,000 jobs",
+        "at most the ceiling and the excess of running jobs",
+        "guards",
+        "budget",
+        ".*",
+    ),
+    ProofGoal(
+        "processor time of a job with a closed breaker and a budget",
+        "at most 5 % more than without",
+        "guards",
+        "cost",
+        ".*",
+    ),
+)
 
 _BESIDE_A_SNAPSHOT: Final = (
     ProofGoal(
@@ -241,4 +278,4 @@ _BESIDE_A_SNAPSHOT: Final = (
 def sections_of(store: Store) -> dict[str, tuple[ProofGoal, ...]]:
     """Return all goals of one store, by section."""
     growth = GROWTH + _BESIDE_A_SNAPSHOT if store == "postgres" else GROWTH
-    return {"Speed": _speed(store), "Cost as work grows": growth, "Fairness": FAIRNESS}
+    return {"Speed": _speed(store), "Cost as work grows": growth, "Fairness": FAIRNESS, "Guards": GUARDS}

@@ -140,6 +140,17 @@ def pages_of(store: Store) -> tuple[Page, ...]:
             "--jobs 1000 --letters 1000 --again 50",
         ),
         several(
+            "guards",
+            "Breakers and budgets",
+            "*behind*: claims of others beside a million jobs behind an open breaker. *opening*: 16 workers"
+            "\ncall a service that goes down. *probe*: 16 claimants ask while it is open, and once it may be"
+            "\ntried. *budget*: 16 claimants spend until nothing is left. *cost*: the processor time of a"
+            "\nworker process by job, in pairs, without a server's.",
+            "benchmarks.guards",
+            "--jobs 1000000 --spending 10000 --pairs 20 --rounds 1",
+            "--jobs 2000 --claims 40 --opening 400 --turns 3 --spending 300 --pairs 2 --guarded 500",
+        ),
+        several(
             "children",
             "Handlers in child processes",
             "*throughput*: jobs that do nothing, in two children. *start*: from an enqueue to the handler.\n"
@@ -184,3 +195,6 @@ SNAPSHOT: Final = Page(
 )
 
 PAGES: Final = (*pages_of("sqlite"), PEERS, *pages_of("postgres"), SNAPSHOT, *pages_of("redis"))
+
+UNMEASURED: Final = frozenset(f"{prefix(store)}guards" for store in STORES)
+"""Pages that wait for an idle machine. Who keeps a measurement of one takes its name out."""

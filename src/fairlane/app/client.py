@@ -96,6 +96,7 @@ class Client:
     def divert(self, url: str | None, clock: StoreClock | None) -> None:
         """Open another store with another clock from now on; None goes back to the configured one."""
         self._diversion = None if url is None or clock is None else (url, clock)
+        self.breaker_memory.forget()
 
     def _open(self) -> Store:
         if self._diversion is not None:
@@ -318,6 +319,7 @@ class Client:
     async def aclose(self) -> None:
         """Close the stores of this event loop and of blocking callers."""
         self._refuse_at_work()
+        self.breaker_memory.forget()
         await self.aclose_here()
         if self.portal.is_open:
             await asyncio.wrap_future(self.portal.submit(self.aclose_here()))
@@ -326,6 +328,7 @@ class Client:
     def close(self) -> None:
         """Close the store of blocking callers; an event loop closes its own with `aclose`."""
         self._refuse_at_work()
+        self.breaker_memory.forget()
         if self.portal.is_open:
             self.portal.run(self.aclose_here())
             self.portal.close()

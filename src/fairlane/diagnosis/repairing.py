@@ -1,4 +1,4 @@
-"""Compare a whole store, one tenant in one queue after the other, and restore what does not fit (S90)."""
+"""Compare a whole store, tenant by tenant in each queue, then its budgets, and restore (S90, S125)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,13 @@ import msgspec
 from fairlane.app.admin.paging import count_all
 from fairlane.model.journal.operations import Operation
 from fairlane.model.lifecycle.states import HOT
+from fairlane.model.policy.amounts import to_decimal
+from fairlane.model.policy.overrides import SubjectKind
 from fairlane.model.scope import Scope
 from fairlane.store.contract import Store
+from fairlane.store.contract.budgets import BudgetFlaw, BudgetRepairReply, BudgetRepairRequest
 from fairlane.store.contract.jobs import FindRequest
+from fairlane.store.contract.policies import ListRequest
 from fairlane.store.contract.repair import Flaw, RepairReply, RepairRequest
 from fairlane.store.contract.request import MAX_PAGE_SIZE
 
@@ -26,6 +30,26 @@ class Compared(msgspec.Struct, frozen=True):
     queue: str
     tenant: str
     reply: RepairReply
+
+
+class ComparedBudget(msgspec.Struct, frozen=True):
+    """A budget, and what its accounts are like."""
+
+    budget: str
+    reply: BudgetRepairReply
+
+
+async def compare_budgets(store: Store, scope: Scope) -> list[ComparedBudget]:
+    """Compare every budget with the claims that run under it. Changes nothing."""
+    views = await store.policies.list(ListRequest(scope=scope, kind=SubjectKind.BUDGET))
+    return [await _compared_budget(store, scope, view.subject.name) for view in views]
+
+
+async def restore_budget(
+    store: Store, scope: Scope, one: ComparedBudget, operation: Operation | None
+) -> ComparedBudget:
+    """Restore what the accounts of a budget reserve, and wake who waits for its room."""
+    return await _compared_budget(store, scope, one.budget, restores=True, operation=operation)
 
 
 async def compare_all(store: Store, scope: Scope) -> list[Compared]:
@@ -57,6 +81,22 @@ def flaw_text(flaw: Flaw) -> str:
     return f"the tenant has {'a' if flaw.stored else 'no'} place in the fair order"
 
 
+def budget_flaw_text(budget: str, flaw: BudgetFlaw) -> str:
+    """Say what is wrong with an account of a budget.
+
+    >>> budget_flaw_text("ai", BudgetFlaw("", "reserved", 1_500_000, 0))
+    'budget ai reserves 1.50, its running jobs have reserved 0.00'
+    >>> budget_flaw_text("ai", BudgetFlaw("acme", "claims", 2, 0))
+    'budget ai holds something for 2 claims whose jobs do not run'
+    """
+    if flaw.where == "reserved":
+        stored, right = (f"{to_decimal(amount):f}" for amount in (flaw.stored, flaw.right))
+        return f"budget {budget} reserves {stored}, its running jobs have reserved {right}"
+    if flaw.where == "claims":
+        return f"budget {budget} holds something for {flaw.stored} claims whose jobs do not run"
+    return f"jobs wait for room in budget {budget}, and nobody would wake them"
+
+
 def is_about(flaw: Flaw, job: UUID) -> bool:
     """Whether a flaw concerns a job: its own place, or all jobs of its tenant in the queue.
 
@@ -64,6 +104,13 @@ def is_about(flaw: Flaw, job: UUID) -> bool:
     (True, False)
     """
     return flaw.job in {None, job}
+
+
+async def _compared_budget(
+    store: Store, scope: Scope, budget: str, *, restores: bool = False, operation: Operation | None = None
+) -> ComparedBudget:
+    request = BudgetRepairRequest(scope=scope, budget=budget, restores=restores, operation=operation)
+    return ComparedBudget(budget, await store.budgets.repair(request))
 
 
 async def _compared(

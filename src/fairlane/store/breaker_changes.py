@@ -30,7 +30,15 @@ from fairlane.model.journal.entries import NewEntry
 from fairlane.model.journal.facts import breaker_closed, breaker_opened
 from fairlane.model.journal.operations import Operation, entry_of
 from fairlane.model.policy.overrides import BreakerRules
-from fairlane.store.contract.breakers import BreakerKey, BreakerOutcomes, ChangeBreakerRequest, EnterReply
+from fairlane.store.contract.breakers import (
+    MAX_OPEN_BREAKERS,
+    BreakerKey,
+    BreakerOutcomes,
+    BreakerWord,
+    ChangeBreakerRequest,
+    EnterReply,
+    OpenBreakers,
+)
 
 States = Mapping[BreakerKey, BreakerState]
 
@@ -52,6 +60,20 @@ def line_key(line: str) -> BreakerKey | None:
     kind, _, rest = line.partition(" ")
     name, _, tenant = rest.partition(" ")
     return BreakerKey(name, tenant) if kind == "breaker" and rest else None
+
+
+def open_breakers(states: States, now: Instant) -> OpenBreakers | None:
+    """Return what a claim says of breakers that are not closed; None if all are.
+
+    >>> state = BreakerState(slots=1, open_until=9)
+    >>> open_breakers({BreakerKey("mail"): state}, 5).words[0].phase, open_breakers({}, 5)
+    ('open', None)
+    """
+    keys = sorted(key for key, state in states.items() if state.slots is not None)
+    if len(keys) > MAX_OPEN_BREAKERS:
+        return OpenBreakers(now, is_cut=True)
+    words = tuple(BreakerWord(key, phase(states[key], now), states[key].open_until) for key in keys)
+    return OpenBreakers(now, words) if words else None
 
 
 def reported(

@@ -21,12 +21,17 @@ from fairlane.worker.attempts.live_attempts import LiveAttempt
 from fairlane.worker.lane_state import PendingSettlement
 
 
+def learn_breakers(client: Client) -> None:
+    """Learn which breakers there are. Only if there are any, claims name those that are not closed (S124)."""
+    client.breaker_memory.declared.update(declared_breakers(client.settings, client.registry))
+
+
 def breaker_of(client: Client, declared: Declaration) -> Breaker | None:
     """Return the breaker of a task; None if it has none."""
     name = declared.breaker_name
     known = client.breaker_memory.declared
     if name is not None and name not in known:
-        known.update(declared_breakers(client.settings, client.registry))
+        learn_breakers(client)
     return None if name is None else known.get(name)
 
 

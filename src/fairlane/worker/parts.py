@@ -9,6 +9,7 @@ from fairlane.model.instants import Micros
 from fairlane.runtime.clock import Clock, ClockOffset
 from fairlane.runtime.loops import WakeUp
 from fairlane.worker.attempts.live_attempts import LiveAttempts
+from fairlane.worker.breaker_outcomes import learn_breakers
 from fairlane.worker.dispatch import Dispatcher
 from fairlane.worker.execute import Executor
 from fairlane.worker.hints import HintListener
@@ -34,6 +35,7 @@ class WorkerParts:
         is_burst: bool,
     ) -> None:
         client = app.client
+        learn_breakers(client)
         self.lanes = lanes
         self.attempts = LiveAttempts()
         self.clock_offset = ClockOffset(0, 0)

@@ -121,6 +121,7 @@ class RoundTrip:
             total=fill.slots + fill.ahead,
             headroom=fill.headroom,
             ahead=fill.ahead,
+            names_breakers=bool(self._client.breaker_memory.declared),
         )
 
     async def _exchange(self, batch: list[PendingSettlement], claim: ClaimRequest | None, finds: int) -> None:
@@ -160,6 +161,8 @@ class RoundTrip:
             claimed = settled.claimed
         elif claim is not None:
             claimed = await claims.claim(claim)
+        if claimed is not None and claimed.open_breakers is not None:
+            self._client.breaker_memory.hear(claimed.open_breakers)  # before any of these jobs can start
         held = [] if claimed is None else self._dispatcher.hold(claimed.claims, self._lane, asked_at)
         if claimed is not None and claimed.permits:
             for attempt in held:

@@ -175,6 +175,24 @@ def test_repair_shows_first_asks_and_says_what_it_did(store: Shell) -> None:
     assert (entry["actor"], entry["note"], entry["subject"]) == ("ann", "after the restore", "queue default")
 
 
+def test_the_accounts_of_budgets_are_repaired_with_the_rest(store: Shell) -> None:
+    """S125: what is wrong is said in amounts."""
+
+    async def scene(world: World) -> None:
+        await healthy(world)
+        await world.put_budget("ai", "tag", ceiling=9_000_000, estimate=2_500_000)
+        await world.enqueue_many(2, task="tag")
+        await world.claim(9)
+
+    store.in_store(scene)
+    damage(store, "UPDATE budget_account SET reserved = 0")
+    (found,) = store.run("doctor", "--repair", "--dry-run", "--json").objects
+    assert found["what"] == "budget ai reserves 0.00, its running jobs have reserved 5.00"
+    (done,) = store.run("doctor", "--repair", "--yes", "--json").objects
+    assert done == {**found, "is_restored": True}
+    assert store.output_of("doctor", "--repair") == "Nothing to repair.\n"
+
+
 @pytest.mark.parametrize("options", [("--yes",), ("--dry-run",), ("--note", "why")])
 def test_an_option_of_repair_alone_is_refused(store: Shell, options: tuple[str, ...]) -> None:
     """It would have no effect."""

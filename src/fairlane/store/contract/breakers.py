@@ -8,12 +8,15 @@ from uuid import UUID
 import msgspec
 
 from fairlane.model.errors import InsideTenant, TenantMismatch
-from fairlane.model.guards.breaker import BreakerState, Outcomes
+from fairlane.model.guards.breaker import BreakerState, Outcomes, Phase
 from fairlane.model.instants import Instant
 from fairlane.store.contract.request import MAX_PAGE_SIZE, OperatorRequest, Request, check_instant
 
 MAX_BREAKER_OUTCOMES: Final = 1_000
 """How many outcomes one request brings."""
+
+MAX_OPEN_BREAKERS: Final = 100
+"""How many breakers that are not closed a claim names; with more it names none."""
 
 BreakerVerb: TypeAlias = Literal["open", "close", "reset"]
 
@@ -85,6 +88,22 @@ class BreakersReply(msgspec.Struct, frozen=True):
 
     now: Instant
     breakers: tuple[StoredBreaker, ...] = ()
+
+
+class BreakerWord(msgspec.Struct, frozen=True):
+    """What a breaker that is not closed was, and until when it is open."""
+
+    key: BreakerKey
+    phase: Phase
+    open_until: Instant
+
+
+class OpenBreakers(msgspec.Struct, frozen=True):
+    """The breakers that were not closed at `now`, in the order of their keys; `is_cut`: too many to name."""
+
+    now: Instant
+    words: tuple[BreakerWord, ...] = ()
+    is_cut: bool = False
 
 
 class EnterReply(msgspec.Struct, frozen=True):

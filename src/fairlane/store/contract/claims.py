@@ -12,6 +12,7 @@ from fairlane.model.job import ATTEMPTS_KEPT, Claim, JobRecord, Progress, Settle
 from fairlane.model.lifecycle.states import State
 from fairlane.model.policy.amounts import Millionths
 from fairlane.model.retry.revoke import RevokeAnswer, RevokeHow
+from fairlane.store.contract.breakers import OpenBreakers
 from fairlane.store.contract.request import OperatorRequest, Request
 
 MAX_RECLAIMED: Final = 500
@@ -39,7 +40,8 @@ class ClaimRequest(Request, frozen=True, kw_only=True):
 
     Once only `headroom` of the total is left, only tenants with nothing running in the queue are served
     (S48). The last `ahead` of the total are claimed before the worker has a free slot for them: once only
-    these are left, the claim ends before the first job that may not be claimed ahead (S68).
+    these are left, the claim ends before the first job that may not be claimed ahead (S68). A worker whose
+    handlers may use breakers wants to hear of those that are not closed (`names_breakers`, S124).
     """
 
     worker: str
@@ -48,6 +50,7 @@ class ClaimRequest(Request, frozen=True, kw_only=True):
     total: int
     headroom: int = 0
     ahead: int = 0
+    names_breakers: bool = False
 
 
 class ClaimReply(msgspec.Struct, frozen=True):
@@ -58,7 +61,8 @@ class ClaimReply(msgspec.Struct, frozen=True):
     `is_partial`: the store stopped early by its own bounds, below the total; ask again at once. Every partial
     reply makes progress, so repeating it ends. `is_ahead_cut`: the next job may not be claimed ahead (S68);
     ask again, for it alone, when a slot is free. `permits`: the jobs among them that pass a breaker which is
-    not closed (S58).
+    not closed (S58). `open_breakers`: if the request wants to hear of them, and some are not closed, which
+    these are since its last job was claimed (S124); so no breaker that opened before is missing.
     """
 
     claims: tuple[Claim, ...] = ()
@@ -66,6 +70,7 @@ class ClaimReply(msgspec.Struct, frozen=True):
     is_partial: bool = False
     is_ahead_cut: bool = False
     permits: tuple[UUID, ...] = ()
+    open_breakers: OpenBreakers | None = None
 
 
 class Renewal(msgspec.Struct, frozen=True):

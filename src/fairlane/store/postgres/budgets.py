@@ -6,18 +6,26 @@ from fairlane.model.policy.budget import Account
 from fairlane.store.contract.budgets import (
     AccountsReply,
     AccountsRequest,
+    BudgetFlaw,
+    BudgetRepairReply,
+    BudgetRepairRequest,
     Spender,
     SpendReply,
     SpendRequest,
     TenantAccount,
+    budget_repair_entries,
+    budget_repair_reply,
 )
+from fairlane.store.contract.repair import MAX_COMPARED
 from fairlane.store.contract.request import check_page
+from fairlane.store.postgres.claims.budget_reports import count_reports
 from fairlane.store.postgres.connection import Server
+from fairlane.store.postgres.journal import append_entries
 from fairlane.store.postgres.statements import load
 
 
 class PostgresBudgets:
-    """Read budgets; claims and settlements write them."""
+    """Read and repair budgets; claims and settlements write them."""
 
     def __init__(self, server: Server) -> None:
         """Share the server with the other facets."""
@@ -42,10 +50,24 @@ class PostgresBudgets:
         rows = await self._server.fetch(self._sql.spend, request.budget, starts_at, request.scope.tenant)
         return SpendReply(starts_at, tuple((Spender(*who), more) for *who, more in rows), periods)
 
-
-async def count_reports(server: Server) -> None:
-    """Count what workers have reported since the last claim."""
-    await server.fetch(load("budgets", server.schema).count_reports)
+    async def repair(self, request: BudgetRepairRequest) -> BudgetRepairReply:
+        await count_reports(self._server)
+        values = (request.budget, request.scope.tenant)
+        queues: list[str] = []
+        async with self._server.transaction() as connection:
+            await connection.execute(self._sql.lock_gates)
+            ((now,),) = await connection.fetch(self._sql.now, self._server.now())
+            (_, _, claims, _), *rows = await connection.fetch(self._sql.compare, now, *values, MAX_COMPARED)
+            if claims is None:
+                return BudgetRepairReply(None)
+            reply = budget_repair_reply(request, claims, (BudgetFlaw(*row) for row in rows))
+            if reply.is_restored:
+                accounts = sorted({one.tenant for one in reply.flaws})
+                ((queues,),) = await connection.fetch(self._sql.restore, now, *values, accounts)
+                entries = budget_repair_entries(request)
+                await append_entries(connection, self._server.schema, now, "audit", entries)
+        self._server.hint(queues)
+        return reply
 
 
 async def forget_spender(server: Server, tenant: str, *, is_running: bool) -> None:

@@ -22,7 +22,7 @@ from fairlane.store.contract.journal import (
     check_trim,
 )
 from fairlane.store.contract.request import MAX_ROWS_READ, check_page, check_serves_all
-from fairlane.store.postgres.budgets import count_reports
+from fairlane.store.postgres.claims.budget_reports import count_reports
 from fairlane.store.postgres.connection import Connection, Server, StatementRunner
 from fairlane.store.postgres.read_transaction import read_transaction
 from fairlane.store.postgres.statements import load

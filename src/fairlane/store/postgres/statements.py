@@ -32,6 +32,7 @@ from fairlane.model.lifecycle.states import State
 from fairlane.model.policy.amounts import LARGEST
 from fairlane.model.policy.budget import CLAIMS_KEPT, MAX_SPENDERS, OTHERS, SPEND_KEPT
 from fairlane.model.scheduling.priority import STEP
+from fairlane.store.contract.breakers import MAX_OPEN_BREAKERS
 from fairlane.store.contract.claims import MAX_DUE, MAX_PARKED, MAX_UNPARKED
 from fairlane.store.postgres.columns import ENDS, MARKS, SENT, parameters
 from fairlane.store.postgres.policies.effective_rules import FOREVER
@@ -58,6 +59,7 @@ _VALUES: Final = {
     "{dead_letter}": f"'{EventKind.DEAD_LETTER.value}'",
     "{priority_step}": f"{STEP}::bigint",
     "{max_due}": str(MAX_DUE),
+    "{max_open_breakers}": str(MAX_OPEN_BREAKERS),
     "{max_parked}": str(MAX_PARKED),
     "{max_unparked}": str(MAX_UNPARKED),
     "{forever}": str(FOREVER),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -10,13 +10,20 @@ from fairlane.model.policy.budget import account_of
 from fairlane.store.contract.budgets import (
     AccountsReply,
     AccountsRequest,
+    BudgetFlaw,
+    BudgetRepairReply,
+    BudgetRepairRequest,
     Spender,
     SpendReply,
     SpendRequest,
     TenantAccount,
+    budget_repair_entries,
+    budget_repair_reply,
 )
+from fairlane.store.contract.repair import MAX_COMPARED
 from fairlane.store.contract.request import check_page
 from fairlane.store.redis.client import RedisClient
+from fairlane.store.redis.records.entries import encode_entries
 from fairlane.store.redis.records.stored_jobs import PAGE
 
 _read_account: Final = msgspec.msgpack.Decoder(tuple[int, int, int, int, int, int]).decode
@@ -26,7 +33,7 @@ _CLAIM_TENANT: Final = 3
 
 
 class RedisBudgets:
-    """Read budgets; claims and settlements write them."""
+    """Read and repair budgets; claims and settlements write them."""
 
     def __init__(self, client: RedisClient) -> None:
         """Share the connections with the other facets."""
@@ -52,6 +59,16 @@ class RedisBudgets:
         mine = [one for one in spent if request.scope.covers(one[0].tenant)]
         mine.sort(key=lambda one: (-one[1], one[0]))
         return SpendReply(starts_at, tuple(mine), tuple(periods))
+
+    async def repair(self, request: BudgetRepairRequest) -> BudgetRepairReply:
+        only = "" if request.scope.tenant is None else f"={request.scope.tenant}"
+        entries = encode_entries("audit", budget_repair_entries(request))
+        values = (request.budget, only, int(request.restores), MAX_COMPARED, entries)
+        claims, *flaws = await self._client.run("budgets/repair", *values)
+        if claims < 0:
+            return BudgetRepairReply(None)
+        found = (_flaw(flaws[at : at + 4]) for at in range(0, len(flaws), 4))
+        return budget_repair_reply(request, claims, found)
 
 
 async def forget_spender(client: RedisClient, tenant: str, *, is_running: bool) -> None:
@@ -84,6 +101,11 @@ async def _forget_claims(client: RedisClient, tenant: str) -> None:
 
 def _is_of(claim: bytes | None, tenant: str) -> bool:
     return claim is not None and _read_claim(claim)[_CLAIM_TENANT] == tenant
+
+
+def _flaw(values: list[Any]) -> BudgetFlaw:
+    tenant, where, stored, right = values
+    return BudgetFlaw(tenant.decode(), where.decode(), stored, right)
 
 
 def _account(tenant: bytes, stored: bytes) -> TenantAccount:

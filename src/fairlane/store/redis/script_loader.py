@@ -21,6 +21,7 @@ from fairlane.model.policy.budget import CLAIMS_KEPT, MAX_SPENDERS, OTHERS, SPEN
 from fairlane.model.scheduling.fairness import FIRST_ESTIMATE, SCALE
 from fairlane.model.scheduling.priority import STEP
 from fairlane.model.scope import SYSTEM
+from fairlane.store.contract.breakers import MAX_OPEN_BREAKERS
 from fairlane.store.contract.claims import MAX_DUE, MAX_PARKED, MAX_UNPARKED
 from fairlane.store.contract.mailbox import MAX_QUESTIONS
 from fairlane.store.redis.keys import NAMES
@@ -68,6 +69,7 @@ _CONSTANTS: Final[dict[str, int | str]] = {
     "SPEND_KEPT": SPEND_KEPT,
     "CLAIMS_KEPT": CLAIMS_KEPT,
     "LARGEST_AMOUNT": LARGEST,
+    "MAX_OPEN_BREAKERS": MAX_OPEN_BREAKERS,
     "MAX_PARKED": MAX_PARKED,
     "MAX_QUESTIONS": MAX_QUESTIONS,
     "MAX_UNPARKED": MAX_UNPARKED,

@@ -6,6 +6,8 @@ from fairlane.model.policy.budget import account_of, rolled
 from fairlane.store.contract.budgets import (
     AccountsReply,
     AccountsRequest,
+    BudgetRepairReply,
+    BudgetRepairRequest,
     Spender,
     SpendReply,
     SpendRequest,
@@ -15,17 +17,19 @@ from fairlane.store.contract.request import check_page
 from fairlane.store.sqlite.query import all_rows
 from fairlane.store.sqlite.statements import load
 from fairlane.store.sqlite.tables.budgets import read_period
-from fairlane.store.sqlite.threads import ReaderThread
+from fairlane.store.sqlite.threads import ReaderThread, WriterThread
 from fairlane.store.sqlite.transaction import Transaction
+from fairlane.store.sqlite.upkeep.repair_budget import repair_budget
 
 _SQL = load("budgets")
 
 
 class SqliteBudgets:
-    """Read budgets; claims and settlements write them."""
+    """Read and repair budgets; claims and settlements write them."""
 
-    def __init__(self, reader: ReaderThread) -> None:
+    def __init__(self, writer: WriterThread, reader: ReaderThread) -> None:
         """Share the file with the other facets."""
+        self._writer = writer
         self._reader = reader
 
     async def accounts(self, request: AccountsRequest) -> AccountsReply:
@@ -34,6 +38,9 @@ class SqliteBudgets:
 
     async def spend(self, request: SpendRequest) -> SpendReply:
         return await self._reader.run(lambda tx: _spend(tx, request))
+
+    async def repair(self, request: BudgetRepairRequest) -> BudgetRepairReply:
+        return await self._writer.run(lambda tx: repair_budget(tx, request))
 
 
 def _accounts(tx: Transaction, request: AccountsRequest) -> AccountsReply:

@@ -50,7 +50,7 @@ class SqliteStore:
         self.jobs = SqliteJobs(self._writer, self._reader, app_transaction)
         self.claims = SqliteClaims(self._writer, self._reader, app_transaction)
         self.policies = SqlitePolicies(self._writer, self._reader)
-        self.budgets = SqliteBudgets(self._reader)
+        self.budgets = SqliteBudgets(self._writer, self._reader)
         self.registry = SqliteRegistry(self._writer, self._reader, self._wake)
         self.mailbox = SqliteMailbox(self._writer, self._reader)
         self.dead = SqliteDead(self._writer, self._reader)

@@ -16,7 +16,7 @@ import msgspec
 
 from fairlane.app.task.attempt_log import LogTail
 from fairlane.model.failure import Failure
-from fairlane.model.instants import Instant, Micros
+from fairlane.model.instants import Micros
 from fairlane.model.retry.decision import AttemptResult
 from fairlane.worker.attempts.live_attempts import LiveAttempt
 from fairlane.worker.children import memory
@@ -108,14 +108,13 @@ class ChildProcess:
 
     # ── what it is told ───────────────────────────────────────────────────────
 
-    def run(self, attempt: LiveAttempt, store_now: Instant) -> None:
+    def run(self, attempt: LiveAttempt, start: Start) -> None:
         """Run an attempt. The child must be ready and idle."""
         self.attempt = attempt
         self.jobs += 1
         attempt.child = self
         self._output.begin(attempt)
-        claim = attempt.claim
-        self._send(Start(claim.job, claim.fence, claim.lease_until, store_now))
+        self._send(start)
 
     def stop(self, attempt: LiveAttempt) -> None:
         """Ask the handler to stop: a frame says why, a signal interrupts it."""

@@ -20,7 +20,7 @@ from fairlane.worker.children.guardian_link import GuardianLink
 from fairlane.worker.children.import_path import import_path_of
 from fairlane.worker.children.launch import setup_for
 from fairlane.worker.children.pool import ChildEnds, ChildPool, PoolLimits
-from fairlane.worker.children.protocol import Setup
+from fairlane.worker.children.protocol import Setup, Start
 from fairlane.worker.children.quarantine import Quarantine
 from fairlane.worker.children.suspects import SuspectLine
 
@@ -57,8 +57,9 @@ class Children:
             settings.child_max_age,
         )
         one = limits._replace(children=1)
-        self._pool = ChildPool(self._setup, limits, clock, self._guardian, ends, store_now)
-        self._reserved = ChildPool(self._setup, one, clock, self._guardian, ends, store_now)
+        self._store_now = store_now
+        self._pool = ChildPool(self._setup, limits, clock, self._guardian, ends, self._start_of)
+        self._reserved = ChildPool(self._setup, one, clock, self._guardian, ends, self._start_of)
 
     @property
     def can_run(self) -> bool:
@@ -106,6 +107,12 @@ class Children:
     def _setup(self) -> Setup:
         reports_memory = self._settings.child_max_memory is not None
         return setup_for(self._app, self._import_path or "", self._worker, reports_memory=reports_memory)
+
+    def _start_of(self, attempt: LiveAttempt) -> Start:
+        """Return the frame that starts an attempt, with what this worker knows at that moment."""
+        claim = attempt.claim
+        heard = self._app.client.breaker_memory.words_for(claim.job.tenant)
+        return Start(claim.job, claim.fence, claim.lease_until, self._store_now(), heard)
 
     # ── upkeep ────────────────────────────────────────────────────────────────
 

@@ -13,7 +13,7 @@ from signal import SIGKILL
 from typing import Final, NamedTuple, Protocol
 
 from fairlane.model.failure import MESSAGE_CHARS, ErrorClass, Failure, bounded
-from fairlane.model.instants import SECOND, Instant, Micros
+from fairlane.model.instants import SECOND, Micros
 from fairlane.model.retry.decision import AttemptResult, Failed
 from fairlane.runtime.clock import Clock
 from fairlane.worker import report
@@ -23,7 +23,7 @@ from fairlane.worker.children.child_process import ChildProcess
 from fairlane.worker.children.death import OutOfMemoryKills, describe_end
 from fairlane.worker.children.guardian_link import GuardianLink
 from fairlane.worker.children.launch import launch_guarded
-from fairlane.worker.children.protocol import Setup
+from fairlane.worker.children.protocol import Setup, Start
 
 GROW_AFTER: Final[Micros] = SECOND // 50
 """How long an attempt waits before another child is started: many jobs end sooner than one starts."""
@@ -78,14 +78,14 @@ class ChildPool:
         clock: Clock,
         guardian: GuardianLink,
         ends: ChildEnds,
-        store_now: Callable[[], Instant],
+        start_of: Callable[[LiveAttempt], Start],
     ) -> None:
         self._setup = setup
         self._limits = limits
         self._clock = clock
         self._guardian = guardian
         self._ends = ends
-        self._store_now = store_now
+        self._start_of = start_of
         self._waiting: deque[LiveAttempt] = deque()
         self._idle: list[ChildProcess] = []
         self._children: set[ChildProcess] = set()
@@ -133,7 +133,7 @@ class ChildPool:
 
     def _assign(self, child: ChildProcess, attempt: LiveAttempt) -> None:
         attempt.begin(self._clock.elapsed())
-        child.run(attempt, self._store_now())
+        child.run(attempt, self._start_of(attempt))
 
     # ── children ──────────────────────────────────────────────────────────────
 

@@ -24,6 +24,7 @@ from fairlane.model.retry.decision import (
     Snoozed,
     Succeeded,
 )
+from fairlane.store.contract.breakers import OpenBreakers
 
 MAX_FRAME: Final = 64 * 2**20
 """The longest frame that is read, in bytes: a length above it is not one of ours."""
@@ -51,12 +52,16 @@ class Setup(msgspec.Struct, frozen=True, tag="setup", kw_only=True):
 
 
 class Start(msgspec.Struct, frozen=True, tag="start"):
-    """Run one attempt. `store_now` is the store's time when this was sent, as far as the worker knows it."""
+    """Run one attempt. `store_now` is the store's time when this was sent, as far as the worker knows it.
+
+    `open_breakers` is what the worker has heard of breakers that are not closed; the child hears it first.
+    """
 
     job: JobRecord
     fence: int
     lease_until: Instant
     store_now: Instant
+    open_breakers: tuple[OpenBreakers, ...] = ()
 
 
 class Stop(msgspec.Struct, frozen=True, tag="stop"):

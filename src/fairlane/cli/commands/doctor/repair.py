@@ -12,7 +12,16 @@ from fairlane.app.admin.operations import operation
 from fairlane.cli.exits import Exit
 from fairlane.cli.invocation import Invocation
 from fairlane.cli.render.output import TableView
-from fairlane.diagnosis.repairing import Compared, compare_all, flaw_text, restore
+from fairlane.diagnosis.repairing import (
+    Compared,
+    ComparedBudget,
+    budget_flaw_text,
+    compare_all,
+    compare_budgets,
+    flaw_text,
+    restore,
+    restore_budget,
+)
 from fairlane.model.scope import Scope
 from fairlane.store.contract.repair import MAX_COMPARED
 
@@ -42,7 +51,12 @@ _VIEW: Final[TableView[Line]] = TableView(
 
 def repair(invocation: Invocation, *, yes: bool, dry_run: bool, note: str) -> None:
     """Compare, show, ask, restore, and show what was done."""
-    compared = invocation.run(lambda app: compare_all(app.client.store, Scope.all()))
+
+    async def compare(app: Fairlane) -> list[Compared | ComparedBudget]:
+        store, scope = app.client.store, Scope.all()
+        return [*await compare_all(store, scope), *await compare_budgets(store, scope)]
+
+    compared = invocation.run(compare)
     wrong = [one for one in compared if one.reply.flaws]
     if not wrong or dry_run:
         _print(invocation, compared)
@@ -54,15 +68,22 @@ def repair(invocation: Invocation, *, yes: bool, dry_run: bool, note: str) -> No
     number = sum(len(one.reply.flaws) for one in wrong)
     invocation.confirm(f"Restore what is derived from jobs in {len(wrong)} places ({number} flaws)?", yes=yes)
 
-    async def mend(app: Fairlane) -> list[Compared]:
+    async def mend(app: Fairlane) -> list[Compared | ComparedBudget]:
         asked = operation("doctor.repair", who=invocation.who, note=note)
-        return [await restore(app.client.store, Scope.all(), one, asked) for one in wrong]
+        store, scope = app.client.store, Scope.all()
+        return [
+            await restore(store, scope, one, asked)
+            if isinstance(one, Compared)
+            else await restore_budget(store, scope, one, asked)
+            for one in wrong
+        ]
 
     _print(invocation, invocation.run(mend))
 
 
-def _print(invocation: Invocation, compared: Sequence[Compared]) -> None:
-    lines = [line for one in compared for line in _lines(one)]
+def _print(invocation: Invocation, compared: Sequence[Compared | ComparedBudget]) -> None:
+    found = (_lines(one) if isinstance(one, Compared) else _budget_lines(one) for one in compared)
+    lines = [line for some in found for line in some]
     invocation.output.table(lines, _VIEW, empty="Nothing to repair.")
 
 
@@ -76,3 +97,16 @@ def _lines(one: Compared) -> Iterator[Line]:
         yield line(flaw_text(flaw))
     if one.reply.flaws[_SHOWN:]:
         yield line(f"and {len(one.reply.flaws) - _SHOWN} more")
+
+
+def _budget_lines(one: ComparedBudget) -> Iterator[Line]:
+    """A budget is of no queue; an account of its own names its tenant."""
+    flaws = one.reply.flaws
+    if one.reply.claims is None:
+        text = f"budget {one.budget} not compared: more than {MAX_COMPARED:,} claims"
+        yield Line("", "", text, one.reply.is_restored)
+    for flaw in flaws[:_SHOWN]:
+        yield Line("", flaw.tenant, budget_flaw_text(one.budget, flaw), one.reply.is_restored)
+    if flaws[_SHOWN:]:
+        text = f"budget {one.budget}: and {len(flaws) - _SHOWN} more"
+        yield Line("", "", text, one.reply.is_restored)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import msgspec
 
+from fairlane.model.guards.breaker import BreakerState
 from fairlane.model.instants import Instant, Micros
 from fairlane.model.job import Claim
+from fairlane.store.breaker_changes import open_breakers
+from fairlane.store.contract.breakers import BreakerKey, OpenBreakers
 from fairlane.store.contract.claims import ClaimReply, ClaimRequest, QueueRequest
 from fairlane.store.postgres.rows import plain_uuid, read_record
 from fairlane.store.postgres.statements import load
@@ -43,6 +47,7 @@ class QueueClaimReply(msgspec.Struct, frozen=True):
     unparked: int
     is_ahead_cut: bool
     permits: tuple[UUID, ...] = ()
+    open_breakers: OpenBreakers | None = None
 
 
 async def claim(server: Server, request: ClaimRequest) -> ClaimReply:
@@ -52,6 +57,7 @@ async def claim(server: Server, request: ClaimRequest) -> ClaimReply:
     next_due: dict[str, Instant | None] = {}
     unparked: dict[str, int] = {}
     parked, is_partial, is_ahead_cut = 0, False, False
+    named: OpenBreakers | None = None
     without_work = await _queues_without_work(server, request)
     for queue_request in request.queue_requests:
         queue, total = queue_request.queue, request.total - len(claims)
@@ -78,10 +84,11 @@ async def claim(server: Server, request: ClaimRequest) -> ClaimReply:
         parked, unparked[queue] = reply.parked, reply.unparked
         is_partial = is_partial or reply.is_partial
         is_ahead_cut = reply.is_ahead_cut
+        named = reply.open_breakers if request.names_breakers else None
     if len(claims) >= request.total:
-        return ClaimReply(tuple(claims), permits=tuple(permits))
+        return ClaimReply(tuple(claims), permits=tuple(permits), open_breakers=named)
     due = earliest(next_due.values())
-    return ClaimReply(tuple(claims), due, is_partial, is_ahead_cut, tuple(permits))
+    return ClaimReply(tuple(claims), due, is_partial, is_ahead_cut, tuple(permits), named)
 
 
 async def claim_queue(runner: Server | Connection, server: Server, call: QueueClaim) -> QueueClaimReply:
@@ -110,7 +117,17 @@ async def claim_queue(runner: Server | Connection, server: Server, call: QueueCl
         last["unparked"],
         last["is_ahead_cut"],
         tuple(map(plain_uuid, last["permits"] or ())),
+        None if last["open_breakers"] is None else _read_breakers(last["open_breakers"]),
     )
+
+
+def _read_breakers(text: str) -> OpenBreakers | None:
+    named = json.loads(text)
+    states = {
+        BreakerKey(name, tenant): BreakerState(slots=slots, open_until=open_until)
+        for name, tenant, slots, open_until in named["found"]
+    }
+    return open_breakers(states, named["now"])
 
 
 async def _queues_without_work(server: Server, request: ClaimRequest) -> dict[str, Instant | None]:

@@ -12,7 +12,7 @@ from fairlane.store.contract.filters import explain_by_state
 from fairlane.store.contract.jobs import ExplainRequest, Why
 from fairlane.store.contract.registry import LIVE_WITHIN
 from fairlane.store.policy_records import EVERYONE
-from fairlane.store.postgres.budgets import count_reports
+from fairlane.store.postgres.claims.budget_reports import count_reports
 from fairlane.store.postgres.connection import Connection, Server
 from fairlane.store.postgres.policies.policy_snapshot import PolicySnapshot, read_policy_snapshot
 from fairlane.store.postgres.read_transaction import read_transaction

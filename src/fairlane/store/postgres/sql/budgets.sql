@@ -52,3 +52,11 @@ WITH gone AS (DELETE FROM {schema}.budget_spend WHERE budget = $2 AND starts_at 
 INSERT INTO {schema}.budget_spend (budget, starts_at, task, tenant, created_by, spent)
 SELECT $2, $3, {others}, {others}, {others}, sum(spent)::bigint FROM gone HAVING count(*) > 0
 ON CONFLICT (budget, starts_at, task, tenant, created_by) DO UPDATE SET spent = budget_spend.spent + excluded.spent
+
+-- name: compare
+-- $1 the instant, $2 the budget, $3 the account of one tenant or NULL, $4 how many claims at most.
+SELECT account, place, stored, fitting FROM {schema}.compare_budget($1, $2, $3, $4)
+
+-- name: restore
+-- $4 the accounts that have a flaw.
+SELECT {schema}.restore_budget($1, $2, $3, $4::text[])

@@ -3,7 +3,7 @@
 -- name: claim
 -- $1 now (NULL except in tests), $2 worker, $3 lease, $4 queue, $5 limit of the queue, $6 what is left of the total,
 -- $7 headroom, $8 only this tenant, $9 is again, $10 parked so far, $11 unparked so far, $12 ahead.
-SELECT {record}, next_due_at, is_partial, parked, unparked, is_ahead_cut, is_over_budget, permits
+SELECT {record}, next_due_at, is_partial, parked, unparked, is_ahead_cut, is_over_budget, permits, open_breakers
 FROM {schema}.claim($1, $2, $3, $4, $5, $6, $7, false, $8, $9, $10, $11, $12)
 
 -- name: lock_queue

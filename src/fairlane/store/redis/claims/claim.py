@@ -10,9 +10,11 @@ import msgspec
 from fairlane.model.errors import StoreError
 from fairlane.model.instants import Instant
 from fairlane.model.job import Claim
+from fairlane.store.contract.breakers import OpenBreakers
 from fairlane.store.contract.claims import ClaimReply, ClaimRequest
 from fairlane.store.contract.request import check_serves_all
 from fairlane.store.redis.client import RedisClient
+from fairlane.store.redis.records.breaker import read_open
 from fairlane.store.redis.records.job import pack, read_claims
 
 
@@ -37,15 +39,17 @@ class ClaimParts:
         self._undecoded: list[tuple[Instant, list[bytes], list[bytes]]] = []
         self._claims: list[Claim] = []
         self._permits: list[UUID] = []
+        self._open_breakers: OpenBreakers | None = None
         self.last = -1
 
     def add(self, number: int, reply: list[Any]) -> None:
         """Add the reply of a script; decode it later."""
-        continuation, due, is_partial, is_ahead_cut, now, parts, over_budget, permits = reply
+        continuation, due, is_partial, is_ahead_cut, now, parts, over_budget, permits, named = reply
         self._permits += [UUID(bytes=id) for id in permits]
         if number > self.last:
             self.last, self.continuation, self._due = number, continuation, due
             self._is_partial, self._is_ahead_cut = is_partial, is_ahead_cut
+            self._open_breakers = read_open(named, now)
         self._undecoded.append((now, parts, over_budget))
 
     def decode(self) -> None:
@@ -62,8 +66,14 @@ class ClaimParts:
     def reply(self) -> ClaimReply:
         """Return all claims."""
         is_partial, is_ahead_cut = bool(self._is_partial), bool(self._is_ahead_cut)
-        permits = tuple(self._permits)
-        return ClaimReply(tuple(self._claims), self._due or None, is_partial, is_ahead_cut, permits)
+        return ClaimReply(
+            tuple(self._claims),
+            self._due or None,
+            is_partial,
+            is_ahead_cut,
+            tuple(self._permits),
+            self._open_breakers,
+        )
 
 
 def _marked(claims: list[Claim], over_budget: list[bytes]) -> list[Claim]:
@@ -99,5 +109,6 @@ def encode_request(request: ClaimRequest) -> bytes:
             "total": request.total,
             "headroom": request.headroom,
             "ahead": request.ahead,
+            "names_breakers": request.names_breakers,
         }
     )

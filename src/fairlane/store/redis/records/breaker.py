@@ -9,8 +9,9 @@ from uuid import UUID
 import msgspec
 
 from fairlane.model.guards.breaker import CLOSED, BreakerState
-from fairlane.model.instants import LAST_INSTANT
-from fairlane.store.breaker_changes import unpack_state
+from fairlane.model.instants import LAST_INSTANT, Instant
+from fairlane.store.breaker_changes import open_breakers, unpack_state
+from fairlane.store.contract.breakers import BreakerKey, OpenBreakers
 
 BREAKER_CONSTANTS: Final[dict[str, int | str]] = {"BREAKER_FORMAT": ">i8i8i4", "LAST_INSTANT": LAST_INSTANT}
 """Open until, half-opened at (-1: not yet), slots; the ids of the jobs with a permit follow."""
@@ -31,6 +32,19 @@ def read_state(packed: bytes, opened: bytes) -> BreakerState:
     permits = tuple(UUID(bytes=opened[at : at + _ID_SIZE]) for at in ids)
     half_opened = None if half_opened_at < 0 else half_opened_at
     return msgspec.structs.replace(state, half_opened_at=half_opened, permits=permits)
+
+
+def read_open(named: list[bytes] | list[int], now: Instant) -> OpenBreakers | None:
+    """Decode what a claim says of those that are not closed: fields and open parts, or only a number."""
+    if not named:
+        return None
+    if isinstance(named[0], int):
+        return OpenBreakers(now, is_cut=True)
+    states: dict[BreakerKey, BreakerState] = {}
+    for field, opened in zip(named[::2], named[1::2], strict=True):
+        open_until, _, slots = _HEAD.unpack_from(opened)
+        states[BreakerKey(*field.decode().split("\0"))] = BreakerState(slots=slots, open_until=open_until)
+    return open_breakers(states, now)
 
 
 def open_part(state: BreakerState) -> bytes:

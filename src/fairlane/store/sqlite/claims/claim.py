@@ -43,6 +43,7 @@ from fairlane.model.job import Claim
 from fairlane.model.lifecycle.record_changes import claimed, promoted, stopped
 from fairlane.model.lifecycle.states import Because, State, because, is_expired
 from fairlane.model.scheduling.fairness import charge
+from fairlane.store.breaker_changes import open_breakers
 from fairlane.store.contract.claims import MAX_DUE, MAX_PARKED, ClaimReply, ClaimRequest
 from fairlane.store.sqlite.claims.budgets import note_no_room, reserve_budget
 from fairlane.store.sqlite.claims.fair_order import (
@@ -70,10 +71,11 @@ def claim(tx: Transaction, request: ClaimRequest) -> ClaimReply:
     claim_pass = ClaimPass(tx, request)
     claims = claim_pass.run()
     permits = tuple(claim_pass.permits)
+    named = open_breakers(tx.breakers.open(), tx.now) if request.names_breakers else None
     if len(claims) >= request.total:
-        return ClaimReply(tuple(claims), permits=permits)
-    next_due_at = next_due(tx, claim_pass.queues)
-    return ClaimReply(tuple(claims), next_due_at, claim_pass.is_partial, claim_pass.is_ahead_cut, permits)
+        return ClaimReply(tuple(claims), permits=permits, open_breakers=named)
+    due, is_cut = next_due(tx, claim_pass.queues), claim_pass.is_ahead_cut
+    return ClaimReply(tuple(claims), due, claim_pass.is_partial, is_cut, permits, named)
 
 
 class ClaimPass:

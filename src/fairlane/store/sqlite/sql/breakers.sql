@@ -5,6 +5,10 @@
 -- name: not_closed
 SELECT DISTINCT name FROM breaker WHERE slots IS NOT NULL
 
+-- name: open
+-- ?1 how many at most.
+SELECT name, tenant FROM breaker WHERE slots IS NOT NULL ORDER BY name LIMIT ?1
+
 -- name: read
 SELECT state FROM breaker WHERE name = ?1 AND tenant = ?2
 

@@ -81,3 +81,20 @@ DELETE FROM budget_claim WHERE ended_at IS NOT NULL AND tenant = ?1
 
 -- name: drop_accounts_of
 DELETE FROM budget_account WHERE budget IN (SELECT budget FROM budget_period) AND tenant = ?1
+
+-- name: claims_under
+-- The claims of a budget that hold something, in one account (?2) or in all, at most ?3; whether their jobs run under them.
+SELECT job, fence, account, estimate, spent, EXISTS (
+  SELECT 1 FROM body CROSS JOIN live USING (seq)
+  WHERE body.id = budget_claim.job AND live.state = {running} AND live.fence = budget_claim.fence)
+FROM budget_claim WHERE budget = ?1 AND ended_at IS NULL AND (?2 IS NULL OR account = ?2) LIMIT ?3
+
+-- name: accounts_under
+-- The accounts of a budget, in one (?2) or in all: what they reserve, and whether somebody waits.
+SELECT tenant, reserved, is_waited_for FROM budget_account WHERE budget = ?1 AND (?2 IS NULL OR tenant = ?2)
+
+-- name: waiting_for
+-- The tenants of strands that wait for room in a budget and are not due to be unparked at ?2.
+SELECT DISTINCT tenant_queue.tenant FROM strand CROSS JOIN tenant_queue USING (tenant_queue)
+WHERE strand.parked = 'budget budget ' || ?1 AND strand.parked >= 'budget ' AND strand.parked < 'budget!'
+  AND (strand.parked_until IS NULL OR strand.parked_until > ?2)

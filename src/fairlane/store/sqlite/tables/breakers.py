@@ -9,7 +9,7 @@ import apsw
 
 from fairlane.model.guards.breaker import CLOSED, BreakerState
 from fairlane.store.breaker_changes import pack_state, unpack_state
-from fairlane.store.contract.breakers import BreakerKey
+from fairlane.store.contract.breakers import MAX_OPEN_BREAKERS, BreakerKey
 from fairlane.store.sqlite.query import all_rows, json_array, one_value
 from fairlane.store.sqlite.statements import load
 
@@ -47,6 +47,14 @@ class BreakerTable:
             self.flush()
             self._not_closed = {name for (name,) in self._db.execute(_SQL.not_closed)}
         return name in self._not_closed
+
+    def open(self) -> dict[BreakerKey, BreakerState]:
+        """Return the breakers that are not closed, or one more than a claim names."""
+        if self._not_closed == set():
+            return {}
+        self.flush()
+        keys = [BreakerKey(*row) for row in all_rows(self._db, _SQL.open, (MAX_OPEN_BREAKERS + 1,))]
+        return {key: self[key] for key in keys}
 
     def note_claimed(self, job: UUID) -> None:
         """Note a job that this transaction makes running: its row may not be written yet."""

@@ -127,6 +127,11 @@ class BudgetRows:
         self._held[held.job, held.fence] = msgspec.structs.replace(held, claim=claim)
         self._give_room(held)
 
+    def restore(self, budget: str, tenant: str, reserved: Millionths, now: Instant) -> None:
+        """Set what an account reserves; whoever calls wakes those who wait for its room."""
+        account = self.account(budget, tenant, now)
+        self._change(budget, tenant, msgspec.structs.replace(account, reserved=reserved, is_waited_for=False))
+
     def _count(self, held: HeldBudget, rules: BudgetRules, account: Account, more: Millionths) -> None:
         account, found = alerts(held.budget, held.tenant, rules, account)
         self.told += found

@@ -74,6 +74,8 @@ class Child:
             unknown = Failed(Failure(ErrorClass.RETRYABLE, "UnknownTask", text))
             self._connection.send(ended(unknown, None, None, 0))
             return
+        for said in start.open_breakers:
+            self._client.breaker_memory.hear(said, start.store_now)
         attempt = self.attempt = ChildAttempt(start, declared, self._connection)
         self._stops.begin(attempt)
         try:

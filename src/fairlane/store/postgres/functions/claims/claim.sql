@@ -12,14 +12,15 @@
 -- strand waits at a gate. Commits without waiting for the disk: the fence makes a claim harmless that a crash has undone.
 
 -- What a claim returns: the jobs in the order served, each with whether its budget is spent (S59), then one row without a job.
--- The columns from `next_due_at` to `permits` are, but for `is_over_budget`, those of the last row alone: when time alone makes another job claimable (NULL: nothing known, or the total was reached), whether a
+-- The columns from `next_due_at` to `open_breakers` are, but for `is_over_budget`, those of the last row alone: when time alone makes another job claimable (NULL: nothing known, or the total was reached), whether a
 -- bound was met, so that a repeat may find more, how many were parked and unparked so far, whether the next job may not be
--- claimed ahead, and which jobs passed a breaker that is not closed. The type follows the columns of a job, which CREATE OR REPLACE could not change: it is made anew with the
+-- claimed ahead, which jobs passed a breaker that is not closed, and which breakers are not (S124). The type follows the columns of a job, which CREATE OR REPLACE could not change: it is made anew with the
 -- functions that return it.
 DROP TYPE IF EXISTS {schema}.claim_reply CASCADE;
 CREATE TYPE {schema}.claim_reply AS (
   {record_types}, is_alone boolean,
-  next_due_at bigint, is_partial boolean, parked int, unparked int, is_ahead_cut boolean, is_over_budget boolean, permits uuid[]
+  next_due_at bigint, is_partial boolean, parked int, unparked int, is_ahead_cut boolean, is_over_budget boolean, permits uuid[],
+  open_breakers text
 );
 
 CREATE OR REPLACE FUNCTION {schema}.claim(
@@ -76,6 +77,7 @@ BEGIN
   IF v_taken < p_total THEN
     reply.next_due_at := {schema}.next_due(v_now, p_queue, q);
   END IF;
+  reply.open_breakers := {schema}.open_breakers(v_now);
   RETURN NEXT reply;
 END $$;
 
@@ -101,7 +103,8 @@ BEGIN
       started_at = p_now, lease_until = p_now + p_lease, gate = taken.gate, charged = taken.charge, is_capped = coalesce(taken.is_capped, false)
     FROM unnest(p_tids, p_gates, p_charges, p_capped, p_over) AS taken (tid, gate, charge, is_capped, is_over)
     WHERE job.ctid = taken.tid
-    RETURNING {record_of_job}, false, NULL::bigint, NULL::boolean, NULL::int, NULL::int, NULL::boolean, taken.is_over, NULL::uuid[];
+    RETURNING {record_of_job}, false, NULL::bigint, NULL::boolean, NULL::int, NULL::int, NULL::boolean, taken.is_over, NULL::uuid[],
+      NULL::text;
 END $$;
 
 -- Make a queue ready for a claim: apply deltas, let in what is due, unpark what can be. `is_partial`: a bound was met.

@@ -21,6 +21,18 @@ BEGIN
   RETURN EXISTS (SELECT 1 FROM {schema}.breaker WHERE slots IS NOT NULL);
 END $$;
 
+-- The breakers that are not closed, for a claim that is told so (S124): a JSON array of name, tenant, slots and open_until, of one
+-- more than a claim names at most; NULL if all are closed.
+CREATE OR REPLACE FUNCTION {schema}.open_breakers(p_now bigint) RETURNS text LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  IF NOT EXISTS (SELECT 1 FROM {schema}.breaker WHERE slots IS NOT NULL) THEN
+    RETURN NULL;
+  END IF;
+  RETURN json_build_object('now', p_now, 'found', (SELECT json_agg(json_build_array(name, tenant, slots, open_until)) FROM (
+    SELECT name, tenant, slots, open_until FROM {schema}.breaker WHERE slots IS NOT NULL
+    ORDER BY name, tenant LIMIT {max_open_breakers} + 1) one));
+END $$;
+
 -- Which of these jobs run.
 CREATE OR REPLACE FUNCTION {schema}.running_jobs(p_ids uuid[]) RETURNS uuid[] LANGUAGE plpgsql STABLE AS $$
 BEGIN

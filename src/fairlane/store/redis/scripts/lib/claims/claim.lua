@@ -45,8 +45,8 @@ local function start_attempts(request, claimed)
 end
 
 -- Do one script's part of a claim and commit. Return the continuation ('' at the end), when to look again, whether a
--- bound was met, whether the part ahead was cut, the instant, the claims, the ids of those whose budget is spent, and of those
--- with a permit.
+-- bound was met, whether the part ahead was cut, the instant, the claims, the ids of those whose budget is spent, of those
+-- with a permit, and the breakers that are not closed.
 local function claim_step(request, continuation, limit)
   local claimed, is_done = choose_jobs(request, continuation, limit)
   local claims, due, partial = start_attempts(request, claimed), 0, false
@@ -57,9 +57,11 @@ local function claim_step(request, continuation, limit)
     end
     due, partial = next_due(names), is_partial(request, continuation)
   end
+  local named = breakers.named(request)
   commit()
   local is_cut = continuation.is_ahead_cut and 1 or 0
-  return {is_done and '' or pack(continuation), due, partial and 1 or 0, is_cut, NOW, claims, budgets.over, breakers.taken}
+  return {is_done and '' or pack(continuation), due, partial and 1 or 0, is_cut, NOW, claims, budgets.over, breakers.taken,
+    named}
 end
 
 -- Do the part of a claim that comes with one page of settlements. Each page goes on where the one before stopped: the
@@ -69,7 +71,7 @@ local function claim_with_page(request, key, page, pages)
   local stored = page > 1 and call('GET', PREFIX .. key)
   if page > 1 and not stored then -- a page before was refused, and may come once more
     commit()
-    return {'', 0, 1, 0, NOW, {}, {}, {}}
+    return {'', 0, 1, 0, NOW, {}, {}, {}, {}}
   end
   local continuation = stored and unpack_one(stored) or new_continuation()
   local reply = claim_step(request, continuation, MAX_JOBS_PER_SCRIPT)

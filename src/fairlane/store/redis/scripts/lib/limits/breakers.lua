@@ -92,6 +92,16 @@ function breakers.block(task, tenant)
   end
 end
 
+-- Return those that are not closed, each as its field and its state as they are stored: for a claim that wants to hear of them
+-- (S124). Only their number, if they are too many.
+function breakers.named(request)
+  if not request.names_breakers or not breakers.is_any_open() then
+    return {}
+  end
+  local count = call('HLEN', PREFIX .. '$open_breakers')
+  return count > MAX_OPEN_BREAKERS and {count} or call('HGETALL', PREFIX .. '$open_breakers')
+end
+
 -- Note a job that passes.
 function breakers.take(task, tenant, id)
   local states = breakers.before(task, tenant)

@@ -61,7 +61,7 @@ tests: $(READY) ## every test; those of the model and the history checker must c
 	$(PYTEST) -n 2 $(COVERED:%=--cov=%) --cov-report= $(COVERING) $(ARGS)
 	@echo "coverage of the model and the history checker, lines and branches (must be 100 %):"
 	@$(BIN)/coverage report --fail-under=100
-	$(PYTEST) -n 2 $(if $(COVER),--cov=fairlane --cov-append --cov-report=) $(COVERING:%=--ignore=%) $(ARGS)
+	$(PYTEST) -n 3 $(if $(COVER),--cov=fairlane --cov-append --cov-report=) $(COVERING:%=--ignore=%) $(ARGS)
 ifdef COVER
 	@$(BIN)/coverage json --quiet -o $(COVERAGE_FILE)_report.json
 	$(BIN)/python -m tools.coverage_floors $(COVERAGE_FILE)_report.json

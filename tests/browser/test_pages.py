@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
+import pytest
 from playwright.async_api import Browser, Page
 
 from fairlane import State
@@ -29,6 +30,7 @@ TOO_WIDE: Final = Path(__file__).with_name("too_wide.js").read_text("utf-8")
 FOREIGN: Final = Path(__file__).with_name("foreign.js").read_text("utf-8")
 
 
+@pytest.mark.timeout(900)  # two looks at every page, a minute and a half on a machine with nothing else to do
 async def test_no_page_keeps_anybody_out(browser: Browser) -> None:
     """Axe finds nothing serious, with light and dark colours; nothing is wider than a phone."""
     wrong: dict[str, Any] = {}

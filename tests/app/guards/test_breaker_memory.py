@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from fairlane.app.guards.breaker_memory import WORD_HOLDS, BreakerMemory
+from fairlane.app.guards.breaker_memory import MANY_WORDS, WORD_HOLDS, BreakerMemory
 from fairlane.model.guards.breaker import CLOSED, BreakerState, Phase
 from fairlane.model.instants import MINUTE, SECOND, Instant
 from fairlane.model.policy.declared import Breaker
@@ -124,3 +124,17 @@ def test_what_a_store_has_said_is_forgotten_when_it_is_closed(here: Process) -> 
     assert here.knows() is None
     here.told(CLOSED)
     assert here.knows() == "closed"
+
+
+def test_old_words_of_closed_breakers_are_dropped_and_others_are_kept() -> None:
+    """Where each tenant has its own, a process would remember every tenant it has ever served."""
+    process = Process()
+    states = {"acme": BreakerState(open_until=AT + MINUTE, slots=0), "globex": CLOSED}
+    tenants = [*states, *(f"t{number}" for number in range(MANY_WORDS - len(states)))]
+    keys = [BreakerKey("mail", tenant) for tenant in tenants]
+    stored = tuple(StoredBreaker(key, states.get(key.tenant, CLOSED)) for key in keys)
+    process.memory._hear(BreakersReply(AT, stored))
+    assert process.knows("acme") == "open"
+    process.elapsed += WORD_HOLDS
+    process.memory._hear(BreakersReply(AT + WORD_HOLDS, (StoredBreaker(BreakerKey("mail", "new"), CLOSED),)))
+    assert set(process.memory._words) == {BreakerKey("mail", "acme"), BreakerKey("mail", "new")}

@@ -33,6 +33,10 @@ WORD_HOLDS: Final[Micros] = 4 * SECOND
 """As long as a worker waits between two renewals."""
 
 
+MANY_WORDS: Final = 10_000
+"""From so many on, those that no longer matter are dropped: there may be one for each tenant."""
+
+
 class Word(NamedTuple):
     """What the store has said of a breaker: when, and open until when, both by our clock and by its own."""
 
@@ -55,6 +59,7 @@ class BreakerMemory:
         self._lock = threading.Lock()
         self._seen: dict[BreakerKey, tuple[int, int]] = {}
         self._words: dict[BreakerKey, Word] = {}
+        self._room = MANY_WORDS
         self._cut: tuple[Micros, OpenBreakers] | None = None
         self.declared: dict[str, Breaker] = {}
 
@@ -148,6 +153,13 @@ class BreakerMemory:
             held = self._words.get(key)
             if held is None or held.said_at <= said_at or not self.is_fresh(held):
                 self._words[key] = word
+            if len(self._words) > self._room:
+                self._drop_closed()
+
+    def _drop_closed(self) -> None:
+        """Drop old words of closed breakers: none means the same. What is open still holds in an outage."""
+        kept = {key: one for key, one in self._words.items() if one.phase != "closed" or self.is_fresh(one)}
+        self._words, self._room = kept, max(MANY_WORDS, 2 * len(kept))
 
 
 def of_permit(name: str, tenant: str, job: UUID, *, passed: bool | None) -> BreakerOutcomes:

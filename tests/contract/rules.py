@@ -38,8 +38,7 @@ LEFT: Final[dict[int, str]] = {
     97: "command line: a store knows no terminal",
     98: "web: a store knows no request",
     106: "model: a store is told which instants are slots",
-    108: "duties: a store keeps slots and jobs, and fires nothing",
-    109: "duties: as S108",
+    109: "duties: a store keeps slots and jobs, and fires nothing",
     127: "duties: a store renews a lead or not, and knows no event loop",
 }
 """Rules without a test in the contract suite, and the work that they wait for."""

@@ -116,7 +116,7 @@ class OracleClaims:
                 taken += 1
         self._core.append("events", *told)
         permits = tuple(one.job.id for one in claims if books.claim_states[one.job.id].has_permit)
-        named = open_breakers(books.breakers, now) if request.names_breakers else None
+        named = open_breakers(books.breakers, now) if claims and request.names_breakers else None
         if len(claims) >= request.total:
             return ClaimReply(tuple(claims), permits=permits, open_breakers=named)
         is_partial = any(waking.is_partial for waking in wakings.values())

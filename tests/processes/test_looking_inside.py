@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import signal
-from pathlib import Path
 from typing import Any
 
-import apsw
 import pytest
 
 from fairlane import State, WorkerSilent
 from tests.processes.conftest import Process, Site, wait_for
+from tests.stopped import stop_between_writes
 
 
 def dumps(worker: Process) -> list[dict[str, Any]]:
@@ -22,29 +21,6 @@ def id_of(worker: Process) -> str:
     """Return the id of a worker."""
     worker.until("worker_started")
     return str(next(one for one in worker.events() if one.get("event") == "worker_started")["worker"])
-
-
-def freeze(worker: Process, site: Site) -> None:
-    """Stop a worker at a moment in which it does not keep the file locked."""
-
-    def is_frozen_between_two_writes() -> bool:
-        worker.signal(signal.SIGSTOP)
-        wait_for(lambda: _state_of(worker) == "T")
-        db = apsw.Connection(str(site.file))
-        try:
-            db.execute("BEGIN IMMEDIATE; ROLLBACK")
-        except apsw.BusyError:
-            worker.signal(signal.SIGCONT)
-            return False
-        finally:
-            db.close()
-        return True
-
-    wait_for(is_frozen_between_two_writes)
-
-
-def _state_of(worker: Process) -> str:
-    return Path(f"/proc/{worker.popen.pid}/stat").read_text("ascii").rpartition(")")[2].split()[0]
 
 
 def test_sigusr1_writes_the_stacks_of_all_threads_and_tasks(site: Site) -> None:
@@ -143,7 +119,7 @@ def test_a_frozen_worker_does_not_answer(site: Site) -> None:
     """S70: whoever asks hears why, and the question has no effect later."""
     worker = site.start(lease=60, renew_every=1)
     id = id_of(worker)
-    freeze(worker, site)
+    stop_between_writes(worker.popen.pid, site.file)
     with pytest.raises(WorkerSilent, match=f"worker {id} did not answer within 1 s"):
         site.app.workers.stop(id, at_most=1)
     worker.signal(signal.SIGCONT)

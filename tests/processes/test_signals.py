@@ -5,17 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import time
-from contextlib import closing
-from pathlib import Path
 
-import apsw
 import pytest
 
 from fairlane import State
 from fairlane.model.instants import SECOND
 from fairlane.model.scope import Scope
 from fairlane.store.contract.registry import WorkersRequest
-from tests.processes.conftest import Process, Site, wait_for
+from tests.processes.conftest import Site, wait_for
+from tests.stopped import stop_between_writes
 
 SOON = 20.0
 """What a slow machine needs to end a process, and less than anything that a worker waits for by itself."""
@@ -128,27 +126,14 @@ def test_the_jobs_of_a_killed_worker_run_elsewhere(site: Site) -> None:
     assert second.until("job_lost")["tenant"] == "acme"
 
 
-def pause(worker: Process, site: Site) -> None:
-    """Stop a worker where it holds no lock of the file, which nobody could take from it."""
-    status = Path(f"/proc/{worker.popen.pid}/stat")
-    while True:
-        worker.signal(signal.SIGSTOP)
-        wait_for(lambda: status.read_text().rpartition(")")[2].split()[0] == "T")
-        with closing(apsw.Connection(str(site.file))) as file:
-            try:
-                file.execute("BEGIN IMMEDIATE")
-            except apsw.BusyError:
-                worker.signal(signal.SIGCONT)
-            else:
-                return
-
-
 def test_a_paused_worker_s_late_settlement_is_refused(site: Site) -> None:
     """SIGSTOP beyond the lease, another worker runs the job, SIGCONT: the old fence is too small."""
     first = site.start(lease=2, renew_every=0.5)
     job = site.enqueue("plain", 4.0)
     wait_for(lambda: len(first.starts()) == 1)
-    pause(first, site)  # before anything else takes time: the handler must not be done yet
+    stop_between_writes(
+        first.popen.pid, site.file
+    )  # before anything else takes time: the handler must not be done yet
     second = site.start(lease=2, renew_every=0.5)
     wait_for(lambda: len(second.starts()) == 1)
     first.signal(signal.SIGCONT)

@@ -16,6 +16,7 @@ import pytest
 from fairlane import State
 from fairlane.store.opening import open_store
 from tests.campaigns.places import opened
+from tests.stopped import stop_between_writes
 from tests.stores import MEMORY
 from tests.supervisor.conftest import APPLICATION, Shop, wait_for
 
@@ -90,7 +91,7 @@ def test_a_successor_waits_for_a_predecessor_that_does_not_answer(shop: Shop) ->
     """It may still claim; only when it has said that it does not, or is gone, does the other."""
     command = shop.start()
     (old,) = command.serving(1)
-    os.kill(old, signal.SIGSTOP)
+    stop_between_writes(old, shop.folder / "shop.db")
     try:
         command.signal(signal.SIGHUP)
         command.until("worker_started", 2)

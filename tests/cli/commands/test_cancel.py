@@ -83,9 +83,9 @@ def test_workers_are_listed_with_what_they_do(store: Shell) -> None:
 
     store.in_store(work)
     assert store.output_of("workers") == (
-        "WORKER  STATE   QUEUES   SLOTS  RUNNING  SETTLED  FAILED  VERSION  STARTED  HEARTBEAT\n"
-        "new     busy    default     16        0        0       0  1        now      now\n"
-        "old     silent  default     16        0        0       0  1        20s ago  20s ago\n"
+        "WORKER  STATE   QUEUES   SLOTS  RUNNING  SETTLED  FAILED  MEMORY  CPU  VERSION  STARTED  HEARTBEAT\n"
+        "new     busy    default     16        0        0       0  -       -    1        now      now\n"
+        "old     silent  default     16        0        0       0  -       -    1        20s ago  20s ago\n"
     )
     assert [worker["id"] for worker in store.run("workers", "--live", "--json").objects] == ["new"]
 

@@ -10,12 +10,13 @@ from tests.contract.world import World
 
 
 async def named(world: World, total: int = 50, queue: str = "default") -> OpenBreakers | None:
-    """Claim, and return what the reply says of breakers."""
+    """Claim a job or more, and return what the reply says of breakers."""
+    await world.enqueue("acme", queue=queue, task="plain")
     return (await world.claim_reply(total, queue, names_breakers=True)).open_breakers
 
 
 async def test_a_claim_names_the_breakers_that_are_not_closed(world: World) -> None:
-    """S124: also one that finds nothing, and one of tasks that name no breaker."""
+    """S124: also one of tasks that name no breaker."""
     await guard(world)
     assert await named(world) is None
     await report(world, failed=4)
@@ -29,6 +30,13 @@ async def test_a_claim_names_the_breakers_that_are_not_closed(world: World) -> N
     reply = await world.claim_reply(50, names_breakers=True)
     assert (len(reply.claims), reply.open_breakers) == (50, OpenBreakers(world.now, (word,)))
     assert (await world.claim_reply(50)).open_breakers is None, "nobody wanted to hear it"
+
+
+async def test_a_claim_without_a_job_says_nothing_of_them(world: World) -> None:
+    """S124: nothing begins that would have to know."""
+    await guard(world)
+    await trip(world)
+    assert (await world.claim_reply(50, names_breakers=True)).open_breakers is None
 
 
 async def test_a_claim_says_what_they_are_now(world: World) -> None:

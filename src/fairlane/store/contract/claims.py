@@ -61,8 +61,8 @@ class ClaimReply(msgspec.Struct, frozen=True):
     `is_partial`: the store stopped early by its own bounds, below the total; ask again at once. Every partial
     reply makes progress, so repeating it ends. `is_ahead_cut`: the next job may not be claimed ahead (S68);
     ask again, for it alone, when a slot is free. `permits`: the jobs among them that pass a breaker which is
-    not closed (S58). `open_breakers`: if the request wants to hear of them, and some are not closed, which
-    these are since its last job was claimed (S124); so no breaker that opened before is missing.
+    not closed (S58). `open_breakers`: if the request wants to hear of them and there are claims, which
+    breakers are not closed since the last job was claimed (S124); none that opened before is missing.
     """
 
     claims: tuple[Claim, ...] = ()

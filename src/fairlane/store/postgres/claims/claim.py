@@ -84,7 +84,7 @@ async def claim(server: Server, request: ClaimRequest) -> ClaimReply:
         parked, unparked[queue] = reply.parked, reply.unparked
         is_partial = is_partial or reply.is_partial
         is_ahead_cut = reply.is_ahead_cut
-        named = reply.open_breakers if request.names_breakers else None
+        named = reply.open_breakers if claims and request.names_breakers else None
     if len(claims) >= request.total:
         return ClaimReply(tuple(claims), permits=tuple(permits), open_breakers=named)
     due = earliest(next_due.values())

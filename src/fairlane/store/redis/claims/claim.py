@@ -72,7 +72,7 @@ class ClaimParts:
             is_partial,
             is_ahead_cut,
             tuple(self._permits),
-            self._open_breakers,
+            self._open_breakers if self._claims else None,
         )
 
 

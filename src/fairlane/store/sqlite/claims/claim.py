@@ -71,7 +71,7 @@ def claim(tx: Transaction, request: ClaimRequest) -> ClaimReply:
     claim_pass = ClaimPass(tx, request)
     claims = claim_pass.run()
     permits = tuple(claim_pass.permits)
-    named = open_breakers(tx.breakers.open(), tx.now) if request.names_breakers else None
+    named = open_breakers(tx.breakers.open(), tx.now) if claims and request.names_breakers else None
     if len(claims) >= request.total:
         return ClaimReply(tuple(claims), permits=permits, open_breakers=named)
     due, is_cut = next_due(tx, claim_pass.queues), claim_pass.is_ahead_cut

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -152,13 +152,20 @@ def _children_of(pid: int) -> list[int]:
     return [int(line) for line in found.stdout.split()]
 
 
+def is_signal_pending(pid: int) -> bool:
+    """Whether a signal was sent to a process that it has not received yet."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    pending = [line.split()[1] for line in lines if line.startswith(("SigPnd:", "ShdPnd:"))]
+    return any(int(mask, 16) for mask in pending)
+
+
 async def test_stopping_a_worker_process_ends_its_children(place: Place) -> None:
     """SIGTERM twice: no orphan is left."""
     await place.enqueue(jobs.wait_for_cancel.bind(place.file))
     with worker_process(place) as worker:
         ((pid,),) = await place.noted()
         worker.terminate()
-        await asyncio.sleep(0)
+        await until(lambda: not is_signal_pending(worker.pid))  # two that are pending would be one
         worker.terminate()
         await until(lambda: worker.poll() is not None)
         assert not is_alive(int(pid))

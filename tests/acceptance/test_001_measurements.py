@@ -12,16 +12,18 @@ from typing import Final
 import msgspec
 import pytest
 
+from benchmarks.web_pages import COMPLEX, SLOWEST
 from fairlane.lab.bench.report import Measure, Report
 from tests.acceptance.working import Stage, at_work, until
 from tests.acceptance.world import World
-from tools.proofs import measurement
+from tools.proofs import figures_page, measurement
 from tools.proofs.stores import STORES, Store, prefix
 
 WORKERS: Final = 3
 SLOTS: Final = 2
 
 each_store = pytest.mark.parametrize("store", sorted(STORES))
+measured_pages = pytest.mark.parametrize("store", ["sqlite"])
 
 
 def published(page: str, store: Store) -> list[Measure]:
@@ -33,6 +35,16 @@ def published(page: str, store: Store) -> list[Measure]:
     assert report.checks
     assert all(check.ok for check in report.checks)
     return list(report.measures)
+
+
+def of_pages(name: str, store: Store) -> list[float]:
+    """Return what each round has measured of the dashboard, beside a million finished jobs."""
+    found = measurement.read(f"{prefix(store)}web")
+    assert found is not None
+    assert not found.small
+    (one,) = [one for one in figures_page.figures(found) if one.name == name]
+    assert one.unit == "ms"
+    return rounds(one)
 
 
 def rounds(measure: Measure) -> list[float]:
@@ -67,6 +79,18 @@ def test_001_nf_3_a_worker_process_does_at_least_1000_jobs_a_second(store: Store
     ]
     assert {one.scenario for one in found} >= {"async", "plain"}
     assert [one for one in found if one.unit != "jobs/s" or min(rounds(one)) < 1_000] == []
+
+
+@measured_pages
+def test_001_nf_13_every_page_comes_within_two_seconds(store: Store) -> None:
+    """The slowest of all; the row asks for it beside 10,000 jobs."""
+    assert max(of_pages(SLOWEST, store)) <= 2_000
+
+
+@measured_pages
+def test_001_mg_14_a_complex_filter_takes_less_than_half_a_second(store: Store) -> None:
+    """With `or`, `not`, a beginning, several tenants and an age; the row asks for it among 10,000 jobs."""
+    assert max(of_pages(COMPLEX, store)) < 500
 
 
 async def test_001_nf_9_each_worker_adds_its_slots_to_what_runs_at_once(world: World, stage: Stage) -> None:

@@ -120,3 +120,10 @@ def test_every_campaign_names_stores_that_there_are() -> None:
     for campaign in CAMPAIGNS.values():
         assert set(campaign.stores) <= set(STORES)
         assert 0 < campaign.portion <= campaign.goal
+
+
+def test_of_a_share_the_lowest_of_all_pieces_is_told() -> None:
+    """Two shares do not add up; what was counted does."""
+    shares = [found(n=1, figures={"healthy jobs a second in %": share, "jobs": 5}) for share in (97, 92)]
+    told = tallies(shares)["worker-kill", "postgres"].figures
+    assert told == {"healthy jobs a second in %": 92, "jobs": 10}

@@ -28,7 +28,10 @@ from fairlane.model.errors import SchemaTooNew, SchemaTooOld, StoreError
 @click.group(cls=Group, runs_alone=True)
 @click.option("--problems", is_flag=True, help="Show problems only.")
 @click.option(
-    "--repair", "repairs", is_flag=True, help="Restore places, lists and counters that do not fit the jobs."
+    "--repair",
+    "repairs",
+    is_flag=True,
+    help="Restore places, lists, counters and budgets that do not fit the jobs.",
 )
 @click.option("--dry-run", is_flag=True, help="With --repair: only show what would be restored.")
 @click.option("--yes", is_flag=True, help="With --repair: do not ask.")
@@ -43,8 +46,9 @@ def doctor(
     in use. Exits with 1 if anything is bad; warnings do not count.
 
     With --repair it compares the unfinished jobs of each tenant in each queue with what the store derives
-    from them (places in line, lists of due and running jobs, counters), and restores that from the jobs. Jobs
-    are never changed. It asks before it changes anything, says what it did, and each change is in the audit.
+    from them (places in line, lists of due and running jobs, counters), and what budgets reserve with the
+    jobs that run, and restores that from the jobs. Jobs are never changed. It asks before it changes
+    anything, says what it did, and each change is in the audit.
     """
     invocation = context.ensure_object(Invocation)
     if context.invoked_subcommand is not None:
